@@ -1,19 +1,23 @@
-# What every target has in common: the locked Python packages and the patched Triton in one environment, /opt/foundry, and
-# the programs of MLIR. Written for the classic builder, which every engine has. It runs without a network: all that is
-# installed lies in the context, put there by toolchains/assembly/target_image.py from the lock.
+# What every target has in common: the locked Python packages and the patched Triton in one environment, /opt/foundry. And
+# the programs of MLIR, where the image has its library. Written for the classic builder, which every engine has. It runs
+# without a network: all that is installed lies in the context, put there by toolchains/assembly/target_image.py from the
+# lock.
 ARG BASE
 FROM ${BASE} AS install
 
 # First: LLVM links Z3 for clang's static analyzer alone, and the base image is without its 28 MB. A library that has just
 # the functions that LLVM names, each of which ends the process, takes its place. An assembler makes it, because the
-# compiler itself does not start without it. Second: MLIR's two programs. Third, where PoCL is: what makes it start faster.
+# compiler itself does not start without it. Second: the two programs of libMLIR, where that is. Third, where PoCL is: what
+# makes it start faster.
 COPY mlir.c pocl.c /
 RUN nm --dynamic --undefined-only --format=posix /usr/lib/x86_64-linux-gnu/libLLVM*.so* \
     | grep --only-matching '^Z3_[^ @]*' | sort --unique | sed 's/.*/.globl &\n.type &, @function\n&: ud2/' | as -o /z3.o - \
     && ld -shared --strip-all -z noexecstack -soname libz3.so.4 -o /usr/lib/x86_64-linux-gnu/libz3.so.4 /z3.o \
-    && mkdir /programs && cd /usr/lib/llvm-22/lib \
-    && /usr/lib/llvm-1?/bin/clang -O2 -s -o /programs/mlir-opt /mlir.c libMLIR.so.22.1 -Wl,-rpath,$PWD \
-    && ln --symbolic mlir-opt /programs/mlir-translate \
+    && mkdir /programs && library=/usr/lib/llvm-22/lib/libMLIR.so.22.1 \
+    && if [ -e $library ]; then \
+        /usr/lib/llvm-1?/bin/clang -O2 -s -o /programs/mlir-opt /mlir.c $library -Wl,-rpath,${library%/*} \
+        && ln --symbolic mlir-opt /programs/mlir-translate; \
+    fi \
     && mkdir --parents /opt/foundry/lib && echo 'LLVM_18.1 {};' >/pocl.versions \
     && if [ -e /usr/lib/x86_64-linux-gnu/libpocl.so.2 ]; then \
         /usr/lib/llvm-18/bin/clang -O2 -s -fPIC -shared -Wl,--version-script=/pocl.versions -o /opt/foundry/lib/pocl.so /pocl.c; \

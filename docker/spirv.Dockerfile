@@ -3,7 +3,10 @@
 ARG PYTHON
 FROM ${PYTHON}
 
-# The lowering runs mlir-opt, llc and others of the one LLVM in this image.
+# mlir-opt, mlir-translate and llc.
+ADD parts/llvm-tools.tar /usr/lib/llvm-22/
+
+# The lowering runs them.
 ENV PATH=/opt/foundry/bin:/usr/lib/llvm-22/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # Triton 3.9 warns when fusion of multiply and add is left to its default; this is that default.

@@ -9,6 +9,9 @@ ARG SDK=vsi-reference-sdk
 ARG SDK_HOME=/opt/vsi-sdk
 ADD parts/${SDK}.tar ${SDK_HOME}/
 
+# mlir-opt, mlir-translate and llc.
+ADD parts/llvm-tools.tar /usr/lib/llvm-22/
+
 # As VeriSilicon's instructions have it; these paths are all that differs where their SDK is used. PATH has mlir-opt and
 # llc of LLVM 22, which the reference compiler runs, and the clang that CC names and that host programs are built with.
 ENV VSI_SDK_DIR=${SDK_HOME} LD_LIBRARY_PATH=${SDK_HOME}/drivers \

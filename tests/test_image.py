@@ -54,7 +54,13 @@ def append(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["backends/core/pyproject.toml", "backends/spirv/pyproject.toml", "docker/spirv.Dockerfile"]
+    "file",
+    [
+        "backends/core/pyproject.toml",
+        "backends/spirv/pyproject.toml",
+        "docker/spirv.Dockerfile",
+        "toolchains/recipes/llvm-tools/tools.c",
+    ],
 )
 def test_an_edit_in_what_goes_in_changes_the_name(
     checkout: Path, target: LockedTarget, triton: LockedTriton, file: str

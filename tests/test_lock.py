@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, Patched
+from toolchains.lockfile.lock import Artifact, Linked, Lock, LockedSource, LockedTarget, LockedTriton, Patched
 from toolchains.system import paths
 from toolchains.system.errors import PinError
 
@@ -18,6 +18,7 @@ WHEEL = Artifact("wheel", "top", "1.0", "top-1.0-py3-none-any.whl", 20, "b" * 64
 TRITON = Artifact("wheel", "triton", "3.9.0", "triton-3.9.0-cp312-abi3-any.whl", 30, "c" * 64)
 
 
+LINKED = Linked("program", (Artifact("deb", "archive", "1", "archive_1_amd64.deb", 50, "8" * 64),), ("/b/*",))
 SDIST = Artifact("sdist", "made", "1.0", "made-1.0.tar.gz", 40, "9" * 64)
 
 
@@ -57,6 +58,7 @@ def with_parts(name: str = "one") -> LockedTarget:
         builder=builder,
         sdk="vendor",
         patched=(Patched("edited", "tool", "tool/2.0", "/usr/lib"),),
+        linked=(LINKED,),
     )
 
 
@@ -123,11 +125,11 @@ def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -
     lock.save(sealed(with_parts("one"), target("two")), path)
     assert lock.load(path) == sealed(with_parts("one"), target("two"))
     assert [system.name for system in lock.load(path).systems()] == ["one", "one-build", "two"]
-    assert SDIST in lock.load(path).targets["one"].artifacts()
+    assert {SDIST, *LINKED.debs} <= {*lock.load(path).targets["one"].artifacts()}
 
 
 def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
-    rare = {"builder", "recipes", "sdists", "sdk", "patched", "llvm_version"}
+    rare = {"builder", "recipes", "sdists", "sdk", "patched", "linked", "llvm_version"}
     assert '"suite": "trixie"' in file.read_text() and file.read_text().count('"suite"') == 2
     assert not rare & set(re.findall(r'"(\w+)":', file.read_text()))
 
@@ -138,6 +140,8 @@ def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
         {"recipes": ("part",)},
         {"sdk": ""},
         {"patched": (Patched("edited", "tool", "tool/2.0", "/usr/share"),)},
+        {"linked": (replace(LINKED, left_out=()),)},
+        {"linked": (replace(LINKED, debs=()),)},
         {"builder": None},
         {"builder": replace(with_parts().builder, sdists=(replace(SDIST, version="2.0"),))},  # type: ignore[type-var]
     ],

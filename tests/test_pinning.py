@@ -17,7 +17,7 @@ from rich.console import Console
 
 from toolchains.cli import pin as pinning
 from toolchains.config import components, inventory
-from toolchains.config.components import DebPin, Release, ReleasesPin, SdistPin, System, Target, WheelPin
+from toolchains.config.components import DebPin, LinkedProgram, Release, ReleasesPin, SdistPin, System, Target, WheelPin
 from toolchains.config.inventory import Named, Pinned
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 from toolchains.fetch import store
@@ -27,7 +27,7 @@ from toolchains.fetch.source_package import SourcePackages
 from toolchains.fetch.store import Store
 from toolchains.fetch.wheel import ConflictError
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import Artifact, Lock
+from toolchains.lockfile.lock import Artifact, Linked, Lock
 from toolchains.resolve import agreement, conan_lock, resolution
 from toolchains.system.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
 
@@ -172,6 +172,16 @@ class TestResolving:
         assert {v: t.llvm_hash for v, t in plain.tritons.items()} == TRITON.llvm_hashes
         assert plain.default_triton == "2.0"
         assert plain.left_out == ("/usr/share/doc/*",)
+
+    def test_what_a_program_is_linked_with_is_locked_without_what_it_depends_on(self, world: World) -> None:
+        archive = world.archive.add("archive", "1", Depends="compiler")
+        program = DebPin("program", linked=LinkedProgram("program", ("archive",), ("/b/*",)))
+        world.targets.append(replace(world.targets[0], name="linked", pins=(*world.targets[0].pins, program)))
+        resolved = world.resolve().targets
+        assert resolved["linked"].linked == (Linked("program", (archive,), ("/b/*",)),)
+        assert resolved["linked"].debs == resolved["plain"].debs
+        with pytest.raises(PinError, match="cannot be resolved"):
+            world.store.debs("trixie").find(["absent"])
 
     def test_a_new_target_is_locked_as_one_with_the_same_pins_and_the_archives_are_not_asked(
         self, world: World, monkeypatch: pytest.MonkeyPatch

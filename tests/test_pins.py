@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.config import components
-from toolchains.config.components import DebPin, PatchedFiles, Release, ReleasesPin, SdistPin, WheelPin
+from toolchains.config.components import DebPin, LinkedProgram, PatchedFiles, Release, ReleasesPin, SdistPin, WheelPin
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
 
@@ -29,6 +29,7 @@ FILES = {
     "pins/silent.toml": 'source = "releases"\ndistribution = "triton"\ndefault = "0"\n'
     f'[release."0"]\nllvm-hash = "{A}"\nllvm-version = "20.0.0git"\n',
     "pins/later.toml": 'source = "deb"\nsuite = "s-backports"\npackages = ["newer"]\n',
+    "pins/program.toml": 'source = "deb"\n[linked]\nrecipe = "program"\npackages = ["archive"]\nleft-out = ["/b/*"]\n',
     "pins/edited.toml": 'source = "deb"\npackages = ["fourth"]\n'
     '[patched]\npackage = "fourth"\nseries = "fourth/1"\nroot = "/usr/lib"\n',
 }
@@ -59,6 +60,8 @@ def test_each_kind_of_component_is_read(root: Path) -> None:
     assert component(root, "later") == DebPin("later", ("newer",), suite="s-backports")
     edited = PatchedFiles("fourth", "fourth/1", "/usr/lib")
     assert component(root, "edited") == DebPin("edited", ("fourth",), patched=edited)
+    program = LinkedProgram("program", ("archive",), ("/b/*",))
+    assert component(root, "program") == DebPin("program", linked=program)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolchains.archives import folders
-from toolchains.artifacts import native, plugin_wheels, triton_wheel
+from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.config import components
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -132,6 +132,7 @@ def identity(
             ),
             "labels": labels(target, locked, drift, sdk, sourced),
             **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
+            **({"linked": [linked.identity(each) for each in target.linked]} if target.linked else {}),
             **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
         }
     )
@@ -238,6 +239,7 @@ def _top(
         own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
     parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in _recipes(target, sdk)]
     files = {f"parts/{part.name}.tar": part.path for part in parts}
+    files |= {f"parts/{each.recipe}.tar": linked.part(each, used.suite, store) for each in used.linked}
     files |= {f"parts/{what.package}.tar": debian_files.part(what, used, store) for what in used.patched}
     if sdk:
         files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
@@ -265,6 +267,7 @@ def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | N
     """Fetch all files of an image into the store, and return the target with the files that are really used."""
     if target.builder:
         target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
+    target = linked.fetch_if_needed(target, store)
     wanted = [*target.debs, *target.wheels, locked.wheel]
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
@@ -384,14 +387,21 @@ def moving_names(
 
 def _drift(locked: LockedTarget, used: LockedTarget) -> str:
     """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
-    before: dict[str, Artifact] = {deb.name: deb for deb in locked.debs}
-    changed = [deb for deb in used.debs if before.get(deb.name) != deb]
-    texts = [
-        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
-    ]
+    texts = _changes(locked.debs, used.debs)
+    for each, now in zip(locked.linked, used.linked, strict=True):
+        if changed := _changes(each.debs, now.debs):
+            texts.append(f"{each.recipe} linked with {', '.join(changed)}")
     if locked.builder and used.builder and (built := _drift(locked.builder, used.builder)):
         texts.append(f"built with {built}")
     return ", ".join(texts)
+
+
+def _changes(locked: Sequence[Artifact], used: Sequence[Artifact]) -> list[str]:
+    before: dict[str, Artifact] = {deb.name: deb for deb in locked}
+    changed = [deb for deb in used if before.get(deb.name) != deb]
+    return [
+        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
+    ]
 
 
 def labels(

@@ -252,7 +252,10 @@ def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]
         case DebPin():
             for package in pin.packages:
                 yield package, _versions(package, (artifact for target in locked for artifact in target.debs))
-            if not pin.packages:
+            for package in pin.linked.packages if pin.linked else ():
+                debs = (deb for target in locked for each in target.linked for deb in each.debs)
+                yield f"{package}, linked", _versions(package, debs)
+            if not pin.packages and not pin.linked:
                 yield "-", f"{len(pin.left_out)} patterns of files left out"
         case WheelPin() | SdistPin():
             for name, version in pin.packages.items():

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.table import Table
 
-from toolchains.artifacts import native, plugin_wheels, triton_wheel
+from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
 from toolchains.engine import client
 from toolchains.engine.client import Engine
@@ -135,6 +135,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
         "native": {
             native.identity(name, target.builder) for target in targets if target.builder for name in target.recipes
         },
+        "linked": {linked.identity(each) for target in targets for each in target.linked},
         "triton": {triton_wheel.identity(release, ()) for target in targets for release in target.tritons.values()},
         "patched": {debian_files.identity(what, target) for target in targets for what in target.patched},
     }

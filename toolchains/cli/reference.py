@@ -42,6 +42,7 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
         {
             "Debian packages": components.DebPin,
             "Patched files, `[patched]`": components.PatchedFiles,
+            "A program linked with files of packages, `[linked]`": components.LinkedProgram,
             "Wheels": components.WheelPin,
             "Source distributions": components.SdistPin,
             "Releases of Triton": components.ReleasesPin,

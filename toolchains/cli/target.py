@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from toolchains.artifacts import native, plugin_wheels
+from toolchains.artifacts import linked, native, plugin_wheels
 from toolchains.assembly import target_image
 from toolchains.assembly.request import locked_target
 from toolchains.cli import scaffold
@@ -158,6 +158,9 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
         size = _part(store, "native", native.identity(name, locked.builder))
         vendor = f", or --sdk=PATH: {sdk.name}" if sdk and sdk.replaces == name else ""
         yield name, "", size, f"built here, toolchains/recipes/{name}{vendor}"
+    for each in locked.linked:
+        size = _part(store, "linked", linked.identity(each))
+        yield each.recipe, "", size, f"linked here of {len(each.debs)} packages, toolchains/recipes/{each.recipe}"
     for name in target.plugins:
         project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
         size = _part(store, "plugin", plugin_wheels.identity(name))

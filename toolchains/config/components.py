@@ -31,6 +31,21 @@ class PatchedFiles(File, frozen=True):
     root: Text
 
 
+class LinkedProgram(File, frozen=True):
+    """A program that is linked on this machine with files of Debian packages that the image does not have.
+
+    Attributes:
+        recipe: the folder in toolchains/recipes with the program's sources and link.sh.
+        packages: the Debian packages that are unpacked for it, the linker's among them. What they depend on is not
+            resolved.
+        left_out: patterns of files in these packages that are not unpacked.
+    """
+
+    recipe: Text
+    packages: tuple[Text, ...]
+    left_out: tuple[Text, ...] = ()
+
+
 class DebPin(File, tag_field="source", tag="deb", frozen=True):
     """Packages of the target's Debian suite, in the version that the suite has when the pin is resolved.
 
@@ -40,6 +55,7 @@ class DebPin(File, tag_field="source", tag="deb", frozen=True):
         left_out: patterns of files that are left out of the image, of these packages and of what they depend on.
         kept: patterns of files that stay in the image although a pattern of left-out matches them.
         patched: the files of one package that a patch series changes.
+        linked: a program that is linked with files of further packages.
         suite: the suite that these packages are taken from, if not the target's own: "trixie-backports" in a target of
             trixie. What they depend on comes from the target's own suite wherever that has it.
     """
@@ -49,6 +65,7 @@ class DebPin(File, tag_field="source", tag="deb", frozen=True):
     left_out: tuple[Text, ...] = ()
     kept: tuple[Text, ...] = ()
     patched: PatchedFiles | None = None
+    linked: LinkedProgram | None = None
     suite: str = ""
 
 
@@ -258,6 +275,7 @@ class System:
     def digests(self) -> dict[str, str]:
         """Return the digest of what is wanted for each part of a locked target, independent of the files' layout."""
         debs = [self.suite, sorted(self.packages), *([pin.left_out, pin.kept] for pin in self.debs)]
+        debs += [[each.recipe, each.packages, each.left_out] for each in self.linked]
         # The requirements of sdists are resolved with the wheels.
         wheels = [self.python, self.wheels, *([self.sdists] if self.sdists else [])]
         return {"debs": digest(debs), "wheels": digest(wheels)}
@@ -266,6 +284,11 @@ class System:
     def debs(self) -> tuple[DebPin, ...]:
         """Return the components that are Debian packages."""
         return tuple(pin for pin in self.pins if isinstance(pin, DebPin))
+
+    @property
+    def linked(self) -> tuple[LinkedProgram, ...]:
+        """Return the programs that are linked on this machine."""
+        return tuple(pin.linked for pin in self.debs if pin.linked)
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -46,12 +46,23 @@ class Debs:
             PinError: a package that the suite does not have, or that cannot be installed with the others.
             FetchError: the archive did not answer.
         """
+        return self._resolved("install", *_BASE, *packages)
+
+    def find(self, packages: Sequence[str]) -> list[Artifact]:
+        """Return these packages alone, without what they depend on.
+
+        Raises:
+            PinError: a package that the suite does not have.
+            FetchError: the archive did not answer.
+        """
+        return self._resolved("download", *packages) if packages else []
+
+    def _resolved(self, *words: str) -> list[Artifact]:
+        """Return what apt-get would fetch for these words, its verb and packages."""
         with self._apt.lock:
             self._apt.update()
             try:
-                printed = self._apt.run(
-                    "apt-get", "-q", "--print-uris", "install", *_BASE, *packages, log="resolve-debs"
-                )
+                printed = self._apt.run("apt-get", "-q", "--print-uris", *words, log="resolve-debs")
             except CommandError as error:
                 raise PinError(
                     f"the packages cannot be resolved in {self._suite}",

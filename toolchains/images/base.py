@@ -104,19 +104,13 @@ def load_base(target: LockedTarget, *, what: str, store: Store, engine: Engine) 
 
 
 def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None:
-    mmdebstrap = tool("mmdebstrap", package="mmdebstrap")
-    as_root = os.geteuid() == 0
-    if not as_root:
-        tool("newuidmap", package="uidmap")
     # Not in the store: run as an ordinary user, mmdebstrap works with the rights of a subordinate user, who may not
     # enter a home folder.
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         folder = Path(work)
         folder.chmod(0o755)
-        _repository(folder / "debs", target.suite, target.debs, store)
-        argv: list[str | Path] = [
-            mmdebstrap,
-            f"--mode={'root' if as_root else 'unshare'}",
+        write_repository(folder / "debs", target.suite, target.debs, store)
+        words = [
             "--variant=essential",
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
@@ -124,13 +118,11 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             "--skip=output/dev",
             '--customize-hook=cd "$1" && rm -rf ' + " ".join(_LEFT_BEHIND),
             target.suite,
-            folder / "rootfs.tar",
+            str(folder / "rootfs.tar"),
             f"deb [trusted=yes] copy://{quote(str(folder / 'debs'))} ./",
         ]
-        env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
-        # Run as an ordinary user, mmdebstrap creates the namespaces itself.
         try:
-            run(argv, log=f"base-{tag.rpartition(':')[2]}", env=env, isolated=as_root, next="./foundry doctor")
+            mmdebstrap(words, log=f"base-{tag.rpartition(':')[2]}")
         except CommandError:
             # For a package that was damaged in the store, mmdebstrap only reports that something failed.
             store.verify(target.debs)
@@ -145,7 +137,23 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
         )
 
 
-def _repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:
+def mmdebstrap(words: Sequence[str], *, log: str) -> None:
+    """Run mmdebstrap, as root or in namespaces that it creates itself.
+
+    Raises:
+        MissingToolError: it is not installed.
+        CommandError: it failed, or this user may not create file systems with it.
+    """
+    program = tool("mmdebstrap", package="mmdebstrap")
+    as_root = os.geteuid() == 0
+    if not as_root:
+        tool("newuidmap", package="uidmap")
+    env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
+    mode = f"--mode={'root' if as_root else 'unshare'}"
+    run([program, mode, *words], log=log, env=env, isolated=as_root, next="./foundry doctor")
+
+
+def write_repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:
     """Write a package archive of exactly these packages."""
     folder.mkdir()
     entries = []

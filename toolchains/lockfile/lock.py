@@ -97,6 +97,24 @@ class Patched:
 
 
 @dataclass(frozen=True)
+class Linked:
+    """A program that is linked on this machine with files of Debian packages that the image does not have.
+
+    Attributes:
+        recipe: the folder in toolchains/recipes with its sources.
+        debs: the packages that are unpacked for it.
+        left_out: patterns of files in them that are not unpacked.
+    """
+
+    recipe: str
+    debs: tuple[Artifact, ...]
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        confine.word(self.recipe, "a linked program", error=PinError)
+
+
+@dataclass(frozen=True)
 class LockedTarget:
     """The result of resolving one target.
 
@@ -115,6 +133,7 @@ class LockedTarget:
         builder: the image in which the recipes are built, as a target without a Triton.
         sdk: the vendor SDK that a user may supply, a file in toolchains/sdks.
         patched: the packages whose files are changed, and the patches.
+        linked: the programs that are linked on this machine.
         digest: sha256 over all of the above.
         pins: digest of the pins that debs, wheels and tritons were resolved from; shows whether a pin changed since.
     """
@@ -134,6 +153,7 @@ class LockedTarget:
     builder: LockedTarget | None = None
     sdk: str = ""
     patched: tuple[Patched, ...] = ()
+    linked: tuple[Linked, ...] = ()
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
 
@@ -149,7 +169,9 @@ class LockedTarget:
 
     def own(self) -> tuple[Artifact, ...]:
         """Return all files of the target, including every Triton, without those of its builder."""
-        return (*self.debs, *self.wheels, *self.sdists, *(triton.wheel for triton in self.tritons.values()))
+        linked = (deb for each in self.linked for deb in each.debs)
+        wheels = (triton.wheel for triton in self.tritons.values())
+        return tuple(dict.fromkeys((*self.debs, *self.wheels, *self.sdists, *linked, *wheels)))
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """Return all files of the target and of its builder, each once."""
@@ -332,7 +354,11 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         data["builder"] = _to_json(target.builder)
     del data["name"]
     tritons = data["tritons"].values()
-    for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *(triton["wheel"] for triton in tritons)):
+    for each in data["linked"]:
+        each["debs"], each["left_out"] = list(each["debs"]), list(each["left_out"])
+    linked = (deb for each in data["linked"] for deb in each["debs"])
+    wheels = (triton["wheel"] for triton in tritons)
+    for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *linked, *wheels):
         del artifact["kind"]
         if not artifact["suite"]:
             del artifact["suite"]
@@ -341,7 +367,7 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         if not triton["llvm_version"]:
             del triton["llvm_version"]
     # Keys that few targets have are written only if they have a value.
-    for key in ("sdists", "recipes", "builder", "sdk", "patched"):
+    for key in ("sdists", "recipes", "builder", "sdk", "patched", "linked"):
         if not data[key]:
             del data[key]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
@@ -366,6 +392,10 @@ def _target(name: str, data: dict[str, Any]) -> LockedTarget:
         "sdists": artifacts("sdist", data.get("sdists", [])),
         "recipes": tuple(data.get("recipes", ())),
         "patched": tuple(Patched(**entry) for entry in data.get("patched", ())),
+        "linked": tuple(
+            Linked(entry["recipe"], artifacts("deb", entry["debs"]), tuple(entry["left_out"]))
+            for entry in data.get("linked", ())
+        ),
         "builder": _target(f"{name}-build", builder) if builder else None,
     }
     return LockedTarget(name=name, **(data | changed))

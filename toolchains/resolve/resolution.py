@@ -12,14 +12,14 @@ from toolchains.fetch import git
 from toolchains.fetch.sdist import Sdists
 from toolchains.fetch.store import Store
 from toolchains.fetch.wheel import ConflictError, Wheels
-from toolchains.lockfile.lock import Artifact, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
+from toolchains.lockfile.lock import Artifact, Linked, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
 from toolchains.system.errors import FetchError
 
 # The part of a locked target to which the components of each kind belong.
 _PARTS: dict[type[Pin], str] = {DebPin: "debs", WheelPin: "wheels", SdistPin: "wheels", ReleasesPin: "tritons"}
 # The fields of a locked target that belong to each part.
 _FIELDS = {
-    "debs": ("debs", "left_out", "kept"),
+    "debs": ("debs", "left_out", "kept", "linked"),
     "wheels": ("wheels", "sdists"),
     "tritons": ("tritons", "default_triton"),
 }
@@ -146,10 +146,12 @@ class _Resolver:
         """
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
-            debs = tuple(self._store.debs(target.suite, target.extra_suites).resolve(target.packages))
+            apt = self._store.debs(target.suite, target.extra_suites)
+            debs = tuple(apt.resolve(target.packages))
+            linked = tuple(Linked(each.recipe, tuple(apt.find(each.packages)), each.left_out) for each in target.linked)
             left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
             kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
-            return replace(before, debs=debs, left_out=left_out, kept=kept, pins=pins)
+            return replace(before, debs=debs, left_out=left_out, kept=kept, linked=linked, pins=pins)
         if part == "wheels":
             sdists, needs = self._sdists(target.python, target.sdists)
             # `needs` has the build requirements of sdists, with the versions that they accept.

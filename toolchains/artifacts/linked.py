@@ -1,0 +1,120 @@
+"""Link programs with static archives of Debian packages, of which the image then needs no package.
+
+    root      the locked packages, unpacked without what they depend on, in a temporary folder
+    part      what toolchains/recipes/NAME/link.sh, run in that folder as its root, leaves in /out
+
+The part is named by the digest of the packages and of the recipe, so targets of one suite share it. It needs no
+container engine, and is linked while the base image is made. Two runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from toolchains.archives import folders, prefix
+from toolchains.fetch.store import Store
+from toolchains.images import base
+from toolchains.lockfile.lock import Linked, LockedTarget, digest
+from toolchains.system import paths
+from toolchains.system.errors import CommandError
+from toolchains.system.steps import step
+
+# The revision of how packages become a part: raise it whenever that changes. It is part of the part's identity.
+FORMAT = 1
+_KIND = "linked"
+_SCRIPT = "link.sh"
+
+
+def identity(what: Linked) -> str:
+    """Return the digest of all inputs of a program's part."""
+    return _identity(what, _sources(what))
+
+
+def fetch_if_needed(target: LockedTarget, store: Store) -> LockedTarget:
+    """Fetch the packages that programs are linked with; return the target with those that are really used."""
+    return replace(target, linked=tuple(_fetched(each, target, store) for each in target.linked))
+
+
+def _fetched(what: Linked, target: LockedTarget, store: Store) -> Linked:
+    if store.has_part(_KIND, identity(what)):
+        return what
+    with step(f"{len(what.debs)} locked files to link {what.recipe} with"):
+        found = {deb.name: deb for deb in store.fetch(what.debs, suite=target.suite, python=target.python)}
+    # Packages that drift come with all that they depend on.
+    return replace(what, debs=tuple(found[deb.name] for deb in what.debs))
+
+
+def part(what: Linked, suite: str, store: Store) -> Path:
+    """Return a tar of the linked files, from the store or linked now.
+
+    Args:
+        what: its packages must be in the store.
+
+    Raises:
+        TruncatedError, HashMismatchError: a package was damaged in the store; it was removed from the store.
+        CommandError: mmdebstrap or the recipe failed; carries the last lines printed.
+    """
+    # Link from a copy: somebody may be editing, and the files must be those that the digest is of.
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        work_folder = Path(work)
+        # Run as an ordinary user, mmdebstrap works with the rights of a subordinate user.
+        work_folder.chmod(0o755)
+        copies = {}
+        for inner, source in _sources(what).items():
+            copies[inner] = work_folder / "recipe" / inner
+            copies[inner].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copies[inner])
+
+        def link(folder: Path) -> None:
+            with step(f"linking {what.recipe}"):
+                _link(what, suite, work_folder, store)
+                prefix.normalise(work_folder / "out.tar", folder / "files.tar", below="out")
+
+        return store.part(_KIND, _identity(what, copies), link) / "files.tar"
+
+
+def _link(what: Linked, suite: str, work: Path, store: Store) -> None:
+    """Unpack the packages in work/root, and run the recipe there; its files are then in work/out.tar."""
+    debs = work / "debs"
+    base.write_repository(debs, suite, what.debs, store)
+    without = " ".join(f"--exclude={shlex.quote(f'.{pattern}')}" for pattern in what.left_out)
+    unpacked = (
+        f'for deb in {shlex.quote(str(debs))}/*.deb; do dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$1" {without}'
+    )
+    words = [
+        "--variant=extract",
+        "--format=null",
+        f"--extract-hook={unpacked}; done",
+        f"--extract-hook=copy-in {shlex.quote(str(work / 'recipe'))} /",
+        '--extract-hook=chroot "$1" /usr/bin/busybox sh -eu /recipe/' + _SCRIPT,
+        f"--extract-hook=tar-out /out {shlex.quote(str(work / 'out.tar'))}",
+        suite,
+        "/dev/null",
+        f"deb [trusted=yes] copy://{quote(str(debs))} ./",
+    ]
+    try:
+        base.mmdebstrap(words, log=f"linked-{what.recipe}")
+    except CommandError:
+        store.verify(what.debs)
+        raise
+
+
+def _sources(what: Linked) -> dict[str, Path]:
+    return folders.files(paths.RECIPES / what.recipe)
+
+
+def _identity(what: Linked, sources: Mapping[str, Path]) -> str:
+    return digest(
+        {
+            "sources": folders.files_digest(sources),
+            "debs": sorted(deb.sha256 for deb in what.debs),
+            "left-out": what.left_out,
+            "format": [FORMAT, prefix.FORMAT],
+        }
+    )
