@@ -167,7 +167,7 @@ def install(options: type) -> None:
 def _refuse_arrays(source: Any) -> None:
     """Refuse a kernel with an array among its constants."""
     for name, value in _parameters(source)[0].items():
-        if hasattr(value, "data_ptr"):
+        if hasattr(value, "data_ptr") or getattr(type(value), "__hash__", None) is None:
             raise no_constant(source.fn, name, value)
 
 

@@ -106,6 +106,9 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
     from .atomics import needs
 
     dpu = TaskletTarget(most_tasklets=num_tasklets, parts=parts)
+    if metadata.get("check"):
+        # Checks keep more values at a time.
+        dpu = replace(dpu, stack_bytes=dpu.most_stack_bytes, most_stack_bytes=2 * dpu.most_stack_bytes)
     metadata["most_tasklets"] = num_tasklets
     lowered, reached = to_tasklet_mlir(structured, dpu), reach(structured).facts()
     metadata["merged"], metadata["ordered"] = needs(structured)
@@ -163,7 +166,7 @@ def make_again(metadata: Any, parts: int, *, by_line: bool) -> tuple[bytes, int]
     Returns:
         The DPU program, and the number of its tasklets.
     """
-    made: dict[str, Any] = {"name": metadata.name, "sites": getattr(metadata, "sites", [])}
+    made: dict[str, Any] = {name: getattr(metadata, name, "") for name in ("name", "sites", "check")}
     mlir = make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts)
     return make_program(make_llir(mlir, made), made, by_line=by_line), made["num_tasklets"]
 

@@ -70,11 +70,10 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         program.values[op.result] = [passed]
         return
     layout = program.layout(op.condition)
-    failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
     if op.value is not None:
-        t.do_when(failed, lambda: _write_first(program, op, layout))
-        program.values[op.result] = [_inverted(program, failed)]
+        _check_first(program, op, layout)
         return
+    failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
     rows = Rows(layout.shape, "i1")
 
     def write_all() -> None:
@@ -101,32 +100,42 @@ def _check(program: Program, op: tile.CheckOp) -> None:
     program.values[op.result] = [_inverted(program, failed)]
 
 
-def _write_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
-    """Write the record of the first element for which a condition is false; there is one."""
+def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
+    """Write the record of the first element for which a condition is false, if there is one.
+
+    No barrier is under a condition: PoCL 6 duplicates what follows such a barrier, so compiling never ends for a kernel
+    with several checks.
+    """
     t, group = program.code, program.group
     assert op.value is not None
     most = t.integer(prod(layout.shape), "i32")
-    number, value = most, t.integer(0, "i64")
     indices, conditions, values = program.indices(layout), program.values[op.condition], program.values[op.value]
+    number = most
     for register in layout.distinct:
-        before = t.binary(
-            "arith.andi", _inverted(program, conditions[register]), t.compare("ult", indices[register], number)
-        )
-        number, value = (t.select(before, *pair) for pair in ((indices[register], number), (values[register], value)))
+        index = indices[register]
+        before = t.binary("arith.andi", _inverted(program, conditions[register]), t.compare("ult", index, number))
+        number = t.select(before, index, number)
     with program.arena.borrowed(op, 4) as low:
         place = t.integer(low // 4, "i32")
         group.barrier()
         t.do_when(first_invocation(program), lambda: group.write_shared(place, [most]))
         group.barrier()
-        group.lower_shared(place, number)
+        t.do_when(t.compare("ne", number, most), lambda: group.lower_shared(place, number))
         group.barrier()
         first = group.read_shared(place, "i32")[0]
-    mine = t.compare("eq", first, number)
+    mine = t.binary("arith.andi", t.compare("eq", first, number), t.compare("ne", first, most))
     once = held_once(program, layout)
     if once is not None:
         mine = t.binary("arith.andi", mine, once)
-    site = op.site.value.data
-    t.do_when(mine, lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, first, value))
+
+    def write() -> None:
+        value = t.integer(0, "i64")
+        for register in layout.distinct:
+            value = t.select(t.compare("eq", indices[register], first), values[register], value)
+        _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), op.site.value.data, first, value)
+
+    t.do_when(mine, write)
+    program.values[op.result] = [t.compare("eq", first, most)]
 
 
 def _inverted(program: Program, condition: Reg) -> Reg:
