@@ -193,8 +193,8 @@ def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_run
         "interrupt": "KeyboardInterrupt",
         "_exit": "the process ended with status 0 before this case was done",
         "segfault": "the process was ended by SIGSEGV before this case was done",
-        "loops": "it was ended: the limit on time is 15 s",
-        "sleeps in a child": "it was ended: the limit on time is 15 s",
+        "loops": "it was ended: the limit on time is 5 s",
+        "sleeps in a child": "it was ended: the limit on time is 5 s",
         # 1, or 120 if Python has output left to flush to a closed stream
         "closes all": "the process ended with status 1",
         "forges": "something other than the result of this case was written",
@@ -204,7 +204,7 @@ def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_run
     }
     if os.getuid() == 0:
         del expected["writes to the supervisor"]  # root is refused nothing, but kernels do not run as root
-    verdict, done = script(tmp_path, "--limit=15", names=list(expected))
+    verdict, done = script(tmp_path, "--limit=5", names=list(expected))
     found = failures(verdict)
     assert set(found) == set(expected)
     assert {name for name, text in expected.items() if text not in found[name]} == set()
