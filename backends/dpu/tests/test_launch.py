@@ -158,10 +158,12 @@ def poison(n: int, dtype: Any = np.int32) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dpus", [*range(1, 18), 31, 32, 33, 47, 63, 64])
-def test_vec_add_on_any_number_of_dpus(dpus: int) -> None:
+def test_vec_add_on_any_number_of_dpus(dpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # With the option num_dpus, which the next test has, each number compiles the kernel again.
+    monkeypatch.setenv("TRITON_DPU_NUM_DPUS", str(dpus))
     for n in (64 * BLOCK, 64 * BLOCK - 1, 65 * BLOCK + 7, 1000):
         x, y, out = integers(n), integers(n), poison(n + 8)
-        launch = add(Tensor(x), Tensor(y), Tensor(out[:n]), n, num_dpus=dpus)
+        launch = add(Tensor(x), Tensor(y), Tensor(out[:n]), n)
         assert np.array_equal(out[:n], x + y)
         assert (out[n:] == 0x5A5A5A5A).all()
         assert launch.dpus == min(dpus, launch.programs)
