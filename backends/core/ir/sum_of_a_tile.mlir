@@ -4,6 +4,7 @@
 // PLAN: late %x = tile.load
 // PLAN-NOT: memory
 
+// WORKITEM-NOT: vector.shuffle
 // WORKITEM: scf.for
 // WORKITEM: llvm.load {{.*}} : !global -> vector<{{[0-9]+}}xf32>
 // WORKITEM: arith.addf {{.*}} : vector<{{[0-9]+}}xf32>

@@ -61,7 +61,7 @@ class Combination:
             isinstance(only, _COMMUTATIVE)
             and only.next_op is last
             and set(only.operands) == set(block.args)
-            and last.operands == only.results
+            and tuple(last.operands) == tuple(only.results)
         )
 
     def lanes(self, wanted: int) -> int:
