@@ -21,10 +21,10 @@ module {
     %c0 = arith.constant 0 : i64
     %c1 = arith.constant 1 : i64
     %axis = tile.affine %c1
-    %x = tile.load %p[%c0, %axis] : !tt.ptr<f32> -> tensor<64xf32>
-    %y = arith.addf %x, %x : tensor<64xf32>
-    tile.store %y to %q[%c0, %axis] : tensor<64xf32> to !tt.ptr<f32>
-    tile.store %y to %o[%c0, %axis] : tensor<64xf32> to !tt.ptr<f32>
+    %x = tile.load %p[%c0, %axis] : !tt.ptr<f32> -> tensor<4xf32>
+    %y = arith.addf %x, %x : tensor<4xf32>
+    tile.store %y to %q[%c0, %axis] : tensor<4xf32> to !tt.ptr<f32>
+    tile.store %y to %o[%c0, %axis] : tensor<4xf32> to !tt.ptr<f32>
     tt.return
   }
 }

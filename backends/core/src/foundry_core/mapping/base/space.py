@@ -18,8 +18,9 @@ class Point:
 
     Attributes:
         index: the index of the first element in each dimension.
-        inside: the tile.range values that are known to contain all the elements. They belong to this index space: a
-            point in another one, such as the operand of a transpose, has none.
+        inside: the tile.range values that are known to contain all the elements. They belong to this index space, or to
+            that of a tile with fewer elements that is broadcast to it. The operand of a transpose has none, because a
+            mask of a square may be used in both spaces.
     """
 
     index: tuple[Reg, ...]

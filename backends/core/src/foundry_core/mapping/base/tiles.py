@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -13,7 +14,7 @@ from ...dialects.arith import ConstantOp
 from ...errors import source_line, unsupported
 from ...front.scalars import constant as known
 from ...literals import widened
-from ...ops.elementwise import is_elementwise
+from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import Memory
@@ -28,6 +29,10 @@ _MOST_LANES = 16
 # Vectors that an iteration of a loop copies: several, because a device's compiler makes a call of memcpy of a loop that
 # copies a row one by one.
 _MOST_COPIES = 8
+# Vectors of any other expression in an iteration.
+_AT_ONCE = 4
+# Elementwise operations of an expression that is written twice: with a test of each vector, and without.
+_MOST_TWICE = 4
 # The values already evaluated within one loop body, by value and point.
 Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
@@ -138,8 +143,8 @@ class Tiles:
             return
         conditions, until, inside = known
         run = buffer.panel if lane and buffer.panel else shape[lane]
-        moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem and buffer.stride(lane) == 1
-        count = min(_MOST_COPIES, run // lanes) if moves else 1
+        moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem
+        count = min(_MOST_COPIES if moves else _AT_ONCE, run // lanes) if buffer.stride(lane) == 1 else 1
 
         def turned(end: Reg) -> None:
             """Transpose squares in registers: the buffer is contiguous along the load's other dimension."""
@@ -178,26 +183,41 @@ class Tiles:
     def _whole(
         self, value: SSAValue, lane: int, ends: Sequence[Reg]
     ) -> tuple[list[Reg], Reg | None, frozenset[SSAValue]] | None:
-        """Return what Memory.whole returns for all loads of an expression; None also if two texts of it are long."""
-        if not isinstance(value.owner, tile.LoadOp) and not self.plan.streams(value):
-            return None
+        """Return what Memory.whole returns for all loads of an expression; None also if two texts of it are long.
+
+        It looks at all loads whose points `behind` gives what a point has in `inside`.
+        """
         conditions, until, inside = list[Reg](), list[Reg](), frozenset[SSAValue]()
-        pending, seen = [value], set[SSAValue]()
+        pending: list[tuple[SSAValue, int, Sequence[Reg]]] = [(value, lane, ends)]
+        seen, count = set[tuple[SSAValue, int, tuple[Reg, ...]]](), 0
         while pending:
-            current = pending.pop()
+            current, lane, ends = pending.pop()
             op = current.owner
-            if current in seen or current in self.buffers:
+            if (current, lane, tuple(ends)) in seen or current in self.buffers:
                 continue
-            seen.add(current)
-            if isinstance(op, tile.LoadOp):
-                known = self.memory.whole(op, lane, ends)
-                if known is None:
-                    return None
-                conditions += known[0]
-                until += [] if known[1] is None else [known[1]]
-                inside |= known[2]
-            elif isinstance(op, Operation) and is_elementwise(op):
-                pending += [operand for operand in op.operands if is_tile(operand)]
+            seen.add((current, lane, tuple(ends)))
+            match op:
+                case tile.LoadOp():
+                    known = self.memory.whole(op, lane, ends)
+                    if known is None:
+                        return None
+                    conditions += known[0]
+                    until += [] if known[1] is None else [known[1]]
+                    inside |= known[2]
+                case tt.ExpandDimsOp() if lane != op.axis.value.data:
+                    axis = op.axis.value.data
+                    pending.append((op.src, lane - (lane > axis), [*ends[:axis], *ends[axis + 1 :]]))
+                case tt.BroadcastOp() if extents(op.src)[lane] > 1:
+                    one = self.text.integer(1)
+                    shape = extents(op.src)
+                    pending.append(
+                        (op.src, lane, [one if size == 1 else end for size, end in zip(shape, ends, strict=True)])
+                    )
+                case Operation() if is_elementwise(op):
+                    count += 1
+                    if is_costly(op) or count > _MOST_TWICE:
+                        return None
+                    pending += [(operand, lane, ends) for operand in op.operands if is_tile(operand)]
         return conditions, self.text.least(until), inside
 
     @staticmethod
@@ -361,12 +381,12 @@ class Tiles:
                 index = index[:axis] + index[axis + 1 :]
                 if point.lane == axis:
                     return Point(index, 0, 1)
-                return _moved(point, index, point.lane - (point.lane > axis))
+                return Point(index, point.lane - (point.lane > axis), point.lanes, point.inside)
             case tt.BroadcastOp():
                 shape = extents(op.src)
                 zero = self.text.integer(0)
                 index = tuple(zero if extent == 1 else i for extent, i in zip(shape, index, strict=True))
-                return Point(index, 0, 1) if shape[point.lane] == 1 else _moved(point, index, point.lane)
+                return Point(index, 0, 1) if shape[point.lane] == 1 else replace(point, index=index)
             case tile.PartOp():
                 return _moved(point, (*index, self.text.integer(op.number.value.data)), point.lane)
             case tt.TransOp():
