@@ -56,7 +56,7 @@ entry:
   %at.z = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 2
   %at.slice = getelementptr inbounds [24 x [4 x i32]], [24 x [4 x i32]]* @__triton_program, i32 0, i32 %tasklet, i32 3
 {loads}
-  %others = mul i32 %rows, %planes
+  %others = or i32 %rows, %planes
   %is.line = icmp eq i32 %others, 1
   %takes.part = icmp ult i32 %tasklet, %tasklets
   br i1 %takes.part, label %next, label %done

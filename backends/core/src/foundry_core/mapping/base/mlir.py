@@ -410,17 +410,35 @@ class Text:
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
         """Write a loop that carries registers for `count` iterations; return their final values."""
-        zero, one = self.integer(0, count.elem), self.integer(1, count.elem)
-        inside = [Reg(self.fresh(), value.elem, value.lanes) for value in values]
+        return self.carry(self.integer(0, count.elem), count, 1, values, lambda _, inside: body(inside))
+
+    def carry(
+        self,
+        low: Reg,
+        high: Reg,
+        step: int,
+        values: Sequence[Reg],
+        body: Callable[[Reg, Sequence[Reg]], Sequence[Reg]],
+    ) -> list[Reg]:
+        """Write a loop over indices that carries registers; return their final values.
+
+        Args:
+            body: takes the index and the carried registers, and returns those of the next iteration.
+        """
+        if not values:
+            with self.loop(low, high, step) as index:
+                body(index, ())
+            return []
+        index, inside = Reg(self.fresh(), low.elem), [Reg(self.fresh(), value.elem, value.lanes) for value in values]
         result = self.fresh()
         types = ", ".join(value.type for value in values)
         carried = ", ".join(f"{name.name} = {value.name}" for name, value in zip(inside, values, strict=True))
         head = (
-            f"{result}:{len(values)} = scf.for {self.fresh()} = {zero.name} to {count.name} step {one.name} "
-            f"iter_args({carried}) -> ({types}) : {count.elem} {{"
+            f"{result}:{len(values)} = scf.for {index.name} = {low.name} to {high.name} "
+            f"step {self.integer(step, low.elem).name} iter_args({carried}) -> ({types}) : {low.elem} {{"
         )
         with self.nested(head):
-            made = body(inside)
+            made = body(index, inside)
             self.line(f"scf.yield {', '.join(value.name for value in made)} : {types}")
         return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
 

@@ -139,10 +139,14 @@ class Program(ABC):
         order = (*(d for d in range(rank) if d != fastest), fastest)
         if any(isinstance(use.operation, tt.DotOp) and use.index > 0 for use in value.uses):
             order = tuple(range(rank))
-        buffer = tiles.allocate(value, op, order, as_bits=value in tiles.plan.across)
+        buffer = self._buffer_for(value, op, order)
         tiles.fill(buffer, value, op, lane, ends)
         tiles.buffers[value] = buffer
         return buffer
+
+    def _buffer_for(self, value: SSAValue, op: Operation, order: tuple[int, ...]) -> Buffer:
+        """Return a buffer in which to store a tile at an operation."""
+        return self.tiles.allocate(value, op, order, as_bits=value in self.tiles.plan.across)
 
     def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
         """Return a tile's buffer; evaluate the tile, up to some ends (Tiles.fill), into a new one if it has none."""

@@ -15,7 +15,7 @@ half a cycle per byte, so fetching the bytes between two elements pays off only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -26,6 +26,7 @@ from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
+from ..base.buffers import Buffer
 from ..base.memory import Around, Memory
 from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ..base.numeric import in_memory
@@ -95,6 +96,8 @@ class StagedMemory(Memory):
         self._piece_bytes = piece_bytes
         self._unrolled = unrolled
         self._pieces: list[Piece] = []
+        # Indices of loops times strides, where the loop has them.
+        self._products: dict[tuple[Reg, SSAValue], Reg] = {}
 
     def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         # A DPU compares the ends of an axis once. It would need several instructions for each element.
@@ -139,16 +142,37 @@ class StagedMemory(Memory):
         Where it does no harm, elements after the end are computed too, to make the number a multiple of the elements
         per iteration (`turn`, which also divides `first`): all buffers have room for them.
         """
+
+        def one(at: Point, place: Reg, _: Sequence[Reg]) -> Sequence[Reg]:
+            body(at, place)
+            return ()
+
+        self.fold(piece, roots, (), one, first)
+
+    def fold(
+        self,
+        piece: Piece,
+        roots: Sequence[SSAValue],
+        values: Sequence[Reg],
+        body: Callable[[Point, Reg, Sequence[Reg]], Sequence[Reg]],
+        first: int = 0,
+    ) -> list[Reg]:
+        """Run a body as `each` does, and carry registers from one element to the next; return their final values."""
         t, point = self._text, piece.point
         unroll = self.turn(piece, roots)
         count = piece.count
         if unroll > 1 and not self._space.known(count, point.lanes):
             up = self._space.plus(count, t.integer(unroll - 1))
             count = t.binary("arith.andi", up, t.integer(-unroll))
-        with t.loop(t.integer(first), count, unroll) as turn:
+
+        def several(turn: Reg, running: Sequence[Reg]) -> Sequence[Reg]:
             for number in range(unroll):
-                body(self.at(piece, turn, number), self._space.step(turn, number))
+                running = body(self.at(piece, turn, number), self._space.step(turn, number), running)
+            return running
+
+        made = t.carry(t.integer(first), count, unroll, values, several)
         piece.inner = None
+        return made
 
     def at(self, piece: Piece, turn: Reg, number: int) -> Point:
         """Return the element of a piece at position `turn + number`, and make it the one being computed."""
@@ -239,7 +263,9 @@ class StagedMemory(Memory):
         low, high = self._wanted(op, point, piece)
         axis = op.axes[point.lane].owner
         if not isinstance(axis, tile.WrappedOp):
-            return self._copy_in(op, point, low, high, buffer, stride)
+            first = self._copy_in(op, point, low, high, buffer, stride)
+            self._fill_others(op, point, piece, low, high, first, stride)
+            return first
         choice = t.choose(self._around[op.axes[point.lane]].whole)
         with choice.then():
             choice.result(Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE))
@@ -248,7 +274,30 @@ class StagedMemory(Memory):
                 source = self._address(op, self._single(point, place), {})
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
             choice.result(Reg(buffer, PRIVATE))
-        return choice.end().name
+        first = choice.end().name
+        self._fill_others(op, point, piece, low, high, first, stride)
+        return first
+
+    def _fill_others(
+        self, op: tile.LoadOp, point: Point, piece: Piece, low: Reg, high: Reg, first: str, stride: int
+    ) -> None:
+        """Write what a load gives for elements that do not exist to their places: mostly none, and then no test later.
+
+        A mask is not looked at: what is between two elements that it selects was fetched.
+        """
+        t = self._text
+        elem, memory = self._types(op)
+        zero, before = t.integer(0), piece.inner
+        runs = [] if self._space.known(low, 0) else [(zero, self._smaller(low, piece.count))]
+        runs += [] if high == piece.count else [(self._larger(high, zero), piece.count)]
+        for start, end in runs:
+            with t.loop(start, end, 1) as place:
+                single = self._single(point, place)
+                piece.inner = (single.index[point.lane], place)
+                other = self._numeric.to_memory(self._other(op, single, {}), elem)
+                address = t.address(first, self._space.times(place, t.integer(stride)), memory, PRIVATE)
+                t.store(other, address, PRIVATE)
+        piece.inner = before
 
     def _stage_buffer(self, memory: str, lanes: int) -> str:
         """Allocate a buffer for a piece that may begin and end anywhere in a word of 8 bytes."""
@@ -344,12 +393,9 @@ class StagedMemory(Memory):
                     first = t.address(staged.first, self._space.times(turn, t.integer(staged.stride)), memory, PRIVATE)
                     address = t.shifted(first, number * staged.stride, memory, PRIVATE)
                     value = self._numeric.from_memory(t.load(address, memory, 1, PRIVATE), elem)
-                    conditions = self._exist(op, point)
-                    if op.mask is not None:
-                        conditions.append(self._tiles.at(op.mask, point, memo))
-                    if not conditions:
+                    if op.mask is None:
                         return value
-                    return t.select(self.all(conditions), value, self._other(op, point, memo))
+                    return t.select(self._tiles.at(op.mask, point, memo), value, self._other(op, point, memo))
         return self._load_one(op, point, memo)
 
     @staticmethod
@@ -380,7 +426,7 @@ class StagedMemory(Memory):
             roots += [op.base] + ([op.gather] if op.gather is not None else [])
             roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
         # If elements are stored one by one, none after the end is computed, because it has nowhere to go.
-        for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), rounded=in_rows):
+        for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), in_rows, op):
             if in_rows:
                 self._store_row(op, piece, roots)
             else:
@@ -424,19 +470,122 @@ class StagedMemory(Memory):
         roots: Sequence[SSAValue],
         inside: frozenset[SSAValue] = frozenset(),
         rounded: bool = True,
+        access: tile.StoreOp | None = None,
     ) -> Iterator[Piece]:
         """Loop over the pieces of an index space and stage what some values load; yields once, inside the loops."""
+        from_start = self._space.known(limits[lane][0], 0)
+        with (
+            self.pieces(limits, shape, lane, roots, inside, access) as (point, count),
+            self.piece(point, count, roots, from_start and rounded) as piece,
+        ):
+            yield piece
+
+    @contextmanager
+    def pieces(
+        self,
+        limits: Sequence[tuple[Reg, Reg]],
+        shape: tuple[int, ...],
+        lane: int,
+        roots: Sequence[SSAValue],
+        inside: frozenset[SSAValue] = frozenset(),
+        access: tile.StoreOp | None = None,
+    ) -> Iterator[tuple[Point, Reg]]:
+        """Loop over the pieces of an index space; yields the first point of a piece and its number of elements.
+
+        Args:
+            access: what is stored there, if anything.
+        """
         t = self._text
         length = self.length(roots, shape[lane])
-        with self._space.nest(limits, shape, lane, length) as index:
-            point = Point(index, lane, length, inside)
+        accesses = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
+        strides = self._strides([*accesses, *([access] if access is not None else [])])
+        with ExitStack() as opened:
+            at = [t.integer(0)] * len(shape)
+            for d in (*(d for d in range(len(shape)) if d != lane), lane):
+                low, high = limits[d]
+                step = length if d == lane else 1
+                if not (self._space.known(low, 0) and self._space.known(high, step)):
+                    at[d] = opened.enter_context(self._loop(low, high, step, () if d == lane else strides))
+            index = tuple(at)
             count = t.integer(length)
             low, high = limits[lane]
-            whole = self._space.known(low, 0)
-            if not (whole and self._space.known(high, shape[lane])):
+            if not (self._space.known(low, 0) and self._space.known(high, shape[lane])):
                 count = self._smaller(count, t.binary("arith.subi", high, index[lane]))
-            with self.piece(point, count, roots, whole and rounded) as piece:
-                yield piece
+            yield Point(index, lane, length, inside), count
+
+    @staticmethod
+    def _strides(accesses: Sequence[tile.Access]) -> list[SSAValue]:
+        """Return the strides of some accesses that are known only at run time."""
+        axes = [axis.owner for access in accesses for axis in access.axes]
+        return list({op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant(op.stride) is None})
+
+    @contextmanager
+    def _loop(self, low: Reg, high: Reg, step: int, strides: Sequence[SSAValue]) -> Iterator[Reg]:
+        """Open a loop that carries the products of its index and some strides, of which each takes 29 instructions."""
+        t, space = self._text, self._space
+        if not strides:
+            with t.loop(low, high, step) as index:
+                yield index
+            return
+        factors = [self._tiles.index(stride) for stride in strides]
+        steps = [space.times(t.integer(step), factor) for factor in factors]
+        index, products = Reg(t.fresh(), t.index), [Reg(t.fresh(), t.index) for _ in strides]
+        starts = [space.times(low, factor) for factor in factors]
+        carried = ", ".join(f"{x.name} = {y.name}" for x, y in zip(products, starts, strict=True))
+        types = ", ".join(t.index for _ in strides)
+        head = f"{t.fresh()}:{len(strides)} = scf.for {index.name} = {low.name} to {high.name} "
+        with t.nested(f"{head}step {t.integer(step).name} iter_args({carried}) -> ({types}) : {t.index} {{"):
+            self._products.update(((index, stride), x) for stride, x in zip(strides, products, strict=True))
+            yield index
+            after = [space.plus(x, y) for x, y in zip(products, steps, strict=True)]
+            t.line(f"scf.yield {', '.join(x.name for x in after)} : {types}")
+
+    def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
+        if isinstance(axis.owner, tile.AffineOp) and (i, axis.owner.stride) in self._products:
+            return self._products[i, axis.owner.stride]
+        return super()._offset_along(axis, i, point, memo)
+
+    @contextmanager
+    def unless_copied(self, value: SSAValue, buffer: Buffer, point: Point, count: Reg) -> Iterator[None]:
+        """Copy a piece of a load from MRAM to its place in a buffer, if both are whole words; else run what follows."""
+        t, op = self._text, value.owner
+        if value in self._tiles.buffers or not isinstance(op, tile.LoadOp) or not self._fills(op, buffer, point.lane):
+            yield
+            return
+        size = WIDTHS[self._types(op)[1]] // 8
+        low, high = self._wanted(op, point, Piece(point, count, True))
+        source = self._address(op, Point(point.index, point.lane, 1), {})
+        address = t.op(f"llvm.ptrtoint {source} : {GLOBAL} to i32", "i32")
+        conditions = [t.compare("eq", t.binary("arith.andi", address, t.integer(DMA_ALIGNMENT - 1)), t.integer(0))]
+        if not self._space.known(low, 0):
+            conditions.append(t.compare("eq", low, t.integer(0)))
+        if not self._space.known(high, point.lanes):
+            conditions.append(t.compare("eq", high, t.integer(point.lanes)))
+        axis = op.axes[point.lane]
+        if isinstance(axis.owner, tile.WrappedOp):
+            conditions.append(self._around[axis].whole)
+        with t.nested(f"scf.if {self.all(conditions).name} {{"):
+            to = self._tiles.private.address(buffer, point.index)
+            t.copy(to, PRIVATE, source, GLOBAL, t.integer(point.lanes * size), DMA_ALIGNMENT)
+        with t.nested("else {"):
+            yield
+
+    def _fills(self, op: tile.LoadOp, buffer: Buffer, lane: int) -> bool:
+        """Return whether pieces of a load can be whole words of a buffer, which has the bits that are in MRAM."""
+        elem, memory = self._types(op)
+        size = WIDTHS[memory] // 8
+        length = self.length([op.result], extents(op.result)[lane])
+        others = [buffer.stride(d) for d in range(len(buffer.extents)) if d != lane]
+        return (
+            self._unrolled
+            and op.mask is None
+            and op.gather is None
+            and is_unit(op.axes[lane])
+            and elem != "i1"
+            and buffer.stored_as == memory
+            and buffer.stride(lane) == 1
+            and all(count * size % DMA_ALIGNMENT == 0 for count in (length, *others))
+        )
 
     def _store_one(self, op: tile.StoreOp, point: Point) -> None:
         t = self._text
@@ -479,14 +628,38 @@ class StagedMemory(Memory):
             if op.mask is not None:
                 put(chosen, "i8", place, t.cast("arith.extui", self._tiles.at(op.mask, at, memo), "i8"))
 
-        def copy_out(low: Reg, high: Reg) -> None:
+        def copy_out(low: Reg, high: Reg, start: str = first) -> None:
             bytes = self._space.times(t.binary("arith.subi", high, low), t.integer(WIDTHS[memory] // 8))
-            source, to = t.address(first, low, memory, PRIVATE), t.address(target, low, memory, GLOBAL)
+            source, to = t.address(start, low, memory, PRIVATE), t.address(target, low, memory, GLOBAL)
             t.copy(to, GLOBAL, source, PRIVATE, bytes, WIDTHS[memory] // 8)
 
+        def copy_piece(start: str = first) -> None:
+            """Copy all of a piece; in one DMA without further tests if it is long enough and consists of words."""
+            length = point.lanes * WIDTHS[memory] // 8
+            if not self._unrolled or length % DMA_ALIGNMENT:
+                copy_out(t.integer(0), piece.count, start)
+                return
+            whole = t.compare("eq", into, t.integer(0))
+            if not self._space.known(piece.count, point.lanes):
+                whole = t.binary("arith.andi", whole, t.compare("eq", piece.count, t.integer(point.lanes)))
+            with t.nested(f"scf.if {whole.name} {{", "}"):
+                t.copy(target, GLOBAL, start, PRIVATE, t.integer(length), DMA_ALIGNMENT)
+            with t.nested("else {"):
+                copy_out(t.integer(0), piece.count, start)
+
+        loaded = self._only_moved(op, piece)
+        if loaded is not None:
+            there = t.op(f"llvm.ptrtoint {loaded} : {PRIVATE} to i32", "i32")
+            offset = t.binary("arith.andi", t.binary("arith.subi", there, address), t.integer(DMA_ALIGNMENT - 1))
+            with t.nested(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
+                copy_piece(loaded)
+            with t.nested("else {"):
+                self.each(piece, roots, compute)
+                copy_out(t.integer(0), piece.count)
+            return
         self.each(piece, roots, compute)
         if op.mask is None:
-            copy_out(t.integer(0), piece.count)
+            copy_piece()
             return
         unmasked = self._unmasked(op.mask)
         if unmasked is not None:
@@ -496,6 +669,18 @@ class StagedMemory(Memory):
                 self._copy_chosen(piece, chosen, copy_out)
             return
         self._copy_chosen(piece, chosen, copy_out)
+
+    def _only_moved(self, op: tile.StoreOp, piece: Piece) -> str | None:
+        """Return where WRAM has the bits of a piece that a store writes, if these are what a load has read."""
+        load = op.value.owner
+        if op.mask is not None or op.value in self._tiles.buffers or not isinstance(load, tile.LoadOp):
+            return None
+        if load.mask is not None or self._types(load)[0] == "i1":
+            return None
+        for staged in piece.staged.get(load, ()):
+            if staged.point == piece.point and staged.stride == 1:
+                return staged.first
+        return None
 
     def _copy_chosen(self, piece: Piece, chosen: str, copy_out: Callable[[Reg, Reg], None]) -> None:
         """Copy out each run of elements that the mask selects; excluded elements may belong to another program."""

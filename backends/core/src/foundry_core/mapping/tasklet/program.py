@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
+from ...effects import is_sink
 from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.mlir import WIDTHS, Conventions, Reg, Text
+from ..base.mlir import WIDTHS, Conventions, Reg
 from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
 from ..base.plan import Plan, is_unit, stored_across
@@ -32,6 +33,7 @@ from .memory import StagedMemory
 from .numeric import TaskletNumeric
 from .split import Splitting
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
+from .wram import TaskletText
 
 _CONVENTIONS = Conventions(
     index="i32",
@@ -156,7 +158,7 @@ def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKer
         parts *= 2
         # A slice whose shortest pieces leave no room for more tasklets is not worth its share of the work twice.
         needed = _written(sliced(parts), _SHORTEST_PIECE, 0, shape)[1]
-        room = target.tasklets(needed, target.most_stack_bytes)
+        room = target.tasklets(needed, target.spare_stack_bytes)
         if room > (best.num_tasklets if best else 0):
             best = noted(_fitted(sliced(parts), target, shape, roomy=True), parts)
     if best is None:
@@ -176,7 +178,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bo
     """Lower the kernel with the longest pieces that leave room for enough tasklets.
 
     Args:
-        roomy: whether each tasklet gets the largest stack. More tasklets than fill the pipeline always do.
+        roomy: whether each tasklet gets a larger stack. More tasklets than fill the pipeline always do.
     """
     enough = min(target.enough_tasklets, target.most_tasklets)
     # DMA is a small part of the work of software floats, and more tasklets share the programs of a DPU more evenly.
@@ -189,7 +191,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bo
     ):
         text, needed = _written(function, piece, room, shape)
         is_enough = best is not None and best.num_tasklets >= enough
-        tasklets = target.tasklets(needed, target.most_stack_bytes if roomy or is_enough else target.stack_bytes)
+        tasklets = target.tasklets(needed, target.spare_stack_bytes if roomy or is_enough else target.stack_bytes)
         if tasklets > (best.num_tasklets if best else 0):
             best = TaskletKernel(text, tasklets, target.stack(needed, tasklets))
         piece //= 2
@@ -275,11 +277,12 @@ class TaskletTiles(Tiles):
     """
 
     memory: StagedMemory
+    text: TaskletText
     product_order = (0, 1)
     panels = False
 
     def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
-        super().__init__(Text(_CONVENTIONS), plan, Target())
+        super().__init__(TaskletText(_CONVENTIONS), plan, Target())
         self._accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
@@ -307,10 +310,13 @@ class TaskletTiles(Tiles):
         shape = extents(value)
         lane = self.best_lane(value) if lane is None else lane
         limits = [(self.text.integer(0), self.text.integer(extent)) for extent in shape]
-        for piece in self.memory.sweep(limits, shape, lane, [value]):
-            self.memory.each(
-                piece, [value], lambda point, _: self.private.write(buffer, point, self.at(value, point, {}))
-            )
+        memory = self.memory
+        with (
+            memory.pieces(limits, shape, lane, [value]) as (point, count),
+            memory.unless_copied(value, buffer, point, count),
+            memory.piece(point, count, [value]) as piece,
+        ):
+            memory.each(piece, [value], lambda at, _: self.private.write(buffer, at, self.at(value, at, {})))
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         t, shape = self.text, extents(value)
@@ -340,6 +346,9 @@ class TaskletReduction(Reduction):
         def at(start: Reg) -> Point:
             return Point((*point.index[:-1], start), self._axis, length)
 
+        def combine(here: Point, _: Reg, running: Sequence[Reg]) -> list[Reg]:
+            return self._combination.write(running, self._read(here))
+
         with memory.piece(at(t.integer(0)), whole, sources) as piece:
             turn = memory.turn(piece, sources)
             zero = t.integer(0)
@@ -348,18 +357,22 @@ class TaskletReduction(Reduction):
                 values = self._combination.write(values, self._read(memory.at(piece, zero, number)))
             if count == turn:
                 return values
-            cells, cell = self._cells(values[0].lanes)
-            self._write(cells, cell, values)
+            values = memory.fold(piece, sources, values, combine, first=turn)
+        if count == length:
+            return values
 
-            def combine(here: Point, _: Reg) -> None:
-                running = [self._tiles.private.read(c, cell) for c in cells]
-                self._write(cells, cell, self._combination.write(running, self._read(here)))
+        def further(start: Reg, running: Sequence[Reg]) -> list[Reg]:
+            with memory.piece(at(start), whole, sources) as piece:
+                return memory.fold(piece, sources, running, combine)
 
-            memory.each(piece, sources, combine, first=turn)
-        if count > length:
-            with t.loop(whole, t.integer(count), length) as start, memory.piece(at(start), whole, sources) as piece:
-                memory.each(piece, sources, combine)
-        return [self._tiles.private.read(c, cell) for c in cells]
+        return t.carry(whole, t.integer(count), length, values, further)
+
+    def _combined(
+        self, first: Sequence[Reg], next: Reg, end: Reg, step: int, at: Callable[[Reg], list[Reg]]
+    ) -> list[Reg]:
+        """Combine in registers that the loop carries: arrays of a tasklet are in WRAM, and stay there."""
+        combine = self._combination.write
+        return self._tiles.text.carry(next, end, step, first, lambda i, running: combine(running, at(i)))
 
 
 def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
@@ -376,6 +389,72 @@ class TaskletProgram(Program):
     statements = Program.statements | {tt.ReduceOp: _reduce}
     scalar_values = Program.scalar_values | {tile.SliceOp: _slice}
     tiles: TaskletTiles
+    text: TaskletText
+
+    def __init__(self, function: tt.FuncOp, tiles: TaskletTiles) -> None:
+        super().__init__(function, tiles)
+        # The arrays in use that the operations of a block have allocated.
+        self._allocated: dict[Block, set[str]] = {}
+        self._places: dict[Operation, int] = {}
+        self._readers: dict[SSAValue, set[Operation]] = {}
+
+    def _write_operation(self, op: Operation) -> None:
+        """Write an operation, and release the arrays of its block that no later operation reads."""
+        block = op.parent_block()
+        assert block is not None
+        before = set(self.text.in_use())
+        super()._write_operation(op)
+        allocated = self._allocated.setdefault(block, set())
+        allocated.update(array for array in self.text.in_use() if array not in before)
+        for array in allocated - self._read_after(op, allocated):
+            self.text.release(array)
+            allocated.remove(array)
+
+    def _read_after(self, op: Operation, arrays: Collection[str]) -> set[str]:
+        """Return those of some arrays in which there are tiles that are read after an operation of the same block."""
+        tiles = self.tiles.buffers.items()
+        return {
+            buffer.name
+            for value, buffer in tiles
+            if buffer.name in arrays and any(self._is_after(reader, op) for reader in self._readers_of(value))
+        }
+
+    def _readers_of(self, value: SSAValue) -> set[Operation]:
+        """Return the operations at which a tile may be read: its uses, and those of what is computed late from it."""
+        if value not in self._readers:
+            found = set[Operation]()
+            for use in value.uses:
+                found.add(use.operation)
+                if not is_sink(use.operation):
+                    later = [result for result in use.operation.results if result not in self.tiles.plan.stored]
+                    found |= set[Operation]().union(*map(self._readers_of, later))
+            self._readers[value] = found
+        return self._readers[value]
+
+    def _is_after(self, reader: Operation, op: Operation) -> bool:
+        """Return whether an operation, or the one of op's block that contains it, comes after op."""
+        block = op.parent_block()
+        outer: Operation | None = reader
+        while outer is not None and outer.parent_block() is not block:
+            outer = outer.parent_op()
+        if outer is None:
+            return False
+        if op not in self._places:
+            assert block is not None
+            self._places.update((each, place) for place, each in enumerate(block.ops))
+        return self._places[outer] > self._places[op]
+
+    def _buffer_for(self, value: SSAValue, op: Operation, order: tuple[int, ...]) -> Buffer:
+        """Return the buffer of a tile that is read here last, element for element; else a new one."""
+        straight, names = self._reads(value, {})
+        allocated = self._allocated.get(op.parent_block(), set())  # type: ignore[arg-type]
+        if straight and value.owner is op:
+            dead = names & allocated - self._read_after(op, names)
+            wanted = (in_register(element(value.type, op)), extents(value), order)
+            for buffer in self.tiles.buffers.values():
+                if buffer.name in dead and (buffer.elem, buffer.extents, buffer.order) == wanted:
+                    return buffer
+        return super()._buffer_for(value, op, order)
 
     def parameter(self, argument: SSAValue) -> str:
         elem = "i8"

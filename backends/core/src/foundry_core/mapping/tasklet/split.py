@@ -260,13 +260,13 @@ class _Accesses:
         return write.value(write.add(start if (number := constant(start)) is None else number, offset))
 
     def _clamped(self, write: Scalars, limits: tile.RangeOp) -> SSAValue:
-        whole = constant(limits.low) == 0 and constant(limits.high) == self._whole
-        ends: list[Scalar] = [0, self._size]
-        if not whole:
-            ends = [
-                write.minimum(write.maximum(write.sub(end, self._offset), 0), self._size)
-                for end in (limits.low, limits.high)
-            ]
+        ends: list[Scalar] = []
+        for end, rest in ((limits.low, 0), (limits.high, self._whole)):
+            # An end that is the tile's is each slice's.
+            if constant(end) == rest:
+                ends.append(self._size if rest else 0)
+            else:
+                ends.append(write.minimum(write.maximum(write.sub(end, self._offset), 0), self._size))
         low, high = map(write.value, ends)
         return write.builder.insert(tile.RangeOp(low, high)).result
 

@@ -37,6 +37,14 @@ class TaskletTarget:
     reserved_bytes: int = 4 << 10
     parts: int | None = None
 
+    @property
+    def spare_stack_bytes(self) -> int:
+        """The smallest stack where a program is split, or where more tasklets than fill the pipeline run.
+
+        On the emulator, whose frames are those of another processor, the kernels of our benchmarks use up to 984 bytes.
+        """
+        return self.stack_bytes + 64
+
     def tasklets(self, private_bytes: int, stack_bytes: int) -> int:
         """Return how many tasklets fit with this many bytes of tiles and of stack for each; 0 if none fits."""
         free = self.wram_bytes - self.reserved_bytes
