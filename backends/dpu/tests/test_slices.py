@@ -164,15 +164,24 @@ def test_arguments_that_share_memory_are_not_split() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "most", "best"), [(16, 14, 11), (16, 16, 16), (32, 14, 11), (33, 14, 11), (28, 14, 14), (3, 14, 3)]
+    ("number", "most", "best"), [(16, 14, 8), (16, 16, 16), (32, 14, 11), (33, 14, 11), (28, 14, 14), (3, 14, 3)]
 )
 def test_all_tasklets_end_together(number: int, most: int, best: int) -> None:
     assert slices.tasklets(number, most) == best
 
 
+def parts(programs: int, tasklets: int, compiled: int, most: int) -> int:
+    return slices.parts(programs, lambda parts: tasklets, compiled, most)
+
+
 def test_a_program_is_split_only_as_far_as_it_gains() -> None:
-    assert slices.parts(16, 14, compiled=1, most_parts=16) == 2
-    assert slices.parts(1, 16, compiled=1, most_parts=64) == 16
-    assert slices.parts(1, 16, compiled=1, most_parts=4) == 4
-    assert slices.parts(176, 16, compiled=1, most_parts=16) == 1
-    assert slices.parts(100, 11, compiled=8, most_parts=16) == 8
+    assert parts(16, 14, 1, 16) == 2
+    assert parts(1, 16, 1, 64) == 16
+    assert parts(1, 16, 1, 4) == 4
+    assert parts(176, 16, 1, 16) == 1
+    assert parts(100, 11, 8, 16) == 8
+
+
+def test_a_finer_split_counts_on_the_tasklets_for_which_it_has_room() -> None:
+    assert slices.parts(1, {8: 11, 16: 16}.__getitem__, compiled=8, most_parts=16) == 16
+    assert slices.parts(1, {8: 11, 16: 12}.__getitem__, compiled=8, most_parts=16) == 8

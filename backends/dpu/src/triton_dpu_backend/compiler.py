@@ -166,9 +166,18 @@ def make_again(metadata: Any, parts: int, *, by_line: bool) -> tuple[bytes, int]
     Returns:
         The DPU program, and the number of its tasklets.
     """
-    made: dict[str, Any] = {name: getattr(metadata, name, "") for name in ("name", "sites", "check")}
-    mlir = make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts)
+    mlir, made = _split_mlir(metadata, parts)
     return make_program(make_llir(mlir, made), made, by_line=by_line), made["num_tasklets"]
+
+
+def split_tasklets(metadata: Any, parts: int) -> int:
+    """Return how many tasklets have room in a program that `make_again` makes."""
+    return int(_split_mlir(metadata, parts)[1]["num_tasklets"])
+
+
+def _split_mlir(metadata: Any, parts: int) -> tuple[str, dict[str, Any]]:
+    made: dict[str, Any] = {name: getattr(metadata, name, "") for name in ("name", "sites", "check")}
+    return make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts), made
 
 
 def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:

@@ -44,6 +44,8 @@ _REMEMBERED = 64
 
 _GRID = "DPU_GRID"
 _ARGUMENTS = "DPU_INPUT_ARGUMENTS"
+# The file, in the folder of a program in slices, that has the number of its tasklets.
+_NOTE = "tasklets"
 _PROGRAM_FIELDS = struct.Struct("@6I")
 
 _NO_ROOM = "the arrays of this launch do not fit into MRAM"
@@ -77,6 +79,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._parts = int(metadata.parts)
         self._most_parts = int(metadata.most_parts)
         self._built = functools.cache(functools.partial(_compiled, metadata))
+        self._room = functools.cache(functools.partial(_room, metadata))
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
@@ -154,7 +157,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         parts = 1
         # Where arguments share memory, a slice could read what another one has written.
         if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.parts(programs, self._tasklets, self._parts, self._most_parts)
+            parts = slices.parts(programs, self._room, self._parts, self._most_parts)
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)
@@ -359,20 +362,35 @@ def _compiled(metadata: Any, parts: int, *, by_line: bool = False) -> tuple[Path
         parts: its slices.
         by_line: whether it counts modelled cycles by source line.
     """
-    from triton.runtime.cache import get_cache_manager
-
-    key = hashlib.sha256(
-        f"{metadata.hash} in {parts} slices{', counted by line' if by_line else ''}".encode()
-    ).hexdigest()
-    cache = get_cache_manager(key)
-    path, note = cache.get_file(f"{metadata.name}.dpu"), cache.get_file("tasklets")
+    cache = _cache_of(metadata, parts, by_line=by_line)
+    path, note = cache.get_file(f"{metadata.name}.dpu"), cache.get_file(_NOTE)
     if path is None or note is None:
         from .compiler import make_again
 
         program, tasklets = make_again(metadata, parts, by_line=by_line)
         path = cache.put(program, f"{metadata.name}.dpu")
-        note = cache.put(str(tasklets), "tasklets", binary=False)
+        note = cache.put(str(tasklets), _NOTE, binary=False)
     return Path(path), int(Path(note).read_text())
+
+
+def _room(metadata: Any, parts: int) -> int:
+    """Return how many tasklets a DPU program with a number of slices has; Triton's cache keeps the number."""
+    if parts == metadata.parts:
+        return int(metadata.num_tasklets)
+    cache = _cache_of(metadata, parts)
+    note = cache.get_file(_NOTE)
+    if note is None:
+        from .compiler import split_tasklets
+
+        note = cache.put(str(split_tasklets(metadata, parts)), _NOTE, binary=False)
+    return int(Path(note).read_text())
+
+
+def _cache_of(metadata: Any, parts: int, *, by_line: bool = False) -> Any:
+    from triton.runtime.cache import get_cache_manager
+
+    key = f"{metadata.hash} in {parts} slices{', counted by line' if by_line else ''}"
+    return get_cache_manager(hashlib.sha256(key.encode()).hexdigest())
 
 
 def _wanted(text: str, names: Sequence[str]) -> Mapping[str, Placement]:

@@ -1,11 +1,13 @@
 """Choose how many tasklets run a DPU's programs, and into how many slices each program is split.
 
 A tasklet issues an instruction every 11 cycles at most, and a DPU one a cycle. So 16 programs on 14 tasklets take as
-long as 25: 14 at one instruction a cycle, then 2 in the time of 11. On 11 tasklets they take as long as 22, and as 32
-slices on 16 tasklets as long as 16.
+long as 25: 14 at one instruction a cycle, then 2 in the time of 11. On 8 or 11 tasklets they take as long as 22, and on
+16 tasklets, or as 32 slices on 16, as long as 16.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from foundry_core.mapping.tasklet.target import FULL_PIPELINE
 
@@ -15,8 +17,12 @@ _ENOUGH, _GAIN = 0.95, 1.1
 
 
 def tasklets(slices: int, most: int) -> int:
-    """Return how many of `most` tasklets finish a number of equal slices first; of several, the largest number."""
-    return min(range(1, min(most, max(slices, 1)) + 1), key=lambda count: (_cycles(slices, count), -count))
+    """Return how many of `most` tasklets finish a number of equal slices first.
+
+    Of several numbers, it is one with which all tasklets have as many slices, if there is one, then the largest.
+    """
+    numbers = range(1, min(most, max(slices, 1)) + 1)
+    return min(numbers, key=lambda count: (_cycles(slices, count), slices % count != 0, -count))
 
 
 def share(slices: int, most: int) -> float:
@@ -24,20 +30,20 @@ def share(slices: int, most: int) -> float:
     return slices / _cycles(slices, tasklets(slices, most)) if slices else 1.0
 
 
-def parts(programs: int, most_tasklets: int, compiled: int, most_parts: int) -> int:
+def parts(programs: int, room: Callable[[int], int], compiled: int, most_parts: int) -> int:
     """Return the number of slices of each program.
 
     Args:
         programs: the programs of a DPU.
-        most_tasklets: tasklets for which there is room.
+        room: returns for how many tasklets there is room if a program has a number of slices.
         compiled: the number of slices that the kernel was compiled for.
         most_parts: the largest number that the kernel allows, a power of 2.
     """
-    now = share(programs * compiled, most_tasklets)
+    now = share(programs * compiled, room(compiled))
     found, best = compiled, now
     candidate = 2 * compiled
     while best < _ENOUGH and candidate <= most_parts:
-        finer = share(programs * candidate, most_tasklets)
+        finer = share(programs * candidate, room(candidate))
         if finer > best:
             found, best = candidate, finer
         candidate *= 2
