@@ -43,6 +43,8 @@ class Work:
         title: what is computed, with type and sizes.
         elements: what the rate counts.
         bound: cycles of one DPU.
+        transfers: cycles of its DMA engine for the transfers that the kernel needs, where they are shorter or more than
+            those of the bound.
         out, exact, allowed: the result, what it should be in float64, and how far it may be from that.
         launch: launches on a number of DPUs with a block.
         blocks: the blocks to try; the best on each number of DPUs is compared.
@@ -56,6 +58,7 @@ class Work:
     allowed: float
     launch: Callable[..., object]
     blocks: Sequence[tuple[int, ...]]
+    transfers: float | None = None
 
 
 def measure() -> list[Measurement]:
@@ -68,14 +71,17 @@ def measure() -> list[Measurement]:
 def _measured(work: Work) -> Measurement:
     found = [_best(work, dpus) for dpus in DPUS]
     one, many = found
+    ratios = {f"share of the bound of {work.bound:.0f} cycles, 1 DPU": work.bound / one.cycles}
+    if work.transfers is not None:
+        ratios[f"share of {work.transfers:.0f} cycles, which its own transfers take, 1 DPU"] = (
+            work.transfers / one.cycles
+        )
+    ratios[f"share of linear, {DPUS[1]} DPUs"] = one.cycles / DPUS[1] / many.cycles
     return Measurement(
         title=f"{work.title}, {DPUS[0]} and {DPUS[1]} DPUs, modelled",
         rows=[row(timed, work=work.elements / MEGA) for timed in found],
         unit="M elements/s",
-        ratios={
-            f"share of the bound of {work.bound:.0f} cycles, 1 DPU": work.bound / one.cycles,
-            f"share of linear, {DPUS[1]} DPUs": one.cycles / DPUS[1] / many.cycles,
-        },
+        ratios=ratios,
         aim="0.95 of both",
     )
 
@@ -152,9 +158,12 @@ def _transpose() -> Work:
         grid = (SIDE // rows, SIDE // columns)
         kernels.transpose_kernel[grid](Tensor(x), Tensor(out), SIDE, SIDE, ROWS=rows, COLUMNS=columns, num_dpus=dpus)
 
-    blocks = [(16, 16), (64, 16)]
+    blocks = [(16, 16), (64, 16), (32, 32)]
     bound = bounds.moved(x.nbytes, x.nbytes)
-    return Work(f"transposition f32, {SIDE} x {SIDE}", x.size, bound, out, x.T.astype(np.float64), 0.0, launch, blocks)
+    # Tiles of 32 x 32, of which WRAM holds one for each of 11 tasklets.
+    transfers = bounds.moved(x.nbytes, x.nbytes, 128)
+    title, exact = f"transposition f32, {SIDE} x {SIDE}", x.T.astype(np.float64)
+    return Work(title, x.size, bound, out, exact, 0.0, launch, blocks, transfers)
 
 
 def _rows() -> Work:
@@ -167,7 +176,9 @@ def _rows() -> Work:
     # A row is the longest run of bytes that there is.
     bound = bounds.moved(out.nbytes, out.nbytes, 4 * COLUMNS)
     title = f"gather f32, {ROWS} rows of {COLUMNS}"
-    return Work(title, out.size, bound, out, table[index].astype(np.float64), 0.0, launch, [(COLUMNS,)])
+    # Each program reads its index, a word of 8 bytes.
+    transfers = bound + bounds.moved(8 * ROWS, 0, 8)
+    return Work(title, out.size, bound, out, table[index].astype(np.float64), 0.0, launch, [(COLUMNS,)], transfers)
 
 
 def _take() -> Work:
