@@ -300,3 +300,10 @@ def test_the_real_image_made_anew_has_the_same_id(request: pytest.FixtureRequest
     _, anew = ensure.ensure_image(replace(wanted, cache=False))
     assert anew.made
     assert (anew.name, anew.info.id) == (cached.name, cached.info.id)
+
+
+@pytest.mark.docker
+def test_the_image_of_spirv_is_below_800_mb(request: pytest.FixtureRequest) -> None:
+    wanted = Request.read("spirv", allow_drift=request.config.getoption("--allow-drift"))
+    _, image = ensure.ensure_image(wanted)
+    assert image.info.size < 800e6
