@@ -117,8 +117,9 @@ class ProfiledKernel(msgspec.Struct, frozen=True):
         source: the measurement or the script that launched it.
         seconds: of the fastest launch, measured; for a modelled one, 0.
         cycles: of the last launch, modelled; None where kernels are measured.
-        roofs: what the device could do, as measured in the same run: bytes of memory a second, and operations in f32 or
-            f64. For DPUs, the shares of the modelled cycles in which the DMA engine and the pipeline are busy.
+        roofs: what the device could do, as measured in the same run: seconds of a launch that does nothing, bytes of
+            memory a second, and operations in f32 or f64 a second. For DPUs, the shares of the modelled cycles in which
+            the DMA engine and the pipeline are busy.
         bound: the nearest roof; "" if the work of the kernel is not known, for the reason in `unknown`.
         share: of that roof.
     """
@@ -334,13 +335,17 @@ def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
             yield _profile(file, file.parent.parent, found["script"], kernel, found["ran"])
 
 
+# Roofs of a kernel, and their keys in a profile.
+_ROOFS = {"launch": "launch", "memory": "memory_roof"}
+
+
 def _profile(file: Path, folder: Path, source: str, kernel: Mapping[str, Any], ran: dict[str, str]) -> ProfiledKernel:
     modelled = kernel.get("modelled")
     if modelled:
         roofs = {name: float(modelled[name]) for name in ("dma", "pipeline")}
     else:
         rates = {f"f{bits}": rate for bits, rate in kernel.get("arithmetic_roofs", {}).items()}
-        roofs = ({"memory": kernel["memory_roof"]} if "memory_roof" in kernel else {}) | rates
+        roofs = {name: kernel[key] for name, key in _ROOFS.items() if key in kernel} | rates
     return ProfiledKernel(
         folder.parent.name.removesuffix(_BENCH),
         _release(folder.name),

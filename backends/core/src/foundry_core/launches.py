@@ -97,7 +97,7 @@ class SynchronousLauncher(Generic[Function]):
                 if observer is None:
                     self.launch(grid, function, picked)
                 else:
-                    observer(self, grid, picked, lambda: self.launch(grid, function, picked))
+                    observer(self, grid, picked, lambda: self._finish(grid, function, picked))
             except FoundRecords as found:
                 self._handle(found, picked, grid)
             except DeviceAssertionError as error:
@@ -114,6 +114,10 @@ class SynchronousLauncher(Generic[Function]):
         if sites:
             self.log = Log(self._kernel, sites)
             self.parameters.add_checks(self.log.sites)
+
+    def _finish(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
+        self.launch(grid, function, arguments)
+        self.wait()
 
     def _checked(self, *sides: Any) -> Grid:
         """Return a grid as Python's integers.
@@ -180,6 +184,9 @@ class SynchronousLauncher(Generic[Function]):
 
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""
+
+    def wait(self) -> None:
+        """Wait until every launch has finished, where `launch` returns earlier."""
 
     def launch(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
         """Run the kernel until it has finished.

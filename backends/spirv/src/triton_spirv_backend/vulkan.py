@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from foundry_core.driver import SynchronousDriver, handles
-from foundry_core.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher
+from foundry_core.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
 from foundry_core.ran import Ran
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
@@ -45,10 +45,11 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         exit_hook: Callable[[Any], None] | None,
         *arguments: Any,
     ) -> None:
-        # The way of most launches: no hooks, and arrays of the device only. Everything else takes the common way.
+        # The way of most launches: no hooks, no profile, arrays of the device only. All else takes the common way.
         if (
             self._launcher is not None
             and self._positions is not None
+            and not observed()
             and not _calls(enter_hook)
             and not _calls(exit_hook)
             and type(x) is type(y) is type(z) is int
@@ -83,6 +84,9 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             self._refuse_copies(arguments)
         with logging(opened(), self.log) as log:
             self._launcher(grid, [*arguments, *log])
+
+    def wait(self) -> None:
+        opened().wait()
 
     def _refuse_copies(self, arguments: Sequence[Any]) -> None:
         """Refuse arrays of the host for a kernel that makes pointers of numbers.

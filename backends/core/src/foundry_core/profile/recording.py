@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,10 @@ from typing import Any
 from .. import launches
 from ..launches import Grid
 
+# How often the first launch of a kernel is made again, and the bytes of arrays up to which it is.
+_REPEATS = 3
+_MOST_COPIED = 1 << 30
+
 
 @dataclass
 class Launched:
@@ -19,7 +24,9 @@ class Launched:
     Attributes:
         values: of the parameters; None for an array.
         sizes: the bytes of each array, by the parameter's index.
-        seconds: of each launch.
+        seconds: of each launch. The first of a kernel includes what prepares it, such as the device's compiler.
+        repeated: of launches that the profile made after the first launch of a kernel.
+        prepared: whether the first of `seconds` is not the kernel's first launch.
         modelled: what a model says of the last one.
     """
 
@@ -28,7 +35,9 @@ class Launched:
     grid: Grid
     values: list[Any]
     sizes: dict[int, int]
+    prepared: bool
     seconds: list[float] = field(default_factory=list)
+    repeated: list[float] = field(default_factory=list)
     modelled: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,20 +46,60 @@ class Recorder:
 
     def __init__(self) -> None:
         self.found: dict[object, Launched] = {}
+        self._prepared: set[str] = set()
 
     def __call__(self, launcher: Any, grid: Grid, arguments: Sequence[Any], launch: Callable[[], None]) -> None:
-        began = time.perf_counter()
-        launch()
-        seconds = time.perf_counter() - began
+        prepared = launcher.hash in self._prepared
+        self._prepared.add(launcher.hash)
+        before = None if prepared else _written(launcher, arguments)
+        seconds = _timed(launch)
+        repeated: list[float] = []
+        if before is not None and not launcher.modelled():
+            after = [(at, ctypes.string_at(at, len(bytes))) for at, bytes in before]
+            for _ in range(_REPEATS):
+                _write(before)
+                repeated.append(_timed(launch))
+            _write(after)
         values = [each if isinstance(each, int | float) else None for each in arguments]
         key = (launcher.hash, grid, tuple(values))
         if key not in self.found:
             sizes = {
                 i: each.untyped_storage().nbytes() for i, each in enumerate(arguments) if hasattr(each, "data_ptr")
             }
-            self.found[key] = Launched(launcher.kernel, launcher.hash, grid, values, sizes)
+            self.found[key] = Launched(launcher.kernel, launcher.hash, grid, values, sizes, prepared)
         self.found[key].seconds.append(seconds)
+        self.found[key].repeated += repeated
         self.found[key].modelled = launcher.modelled()
+
+
+def _timed(launch: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    launch()
+    return time.perf_counter() - began
+
+
+def _written(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]] | None:
+    """Return address and contents of each array that a launch writes; None if it must not be made again.
+
+    A kernel that prints would print again, one that makes pointers of numbers may write elsewhere, and an array that
+    is not in the host's memory, or a large one, is not copied.
+    """
+    if launcher.log is not None or launcher.addresses:
+        return None
+    spans: dict[int, int] = {}
+    for each in (arguments[i] for i in launcher.parameters.written):
+        storage = getattr(each, "untyped_storage", None)
+        if storage is None or str(getattr(getattr(each, "device", None), "type", "cpu")) != "cpu":
+            return None
+        spans[storage().data_ptr()] = storage().nbytes()
+    if sum(spans.values()) > _MOST_COPIED:
+        return None
+    return [(at, ctypes.string_at(at, size)) for at, size in spans.items()]
+
+
+def _write(contents: Sequence[tuple[int, bytes]]) -> None:
+    for at, bytes in contents:
+        ctypes.memmove(at, bytes, len(bytes))
 
 
 @contextmanager

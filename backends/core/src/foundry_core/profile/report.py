@@ -15,6 +15,8 @@ from .recording import Launched, Recorder
 _MOST, _LINES, _INSTRUCTIONS = 12, 8, 40
 # Below this share of a roof, something else bounds a kernel.
 _LOW = 0.3
+# A kernel that a roof allows to take less than so many launches is bound by its launch.
+_FEW_LAUNCHES = 2
 
 
 def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
@@ -42,9 +44,13 @@ def examine(launched: Launched) -> dict[str, Any]:
         "kernel": launched.kernel,
         "grid": launched.grid,
         "launches": len(launched.seconds),
-        "seconds": min(launched.seconds),
+        "seconds": min(launched.repeated + launched.seconds),
         "total": sum(launched.seconds),
     }
+    if not (launched.prepared or launched.repeated or launched.modelled) and len(launched.seconds) == 1:
+        return figures | {
+            "unknown": "its only launch includes what prepares it, such as the device's compiler; launch it again"
+        }
     try:
         work = _work(launched)
     except Exception as error:  # a kernel that the footprint refuses, or a cache that was cleared meanwhile
@@ -57,20 +63,20 @@ def examine(launched: Launched) -> dict[str, Any]:
         return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
     from . import roofs
 
-    bandwidth = roofs.memory(max(work.bytes, 12))
-    ideal = {"memory": work.bytes / bandwidth, "arithmetic": 0.0}
-    rates = {}
-    for bits, count in work.operations.items():
-        if count:
-            rates[bits] = roofs.processor(bits)
-            ideal["arithmetic"] += count / rates[bits]
-    bound = max(ideal, key=lambda name: ideal[name])
-    return figures | {
-        "memory_roof": bandwidth,
-        "arithmetic_roofs": rates,
-        "bound": bound,
-        "share": ideal[bound] / figures["seconds"],
+    ideal = {"memory": 0.0, "arithmetic": 0.0}
+    if work.bytes:
+        figures["memory_roof"] = roofs.memory(max(work.bytes, 12))
+        ideal["memory"] = work.bytes / figures["memory_roof"]
+    figures["arithmetic_roofs"] = rates = {
+        bits: roofs.processor(bits) for bits, count in work.operations.items() if count
     }
+    ideal["arithmetic"] = sum(work.operations[bits] / rate for bits, rate in rates.items())
+    figures["launch"] = ideal["launch"] = roofs.launch()
+    bound = max(ideal, key=lambda name: ideal[name])
+    # A triad of so few bytes is bound by its launch, too.
+    if ideal[bound] < _FEW_LAUNCHES * ideal["launch"]:
+        bound = "launch"
+    return figures | {"bound": bound, "share": ideal[bound] / figures["seconds"]}
 
 
 def _work(launched: Launched) -> Any:
@@ -92,7 +98,9 @@ def show(figures: dict[str, Any]) -> str:
     grid = " x ".join(map(str, figures["grid"]))
     head = f"{figures['kernel']}, grid {grid}: {figures['launches']} launches"
     if "unknown" in figures:
-        return f"{head}, the fastest {_si(seconds)}s\n  its work is not counted: {figures['unknown'].splitlines()[0]}"
+        return (
+            f"{head}, the fastest {_si(seconds)}s\n  what bounds it is not known: {figures['unknown'].splitlines()[0]}"
+        )
     reached, computed = f"  reaches {_si(figures['bytes'])}B", f"  computes {_si(figures['operations'])}op"
     computed += "" if figures["exact"] else " or more: a loop ends at run time"
     functions = f"{_si(figures['functions'])}functions such as exp"
@@ -107,19 +115,20 @@ def show(figures: dict[str, Any]) -> str:
             f"{modelled['pipeline']:.0%} (modelled): bound by {figures['bound']}",
         ]
         return "\n".join([*rows, *_show_lines(modelled, figures["bound"])])
+    roof = f"; a triad of as many {_si(figures['memory_roof'])}B/s" if "memory_roof" in figures else ""
     roofs = "".join(f"; multiply-adds in f{bits} {_si(rate)}op/s" for bits, rate in figures["arithmetic_roofs"].items())
     rows = [
-        f"{head}, the fastest {_si(seconds)}s",
-        f"{reached}: {_si(figures['bytes'] / seconds)}B/s; a triad of as many {_si(figures['memory_roof'])}B/s",
+        f"{head}, the fastest {_si(seconds)}s; one that does nothing {_si(figures['launch'])}s",
+        f"{reached}: {_si(figures['bytes'] / seconds)}B/s{roof}",
         f"{computed}: {_si(figures['operations'] / seconds)}op/s{roofs}",
         *([f"  evaluates {functions}: {_si(figures['functions'] / seconds)}/s"] if figures["functions"] else []),
     ]
-    share = figures["share"]
+    share, bound = figures["share"], "the cost of a launch" if figures["bound"] == "launch" else figures["bound"]
     if share >= _LOW:
-        return "\n".join([*rows, f"  bound by {figures['bound']}: {share:.0%} of its roof"])
+        return "\n".join([*rows, f"  bound by {bound}: {share:.0%} of its roof"])
     others = "functions, " if figures["functions"] else ""
-    others += "addresses, masks, loads that wait, or by the cost of a launch"
-    rows.append(f"  the nearest roof is {figures['bound']}, of which it reaches {share:.0%}: bound by {others}")
+    others += "integers, addresses, masks, or loads that wait"
+    rows.append(f"  the nearest roof is {bound}, of which it reaches {share:.0%}: bound by {others}")
     return "\n".join(rows)
 
 
