@@ -362,7 +362,7 @@ def _profile(file: Path, folder: Path, source: str, kernel: Mapping[str, Any], r
         kernel.get("bound", ""),
         kernel.get("share", 0),
         _first_line(kernel.get("unknown", "")),
-        ran,
+        kernel.get("ran", ran),
         _date(file),
     )
 

@@ -26,6 +26,7 @@ class Launched:
         sizes: the bytes of each array, by the parameter's index.
         seconds: of each launch. The first of a kernel includes what prepares it, such as the device's compiler.
         repeated: of launches that the profile made after the first launch of a kernel.
+        driver: Triton's, which launched it. A process may have several that take turns.
         prepared: whether the first of `seconds` is not the kernel's first launch.
         modelled: what a model says of the last one.
     """
@@ -35,6 +36,7 @@ class Launched:
     grid: Grid
     values: list[Any]
     sizes: dict[int, int]
+    driver: Any
     prepared: bool
     seconds: list[float] = field(default_factory=list)
     repeated: list[float] = field(default_factory=list)
@@ -49,6 +51,8 @@ class Recorder:
         self._prepared: set[str] = set()
 
     def __call__(self, launcher: Any, grid: Grid, arguments: Sequence[Any], launch: Callable[[], None]) -> None:
+        from triton.runtime import driver
+
         prepared = launcher.hash in self._prepared
         self._prepared.add(launcher.hash)
         before = None if prepared else _written(launcher, arguments)
@@ -61,12 +65,12 @@ class Recorder:
                 repeated.append(_timed(launch))
             _write(after)
         values = [each if isinstance(each, int | float) else None for each in arguments]
-        key = (launcher.hash, grid, tuple(values))
+        key = (launcher.hash, type(driver.active), grid, tuple(values))
         if key not in self.found:
             sizes = {
                 i: each.untyped_storage().nbytes() for i, each in enumerate(arguments) if hasattr(each, "data_ptr")
             }
-            self.found[key] = Launched(launcher.kernel, launcher.hash, grid, values, sizes, prepared)
+            self.found[key] = Launched(launcher.kernel, launcher.hash, grid, values, sizes, driver.active, prepared)
         self.found[key].seconds.append(seconds)
         self.found[key].repeated += repeated
         self.found[key].modelled = launcher.modelled()

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from ..ran import Kind
 from . import objects
 from .recording import Launched, Recorder
 
@@ -21,16 +22,24 @@ _FEW_LAUNCHES = 2
 
 def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     """Return what bounds each kernel as text, and the same figures for programs, for each kernel by name."""
+    from triton.runtime import driver
+
+    active = driver.active
     found = sorted(recorder.found.values(), key=lambda each: -sum(each.seconds))
+    several = len({type(each.driver) for each in found}) > 1
     code = {each.kernel: objects.loaded(each.kernel) for each in found[:_MOST]}
     every: list[dict[str, Any]] = []
     parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
     for each in found[:_MOST]:
         every.append(examine(each))
+        ran = each.driver.ran()
+        rows = [show(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
-        parts.append(
-            "\n".join([show(every[-1]), *(show_code(each.kernel, path) for path in code.pop(each.kernel, []))])
-        )
+        if ran.kind is Kind.CPU_OPENCL:
+            rows += [show_code(each.kernel, path) for path in code.pop(each.kernel, [])]
+        parts.append("\n".join(rows))
+    # Roofs are measured with each driver.
+    driver.set_active(active)
     if len(found) > _MOST:
         parts.append(f"and {len(found) - _MOST} more, which took less time")
     if not found:
@@ -46,6 +55,7 @@ def examine(launched: Launched) -> dict[str, Any]:
         "launches": len(launched.seconds),
         "seconds": min(launched.repeated + launched.seconds),
         "total": sum(launched.seconds),
+        "ran": launched.driver.ran().as_dict(),
     }
     if not (launched.prepared or launched.repeated or launched.modelled) and len(launched.seconds) == 1:
         return figures | {
@@ -61,8 +71,9 @@ def examine(launched: Launched) -> dict[str, Any]:
         busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
         bound = max(busy, key=lambda name: busy[name])
         return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
-    from . import roofs
+    from .roofs import of
 
+    roofs = of(launched.driver)
     ideal = {"memory": 0.0, "arithmetic": 0.0}
     if work.bytes:
         figures["memory_roof"] = roofs.memory(max(work.bytes, 12))
@@ -71,7 +82,7 @@ def examine(launched: Launched) -> dict[str, Any]:
         bits: roofs.processor(bits) for bits, count in work.operations.items() if count
     }
     ideal["arithmetic"] = sum(work.operations[bits] / rate for bits, rate in rates.items())
-    figures["launch"] = ideal["launch"] = roofs.launch()
+    figures["launch"] = ideal["launch"] = roofs.launch
     bound = max(ideal, key=lambda name: ideal[name])
     # A triad of so few bytes is bound by its launch, too.
     if ideal[bound] < _FEW_LAUNCHES * ideal["launch"]:

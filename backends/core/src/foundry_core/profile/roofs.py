@@ -51,47 +51,74 @@ def multiply_add(out, steps, LANES: tl.constexpr):
     tl.store(out + i, a + b + c + d + e + f + g + h + k + m)
 
 
+class Roofs:
+    """The roofs of the device of one of Triton's drivers, each measured when it is asked for."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        # Triton keeps what it compiled by the device's number, which the devices of several drivers share.
+        self._triad, self._multiply_add = triton.jit(triad.fn), triton.jit(multiply_add.fn)
+        self._put: Callable[[np.ndarray], Any] = Tensor
+        self._wait: Callable[[], object] = lambda: None
+        self._device = driver.device() if hasattr(driver, "device") else None
+        if self._device is None and driver.get_current_target().backend == "spirv":
+            from ..vulkan.array import DeviceTensor
+
+            self._put, self._wait = DeviceTensor.from_numpy, driver.get_device_interface().synchronize
+        self.memory, self.processor = functools.cache(self._memory), functools.cache(self._processor)
+
+    def _launch(self, kernel: Any, programs: int, *arguments: Any, **constants: int) -> None:
+        kernel[(programs,)](*arguments, **constants)
+        self._wait()
+
+    def _memory(self, bytes: int) -> float:
+        """Return the bytes a second of a triad on as many bytes, of three arrays."""
+        triton.runtime.driver.set_active(self._driver)
+        count = max(bytes // 12, 1)
+        a, b, c = (np.ones(count, np.float32) for _ in range(3))
+        arrays = [self._put(each) for each in (a, b, c)]
+        seconds = min(
+            _least(functools.partial(self._launch, self._triad, triton.cdiv(count, block), *arrays, count, BLOCK=block))
+            for block in _BLOCKS
+        )
+        assert (np.asarray(arrays[0].numpy()) == 4).all(), "the triad is wrong"
+        return 12 * count / seconds
+
+    @functools.cached_property
+    def launch(self) -> float:
+        """The seconds of a launch whose one program does nothing."""
+        triton.runtime.driver.set_active(self._driver)
+        arrays = [self._put(np.zeros(1, np.float32)) for _ in range(3)]
+        start = functools.partial(self._launch, self._triad, 1, *arrays, 0, BLOCK=_BLOCKS[0])
+        # It is so short that other work on the machine spoils most of a few rounds.
+        return min(_least(start) for _ in range(_ROUNDS))
+
+    def _processor(self, bits: int) -> float:
+        """Return the operations a second of fused multiply-adds, each two, on floats of 32 or 64 bits."""
+        triton.runtime.driver.set_active(self._driver)
+        # On a CPU device it is OpenCL C: with Triton, the sums of a loop may be in memory.
+        if self._device is not None:
+            starts = [_opencl(self._device, bits, lanes) for lanes in (4, 8, 16)]
+        else:
+            starts = [(self._triton(bits, lanes), lanes) for lanes in (128, 256)]
+        best = 0.0
+        for start, lanes in starts:
+            # The difference of two launches is without their cost.
+            seconds = _least(functools.partial(start, _STEPS)) - _least(functools.partial(start, _STEPS // 8))
+            operations = 2 * _CHAINS * _PROGRAMS * lanes * (_STEPS - _STEPS // 8)
+            if seconds > 0:
+                best = max(best, operations / seconds)
+        return best
+
+    def _triton(self, bits: int, lanes: int) -> Callable[[int], object]:
+        out = self._put(np.full(_PROGRAMS * lanes, 0.25, np.float32 if bits == 32 else np.float64))
+        return lambda steps: self._launch(self._multiply_add, _PROGRAMS, out, steps, LANES=lanes)
+
+
 @functools.cache
-def memory(bytes: int) -> float:
-    """Return the bytes a second of a triad on as many bytes, of three arrays."""
-    count = max(bytes // 12, 1)
-    a, b, c = (np.ones(count, np.float32) for _ in range(3))
-    seconds = min(_least(functools.partial(_triad, a, b, c, block)) for block in _BLOCKS)
-    assert (a == 4).all(), "the triad is wrong"
-    return 12 * count / seconds
-
-
-def _triad(a: np.ndarray, b: np.ndarray, c: np.ndarray, block: int) -> None:
-    triad[(triton.cdiv(len(a), block),)](Tensor(a), Tensor(b), Tensor(c), len(a), BLOCK=block)
-
-
-@functools.cache
-def launch() -> float:
-    """Return the seconds of a launch whose one program does nothing."""
-    arrays = [Tensor(np.zeros(1, np.float32)) for _ in range(3)]
-    # It is so short that other work on the machine spoils most of a few rounds.
-    return min(_least(lambda: triad[(1,)](*arrays, 0, BLOCK=_BLOCKS[0])) for _ in range(_ROUNDS))
-
-
-@functools.cache
-def processor(bits: int) -> float:
-    """Return the operations a second of fused multiply-adds, each two, on floats of 32 or 64 bits."""
-    driver = triton.runtime.driver.active
-    # On a CPU device it is OpenCL C: with Triton, the sums of a loop may be in memory.
-    starts = [_opencl(driver.device(), bits, lanes) for lanes in (4, 8, 16)] if hasattr(driver, "device") else []
-    best = 0.0
-    for start, lanes in starts or [(_triton(bits, lanes), lanes) for lanes in (128, 256)]:
-        # The difference of two launches is without their cost.
-        seconds = _least(functools.partial(start, _STEPS)) - _least(functools.partial(start, _STEPS // 8))
-        operations = 2 * _CHAINS * _PROGRAMS * lanes * (_STEPS - _STEPS // 8)
-        if seconds > 0:
-            best = max(best, operations / seconds)
-    return best
-
-
-def _triton(bits: int, lanes: int) -> Callable[[int], object]:
-    out = np.full(_PROGRAMS * lanes, 0.25, np.float32 if bits == 32 else np.float64)
-    return lambda steps: multiply_add[(_PROGRAMS,)](Tensor(out), steps, LANES=lanes)
+def of(driver: Any) -> Roofs:
+    """Return the roofs of a driver's device; they are measured once in a process."""
+    return Roofs(driver)
 
 
 def _opencl(device: Any, bits: int, lanes: int) -> tuple[Callable[[int], object], int]:
