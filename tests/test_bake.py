@@ -172,6 +172,7 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch.setattr(target_image, "fetch", lambda target, *_: target)
     monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
     monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
+    monkeypatch.setattr(target_image.linked, "fetch_if_needed", lambda target, *_: target)
     monkeypatch.setattr(target_image.linked, "part", lambda *_: wheel)
     monkeypatch.setattr(target_image.debian_files, "part", lambda *_: wheel)
     monkeypatch.setattr(target_image.triton_wheel, "repack", lambda *_, **__: wheel)

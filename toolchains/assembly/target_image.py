@@ -234,6 +234,8 @@ def _top(
     sourced: Sourced | None,
 ) -> Layer:
     """Return a target's own layer, of files in the store and of parts that are built now; see gather."""
+    # Fetched here, while the base image is made.
+    used = linked.fetch_if_needed(used, store)
     drift = _drift(target, used)
     with step(f"plugins: {', '.join(plugins(target))}"):
         own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
@@ -267,7 +269,6 @@ def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | N
     """Fetch all files of an image into the store, and return the target with the files that are really used."""
     if target.builder:
         target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
-    target = linked.fetch_if_needed(target, store)
     wanted = [*target.debs, *target.wheels, locked.wheel]
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
