@@ -204,7 +204,7 @@ def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
 def _key(text: str, metadata: dict[str, Any]) -> tuple[object, ...]:
     """Return all that a stage makes its output of."""
     facts = tuple(metadata["facts"].items())
-    return text, metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
+    return text, skipped(), metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
 
 
 @functools.cache
