@@ -107,7 +107,8 @@ def show(figures: dict[str, Any]) -> str:
     """Return a kernel's figures for people to read."""
     seconds = figures["seconds"]
     grid = " x ".join(map(str, figures["grid"]))
-    head = f"{figures['kernel']}, grid {grid}: {figures['launches']} launches"
+    launches = "1 launch" if figures["launches"] == 1 else f"{figures['launches']} launches"
+    head = f"{figures['kernel']}, grid {grid}: {launches}"
     if "unknown" in figures:
         return (
             f"{head}, the fastest {_si(seconds)}s\n  what bounds it is not known: {figures['unknown'].splitlines()[0]}"
