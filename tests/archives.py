@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import tarfile
 import zipfile
@@ -127,7 +128,9 @@ class DebianArchive:
         pool = self.folder / "pool"
         pool.mkdir(exist_ok=True)
         file = pool / f"{name}_{version.partition(':')[2] or version}_amd64.deb"
-        subprocess.run(["dpkg-deb", "--build", tree, file], check=True, capture_output=True)
+        # Two suites of one folder may have the same package, and then share its file.
+        dated = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
+        subprocess.run(["dpkg-deb", "--build", tree, file], check=True, capture_output=True, env=dated)
         made = artifact(file, kind="deb", name=name, version=version)
         place = f"Filename: pool/{file.name}\nSize: {made.size}\nSHA256: {made.sha256}\n"
         self._records[name] = control + place
