@@ -43,8 +43,9 @@ def interleaved(
 ) -> dict[str, Times]:
     """Time every candidate `rounds` times, one after the other in each round.
 
-    Each timed turn follows an untimed turn of the same candidate. So a candidate is not slowed down by what the
-    previous one left in the caches, or by its threads that still spin (OpenBLAS's spin for some 20 ms).
+    Each timed turn follows an untimed turn of the same candidate, which begins when all threads of this process rest
+    (OpenBLAS's spin for some 20 ms). So nobody is slowed down by the threads of the candidate before, or by what it
+    left in the caches.
 
     Args:
         candidates: what to time, by name; each returns when its work is done.
@@ -55,12 +56,22 @@ def interleaved(
     for _ in range(rounds):
         for name, candidate in candidates.items():
             calls = batch if isinstance(batch, int) else batch[name]
+            _rest()
             candidate()
             start = time.perf_counter()
             for _ in range(calls):
                 candidate()
             seconds[name].append((time.perf_counter() - start) / calls)
     return {name: Times.of(values) for name, values in seconds.items()}
+
+
+def _rest() -> None:
+    """Wait until no thread of this process works, but not for ever: one that spins always does so in each turn."""
+    for _ in range(100):
+        used = time.process_time()
+        time.sleep(1e-3)
+        if time.process_time() - used < 1e-4:
+            return
 
 
 def ratios(label: str, ours: list[Times], peers: list[Times]) -> dict[str, float]:
