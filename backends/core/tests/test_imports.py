@@ -11,7 +11,7 @@ import foundry_core
 import pytest
 import triton
 
-# Imports each module in a fresh process. They are children of one that has imported what most of them need, so that they start faster.
+# Imports each module in a fresh process: a child of one that has imported what most of them need, which is faster.
 FIRST = """
 import importlib, os, sys
 import numpy, xdsl.dialects.builtin
