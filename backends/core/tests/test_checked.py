@@ -211,11 +211,34 @@ def step_by_step(x, out, steps, stride):
     tl.store(out, tl.load(x + offset))
 
 
-def test_offset_that_wraps_around_in_a_loop_is_reported() -> None:
+@triton.jit
+def step_while(x, out, steps, stride):
+    offset = 0
+    while steps > 0:
+        steps -= 1
+        offset += stride
+    tl.store(out, tl.load(x + offset))
+
+
+@triton.jit
+def step_in_two_loops(x, out, steps, stride):
+    offset = 0
+    while steps > 0:
+        for _ in range(2):
+            offset += stride
+        steps -= 2
+    while steps < 0:
+        steps += 1
+        offset -= stride
+    tl.store(out, tl.load(x + offset))
+
+
+@pytest.mark.parametrize("kernel", [step_by_step, step_while, step_in_two_loops], ids=lambda each: each.__name__)
+def test_offset_that_wraps_around_in_a_loop_is_reported(kernel: triton.JITFunction) -> None:
     x, out = np.arange(8, dtype=np.int32), np.zeros(1, np.int32)
-    step_by_step[(1,)](Tensor(x), Tensor(out), 3, 2, check=True)
+    kernel[(1,)](Tensor(x), Tensor(out), 3, 2, check=True)
     assert out[0] == 6
-    error = finding(step_by_step[(1,)], Tensor(x), Tensor(out), 4, 2**30)
+    error = finding(kernel[(1,)], Tensor(x), Tensor(out), 4, 2**30)
     assert (error.kind, error.index, error.argument) == ("overflow", 2**32, "x")
 
 
