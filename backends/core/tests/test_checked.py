@@ -374,6 +374,26 @@ def test_elements_that_a_mask_leaves_undefined_are_reported_if_they_are_used() -
 
 
 @triton.jit
+def sums(x, out, n, stored, ENDS: tl.constexpr, REVERSE: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)[None, :]
+    place = tl.arange(0, 2)[:, None] * BLOCK + i
+    value = tl.load(x + place, mask=i < n if ENDS else n <= i)
+    tl.store(out + place, tl.cumsum(value, 1, reverse=REVERSE), mask=i < stored)
+
+
+def test_undefined_elements_of_a_scan_are_reported_unless_they_are_behind_all_that_are_stored() -> None:
+    x, out = np.ones((2, 16), np.float32), np.zeros((2, 16), np.float32)
+    sums[(1,)](Tensor(x), Tensor(out), 13, 13, ENDS=True, REVERSE=False, BLOCK=16, check=True)
+    assert out[1].tolist() == [*range(1, 14), 0, 0, 0]
+    error = finding(sums[(1,)], Tensor(x), Tensor(out), 13, 14, ENDS=True, REVERSE=False, BLOCK=16)
+    assert (error.operation, error.lane) == ("load for a store", (0, 13))
+    error = finding(sums[(1,)], Tensor(x), Tensor(out), 13, 13, ENDS=True, REVERSE=True, BLOCK=16)
+    assert (error.operation, error.lane) == ("load for a scan", (0, 13))
+    error = finding(sums[(1,)], Tensor(x), Tensor(out), 3, 16, ENDS=False, REVERSE=False, BLOCK=16)
+    assert (error.operation, error.lane) == ("load for a scan", (0, 0))
+
+
+@triton.jit
 def total_of_blocks(x, out, n, BLOCK: tl.constexpr):
     total = tl.zeros((BLOCK,), tl.float32)
     for first in range(0, n, BLOCK):

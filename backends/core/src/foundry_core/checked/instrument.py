@@ -53,7 +53,7 @@ from ..front.writes import Sources
 from ..log import INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
-from .undefined import undefined_uses, varying
+from .undefined import ends_once, undefined_uses, varying
 from .wide import MOVES, WideOffsets, alike, behind, moved, widened, width
 
 _EQ, _NE, _ULT = 0, 1, 6
@@ -670,10 +670,13 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
                 continue
             ok = _unless(stored, mask, here)
         else:
-            name = "product" if isinstance(use, tt.DotOp) else "reduction"
+            name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
             terms = _terms(mask)
             along = [term for term in terms if axis in varying(term)]
+            # Undefined elements behind all others change none of them.
+            if isinstance(use, tt.ScanOp) and not use.reverse.value and all(ends_once(term, axis) for term in along):
+                continue
             reported.add(axis)
             others = [term for term in terms if axis not in varying(term)]
             if not along:

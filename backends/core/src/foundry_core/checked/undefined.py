@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue, Use
 
 from ..dialects import tt, ttg
-from ..dialects.arith import ConstantOp, SelectOp
+from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
 from ..front.offsets import shape
 from ..ops.elementwise import is_elementwise
 
+# The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
+_LESS, _GREATER = (2, 3, 6, 7), (4, 5, 8, 9)
 _SAME = (ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp)
 # The dimensions of the load of which a tile's dimensions are; None for one along which elements repeat.
 _Dimensions = tuple[int | None, ...]
@@ -105,3 +107,39 @@ def varying(value: SSAValue) -> frozenset[int]:
             tiles = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
             return frozenset[int]().union(*map(varying, tiles))
     return frozenset(d for d, extent in enumerate(extents) if extent > 1)
+
+
+def ends_once(mask: SSAValue, axis: int) -> bool:
+    """Return whether a mask is known to be set for the first elements along a dimension, and for no others."""
+    op, along = mask.owner, _below(mask, axis)
+    if along is not None:
+        return ends_once(*along)
+    if not isinstance(op, CmpiOp) or op.predicate.value.data not in (*_LESS, *_GREATER):
+        return False
+    grows, limit = op.operands if op.predicate.value.data in _LESS else reversed(op.operands)
+    return _grows(grows, axis) and axis not in varying(limit)
+
+
+def _grows(value: SSAValue, axis: int) -> bool:
+    """Return whether no integer along a dimension is known to be less than the one before it."""
+    op, along = value.owner, _below(value, axis)
+    if along is not None:
+        return _grows(*along)
+    match op:
+        case tt.MakeRangeOp():
+            return True
+        case ExtSIOp():
+            return _grows(op.input, axis)
+        case arith.AddiOp():
+            return all(_grows(part, axis) for part in op.operands)
+    return axis not in varying(value)
+
+
+def _below(value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
+    """Return the tile that a tile repeats or moves, and a dimension in it; None if another operation makes the tile."""
+    match op := value.owner:
+        case tt.ExpandDimsOp() if axis != op.axis.value.data:
+            return op.src, axis - (axis > op.axis.value.data)
+        case ttg.ConvertLayoutOp() | tt.BroadcastOp() if shape(op.operands[0])[axis] > 1:
+            return op.operands[0], axis
+    return None
