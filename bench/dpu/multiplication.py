@@ -23,7 +23,7 @@ SIZE = 256
 DPUS = 16
 # The block of a program. matmul_rows_kernel: columns of a row, and depth of a step. e2e's kernel, which uses tl.dot:
 # rows, columns and depth.
-ROW_BLOCKS = ((256, 1), (256, 2), (128, 2), (128, 4), (64, 4), (64, 8))
+ROW_BLOCKS = ((256, 1), (256, 2), (128, 2), (128, 4), (64, 8), (128, 8))
 DOT_BLOCKS = ((16, 16, 16), (16, 16, 32), (16, 16, 64), (16, 16, 128))
 
 Matrix = npt.NDArray[Any]

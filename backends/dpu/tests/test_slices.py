@@ -182,6 +182,11 @@ def test_a_program_is_split_only_as_far_as_it_gains() -> None:
     assert parts(100, 11, 8, 16) == 8
 
 
+def test_a_kernel_that_computes_is_split_for_a_smaller_gain() -> None:
+    assert slices.parts(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16, computes=True) == 8
+    assert slices.parts(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16) == 4
+
+
 def test_a_finer_split_counts_on_the_tasklets_for_which_it_has_room() -> None:
     assert slices.parts(1, {8: 11, 16: 16}.__getitem__, compiled=8, most_parts=16) == 16
     assert slices.parts(1, {8: 11, 16: 12}.__getitem__, compiled=8, most_parts=16) == 8

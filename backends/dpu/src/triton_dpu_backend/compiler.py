@@ -182,7 +182,7 @@ def _split_mlir(metadata: Any, parts: int) -> tuple[str, dict[str, Any]]:
 
 def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:
     sizes = {"num_tasklets": lowered.num_tasklets, "stack_size": lowered.stack_bytes, PARTS: lowered.parts}
-    metadata.update(sizes, most_parts=lowered.most_parts)
+    metadata.update(sizes, most_parts=lowered.most_parts, computes=lowered.computes)
     metadata["facts"] = (
         {name: str(size) for name, size in sizes.items()} | reached | ({LOG: "1"} if metadata["sites"] else {})
     )

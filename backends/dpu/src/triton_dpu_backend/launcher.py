@@ -78,6 +78,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._tasklets = int(metadata.num_tasklets)
         self._parts = int(metadata.parts)
         self._most_parts = int(metadata.most_parts)
+        self._computes = bool(metadata.computes)
         self._built = functools.cache(functools.partial(_compiled, metadata))
         self._room = functools.cache(functools.partial(_room, metadata))
         self._asked: int | None = metadata.num_dpus
@@ -157,7 +158,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         parts = 1
         # Where arguments share memory, a slice could read what another one has written.
         if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.parts(programs, self._room, self._parts, self._most_parts)
+            parts = slices.parts(programs, self._room, self._parts, self._most_parts, computes=self._computes)
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)

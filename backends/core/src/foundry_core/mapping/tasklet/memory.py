@@ -34,12 +34,13 @@ from ..base.plan import is_tile, is_unit
 from ..base.space import Point, extents
 from ..base.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT
+from .wram import TaskletText
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
-# Unrolling by the number of operations of an expression: up to 4 operations, a loop over a piece takes 8 elements per
-# iteration; up to 16, 4 elements. A loop costs 2 instructions per iteration and an address costs 1, of about 10 for a
-# short expression.
-_UNROLLED = ((4, 8), (16, 4))
+# Unrolling by the number of operations of an expression: for up to 1 operation, a loop over a piece takes 16 elements
+# per iteration; up to 16, 8 elements. A loop costs 2 instructions per iteration and an address costs 1; an element of a
+# vector addition takes 4.
+_UNROLLED = ((1, 16), (16, 8))
 # What finding an element takes, in operations, where it is not at the same index: in a reshape, a join, a gather.
 _FINDING = 8
 # The longest stride, in bytes, of a row that is read together with the bytes between its elements. Two elements of 8
@@ -66,7 +67,7 @@ class Piece:
     """A part of a row: `count` elements from `point` on along its lane.
 
     Attributes:
-        rounded: whether all tiles have room for the elements that round the count up to a multiple of 8.
+        rounded: whether all tiles have room for the elements that round the count up to those of whole iterations.
         staged: loads whose elements are in WRAM.
         single: loads that have one value for all elements of the piece.
         inner: the element being computed: its index and its position in the piece.
@@ -88,10 +89,12 @@ class StagedMemory(Memory):
 
     Args:
         piece_bytes: bytes of a row that are in WRAM at a time, for each load and for the store.
-        unrolled: whether loops over short expressions take several elements per iteration.
+        unrolled: the most elements per iteration of a loop over a short expression.
     """
 
-    def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: bool) -> None:
+    _text: TaskletText
+
+    def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: int) -> None:
         super().__init__(tiles.text, tiles.space, tiles.numeric, tiles)
         self._piece_bytes = piece_bytes
         self._unrolled = unrolled
@@ -185,13 +188,14 @@ class StagedMemory(Memory):
     def turn(self, piece: Piece, roots: Sequence[SSAValue]) -> int:
         """Return the elements per iteration of a loop over a piece: several only if all loads are staged."""
         expression = self._expression(roots)
-        if not (self._unrolled and piece.rounded):
+        if self._unrolled == 1 or not piece.rounded:
             return 1
         if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
             return 1
         found = sum(_FINDING for op in expression if isinstance(op, tt.ReshapeOp | tt.JoinOp | tt.GatherOp))
         operations = found + sum(is_elementwise(op) for op in expression)
-        for most, unroll in _UNROLLED:
+        for most, elements in _UNROLLED:
+            unroll = min(elements, self._unrolled)
             if operations <= most and piece.point.lanes % unroll == 0:
                 return unroll
         return 1
@@ -376,7 +380,7 @@ class StagedMemory(Memory):
             word = self._space.plus(t.binary("arith.andi", address, words), first)
             source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
             t.copy(t.address(buffer, first, "i8", PRIVATE), PRIVATE, source.name, GLOBAL, length, DMA_ALIGNMENT)
-        return t.address(buffer, into, "i8", PRIVATE)
+        return t.inside(buffer, into)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Return an element of a load, from WRAM if a current piece has staged it."""
@@ -577,7 +581,7 @@ class StagedMemory(Memory):
         length = self.length([op.result], extents(op.result)[lane])
         others = [buffer.stride(d) for d in range(len(buffer.extents)) if d != lane]
         return (
-            self._unrolled
+            self._unrolled > 1
             and op.mask is None
             and op.gather is None
             and is_unit(op.axes[lane])
@@ -636,7 +640,7 @@ class StagedMemory(Memory):
         def copy_piece(start: str = first) -> None:
             """Copy all of a piece; in one DMA without further tests if it is long enough and consists of words."""
             length = point.lanes * WIDTHS[memory] // 8
-            if not self._unrolled or length % DMA_ALIGNMENT:
+            if self._unrolled == 1 or length % DMA_ALIGNMENT:
                 copy_out(t.integer(0), piece.count, start)
                 return
             whole = t.compare("eq", into, t.integer(0))

@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
@@ -55,17 +56,18 @@ _TURNED = 4096
 
 @dataclass(frozen=True)
 class _Shape:
-    """Loop unrolling: the register tile of tl.dot, and whether loops over rows take several elements per iteration."""
+    """Loop unrolling: the register tile of tl.dot, and the most elements per iteration of a loop over a row."""
 
     accumulators: int
     dot_steps: int
-    unrolled: bool
+    unrolled: int
 
 
-# The first is fast: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. The second is short.
+# The first is fast: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. The last is short.
 _SHAPES = (
-    _Shape(accumulators=8, dot_steps=4, unrolled=True),
-    _Shape(accumulators=4, dot_steps=1, unrolled=False),
+    _Shape(accumulators=8, dot_steps=4, unrolled=16),
+    _Shape(accumulators=8, dot_steps=4, unrolled=4),
+    _Shape(accumulators=4, dot_steps=1, unrolled=1),
 )
 # Estimate of a DPU program's instructions from its kernel's MLIR: a fixed part, and instructions per line. For 19
 # kernels of the tests, the emulator's compiler generated 0.6 to 1.1 times this estimate; up to twice where it unrolls
@@ -82,6 +84,7 @@ class TaskletKernel:
         stack_bytes: stack of each of them.
         parts: slices of a program, each of which one tasklet runs at a time; a power of 2.
         most_parts: the largest number of slices that `lower` can make of the kernel.
+        computes: whether it computes with floats, which takes a DPU 20 to 1000 instructions for an operation.
         doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
             target with `iram_instructions` 0, `lower` makes the shorter one.
     """
@@ -91,6 +94,7 @@ class TaskletKernel:
     stack_bytes: int
     parts: int = 1
     most_parts: int = 1
+    computes: bool = False
     doubtful: bool = False
 
 
@@ -99,8 +103,8 @@ def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
 
     Rows are copied in pieces of at most 2048 bytes. Shorter pieces take longer, because each DMA takes 77 cycles to
     start, but they leave room for more tasklets. 11 tasklets fill the pipeline. We take the longest pieces that leave
-    room for that many tasklets, or for as many as possible. If a program would be too long for IRAM, its loops are not
-    unrolled.
+    room for that many tasklets, or for as many as possible. If a program would be too long for IRAM, its loops are
+    unrolled less, or not at all.
 
     If the tiles leave room for too few tasklets, each program is split into slices, if the kernel allows it (split.py).
 
@@ -167,9 +171,9 @@ def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKer
     return best
 
 
-def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape) -> tuple[str, int]:
+def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape, keeps_floats: bool = False) -> tuple[str, int]:
     """Return the MLIR of a kernel, and the bytes of WRAM that a tasklet keeps its tiles in."""
-    tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
+    tiles = TaskletTiles(TaskletPlan(function.body.block, room, keeps_floats), piece, shape)
     program: Mapping = TaskletProgram(function, tiles)
     return program.write(), tiles.text.private_bytes
 
@@ -182,20 +186,25 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bo
     """
     enough = min(target.enough_tasklets, target.most_tasklets)
     # DMA is a small part of the work of software floats, and more tasklets share the programs of a DPU more evenly.
-    wanted = target.most_tasklets if _computes(function) else enough
+    computes = _computes(function)
+    wanted = target.most_tasklets if computes else enough
+    keeps_floats = computes
     best: TaskletKernel | None = None
     needed = 0
     piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (
         best is None or best.num_tasklets < (wanted if piece >= _EFFICIENT_PIECE else enough)
     ):
-        text, needed = _written(function, piece, room, shape)
+        text, needed = _written(function, piece, room, shape, keeps_floats)
         is_enough = best is not None and best.num_tasklets >= enough
         tasklets = target.tasklets(needed, target.spare_stack_bytes if roomy or is_enough else target.stack_bytes)
         if tasklets > (best.num_tasklets if best else 0):
-            best = TaskletKernel(text, tasklets, target.stack(needed, tasklets))
+            best = TaskletKernel(text, tasklets, target.stack(needed, tasklets), computes=computes)
         piece //= 2
-        if piece < _SHORTEST_PIECE and best is None and room:
+        if piece < _SHORTEST_PIECE and keeps_floats and (best is None or best.num_tasklets < enough):
+            # Compute twice rather than leave the pipeline idle.
+            piece, keeps_floats = DMA_BYTES, False
+        elif piece < _SHORTEST_PIECE and best is None and room:
             # Read element by element rather than refuse the kernel.
             piece, room = DMA_BYTES, 0
     if best is None:
@@ -208,7 +217,7 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bo
 
 
 def _computes(function: tt.FuncOp) -> bool:
-    """Return whether a kernel computes with floats, which takes a DPU 20 to 1000 instructions for an operation."""
+    """Return whether a kernel computes with floats."""
     names = {op.name for op in function.walk()}
     return any(name.startswith("math.") or re.fullmatch(r"arith\.\w+f|tt\.dot", name) for name in names)
 
@@ -225,11 +234,16 @@ class TaskletPlan(Plan):
 
     Args:
         room: bytes for tiles that are stored only because they are read in rows and written in columns.
+        keeps_floats: whether sums and products of floats that are used more than once are stored.
     """
 
-    def __init__(self, body: Block, room: int) -> None:
+    def __init__(self, body: Block, room: int, keeps_floats: bool) -> None:
         self._room = room
+        self._keeps_floats = keeps_floats
         super().__init__(body)
+
+    def _found_costly(self, value: SSAValue) -> bool:
+        return super()._found_costly(value) or (self._keeps_floats and _is_software(value.owner))
 
     def _must_store(self, value: SSAValue) -> bool:
         if super()._must_store(value):
@@ -249,6 +263,11 @@ class TaskletPlan(Plan):
             return False
         self._room -= size
         return True
+
+
+def _is_software(op: Operation | Block) -> bool:
+    """Return whether an operation is a sum or a product of floats: 66 to 655 instructions, a store and a load are 2."""
+    return isinstance(op, arith.AddfOp | arith.SubfOp | arith.MulfOp)
 
 
 def _in_rows(value: SSAValue, axis: int) -> bool:
@@ -461,8 +480,18 @@ class TaskletProgram(Program):
         if isinstance(argument.type, tt.PointerType):
             elem = in_memory(element(argument.type.pointee, self.function))
         name = argument.name_hint or f"arg{self._body.args.index(argument)}"
-        kind = f"foundry.elem = {elem}, " if isinstance(argument.type, tt.PointerType) else ""
-        return f'{super().parameter(argument)} {{{kind}foundry.name = "{name}"}}'
+        words = [f'foundry.name = "{name}"']
+        if isinstance(argument.type, tt.PointerType):
+            words.append(f"foundry.elem = {elem}")
+            if self._is_aligned(argument):
+                words.append(f"llvm.align = {DMA_ALIGNMENT} : i64")
+        return f"{super().parameter(argument)} {{{', '.join(words)}}}"
+
+    def _is_aligned(self, argument: SSAValue) -> bool:
+        """Return whether Triton was told that a pointer is a multiple of a DMA's alignment, as it then is in MRAM."""
+        given = self.function.arg_attrs
+        divisor = given.data[self._body.args.index(argument)].data.get("tt.divisibility") if given else None
+        return isinstance(divisor, IntegerAttr) and divisor.value.data % DMA_ALIGNMENT == 0
 
     def more_parameters(self) -> list[str]:
         return [f"%internal_{i}: !llvm.ptr<1> {{foundry.elem = i8}}" for i in range(2)]

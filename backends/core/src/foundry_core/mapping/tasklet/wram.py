@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.mlir import PRIVATE, WIDTHS, Conventions, Text
+from ..base.mlir import PRIVATE, WIDTHS, Conventions, Reg, Text
 from .target import DMA_ALIGNMENT
 
 _WRAM = "%wram"
@@ -19,6 +19,32 @@ class TaskletText(Text):
         super().__init__(conventions)
         # The first byte of each array in use, and the byte behind it.
         self._used: dict[str, tuple[int, int]] = {}
+        # Addresses from `inside`: the part that changes, and the constant number of bytes behind it.
+        self._parts: dict[str, tuple[str, int]] = {}
+
+    def inside(self, array: str, offset: Reg) -> str:
+        """Return the address of a byte of an array. What is added to it later is added before the array's own place.
+
+        So arrays that are indexed alike share the part of an address that changes, and a load adds the constant.
+        """
+        first, _ = self._used[array]
+        return self._later(super().address(_WRAM, offset, "i8", PRIVATE), first)
+
+    def _later(self, root: str, distance: int) -> str:
+        made = super().shifted(root, distance, "i8", PRIVATE)
+        self._parts[made] = (root, distance)
+        return made
+
+    def address(self, base: str, offset: Reg, elem: str, space: str) -> str:
+        root, distance = self._parts.get(base, (base, 0))
+        made = super().address(root, offset, elem, space)
+        return self._later(made, distance) if base in self._parts else made
+
+    def shifted(self, address: str, count: int, elem: str, space: str) -> str:
+        if address not in self._parts:
+            return super().shifted(address, count, elem, space)
+        root, distance = self._parts[address]
+        return self._later(root, distance + count * WIDTHS[elem] // 8)
 
     def private(self, elem: str, count: int) -> str:
         """Allocate an array that nothing else uses until it is released."""
