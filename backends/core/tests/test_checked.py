@@ -146,14 +146,21 @@ def copy_of_one(x, y, out, first, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(tl.where(i < 2, x, pointer + 1) + i))
 
 
-def test_pointer_of_several_arguments_must_be_inside_of_one() -> None:
+def test_pointer_of_several_arguments_must_be_inside_of_the_one_that_is_selected() -> None:
     x, y, out = np.zeros(16, np.int32), np.ones(9, np.int32), np.full(8, -1, np.int32)
     copy_of_one[(1,)](Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8, check=True)
     assert out.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
     both = np.zeros(400, np.int32)
     x, y = both[:16], both[200:208]
     error = finding(copy_of_one[(1,)], Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8)
-    assert (error.argument, error.lane) == ("x, y", (7,))
+    assert (error.argument, error.index, error.lane) == ("y", 8, (7,))
+    # The next array begins where the selected one ends.
+    x, y = both[:4], both[4:16]
+    error = finding(copy_of_one[(1,)], Tensor(x), Tensor(y), Tensor(out), 1, BLOCK=8)
+    assert (error.argument, error.index, error.lane) == ("x", 4, (3,))
+    y = np.full(9, POISON, np.uint32).view(np.int32)
+    error = finding(copy_of_one[(1,)], Tensor(x), Tensor(y), Tensor(out), 0, BLOCK=8)
+    assert (error.kind, error.argument, error.index, error.lane) == ("unwritten", "y", 3, (2,))
 
 
 @triton.jit
@@ -211,11 +218,34 @@ def step_by_step(x, out, steps, stride):
     tl.store(out, tl.load(x + offset))
 
 
-def test_offset_that_wraps_around_in_a_loop_is_reported() -> None:
+@triton.jit
+def step_while(x, out, steps, stride):
+    offset = 0
+    while steps > 0:
+        steps -= 1
+        offset += stride
+    tl.store(out, tl.load(x + offset))
+
+
+@triton.jit
+def step_in_two_loops(x, out, steps, stride):
+    offset = 0
+    while steps > 0:
+        for _ in range(2):
+            offset += stride
+        steps -= 2
+    while steps < 0:
+        steps += 1
+        offset -= stride
+    tl.store(out, tl.load(x + offset))
+
+
+@pytest.mark.parametrize("kernel", [step_by_step, step_while, step_in_two_loops], ids=lambda each: each.__name__)
+def test_offset_that_wraps_around_in_a_loop_is_reported(kernel: triton.JITFunction) -> None:
     x, out = np.arange(8, dtype=np.int32), np.zeros(1, np.int32)
-    step_by_step[(1,)](Tensor(x), Tensor(out), 3, 2, check=True)
+    kernel[(1,)](Tensor(x), Tensor(out), 3, 2, check=True)
     assert out[0] == 6
-    error = finding(step_by_step[(1,)], Tensor(x), Tensor(out), 4, 2**30)
+    error = finding(kernel[(1,)], Tensor(x), Tensor(out), 4, 2**30)
     assert (error.kind, error.index, error.argument) == ("overflow", 2**32, "x")
 
 

@@ -236,9 +236,24 @@ def test_a_grid_that_is_no_tuple_of_up_to_three(grid: object) -> None:
 
 
 @pytest.mark.anywhere
-def test_a_launch_without_a_grid() -> None:
-    with pytest.raises(RuntimeError, match=r"kernel copy is called at (?s:.*)copy\[grid\]\(\.\.\.\)"):
-        copy(array(), array(), 1000, BLOCK=256)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        copy,
+        triton.autotune([triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 512})], key=["n"])(copy),
+        triton.heuristics({"BLOCK": lambda arguments: 256})(copy),
+    ],
+    ids=["jit", "autotune", "heuristics"],
+)
+def test_a_launch_without_a_grid(kernel: Callable[..., object]) -> None:
+    def launch() -> None:
+        kernel(array(), array(), 1000)
+
+    with pytest.raises(RuntimeError) as refused:
+        launch()
+    assert_said(
+        refused.value, f"kernel copy is called at {Path(__file__).parent}", line(launch, "kernel("), "copy[grid](...)"
+    )
 
 
 @pytest.mark.parametrize(

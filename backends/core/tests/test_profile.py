@@ -29,6 +29,19 @@ def product(a, b, c, K: tl.constexpr):
     right = tl.load(b + k[:, None] * 16 + i[None, :])
     tl.store(c + i[:, None] * 16 + i[None, :], tl.dot(left, right))
 
+def scaled_by(factor):
+    @triton.jit
+    def scaled(x, out, FACTOR: tl.constexpr):
+        i = tl.arange(0, 256)
+        if FACTOR == 2:
+            tl.store(out + i, tl.load(x + i) * 2)
+        else:
+            tl.store(out + i, tl.load(x + i) * 3)
+    for _ in range(2):
+        scaled[(1,)](Tensor(np.ones(256, np.float32)), Tensor(np.ones(256, np.float32)), FACTOR=factor)
+
+scaled_by(2)
+scaled_by(3)
 x, y, out = (np.ones(3000, np.float32) for _ in range(3))
 for _ in range(2):
     kernel[(3,)](Tensor(x), Tensor(y), Tensor(out), 2500, 7, B=1024)
@@ -71,5 +84,9 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
             else:
                 expected = "memory" if nearest == memory else "arithmetic", nearest
             assert (each["bound"], each["share"]) == (expected[0], pytest.approx(expected[1] / each["seconds"]))
+    scaled = [part for part in done.stdout.split("\n\n") if part.startswith("scaled")]
+    assert len(scaled) == 2
+    if written["ran"]["kind"] == "CPU OpenCL device":
+        assert sorted(tuple(factor for factor in (2, 3) if f"* {factor})" in part) for part in scaled) == [(2,), (3,)]
     if "_pocl" in done.stdout:
         assert "script.py:10" in done.stdout and "v = v * 0.5 + 1.0" in done.stdout

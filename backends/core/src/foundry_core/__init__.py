@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import triton_first
+
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["Tensor"]
+
+triton_first.install(__name__, "compiling", "driver", "gpu", "grids")
 
 
 def __getattr__(name: str) -> Any:

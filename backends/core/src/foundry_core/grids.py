@@ -43,14 +43,16 @@ def _replace_launch() -> None:
         return launched
 
     def called(self: Any, *arguments: Any, **named: Any) -> Any:
+        name = _kernel(self).__name__
         raise RuntimeError(
-            f"kernel {self.__name__} is called at {places.caller()} without a grid\n"
+            f"kernel {name} is called at {places.caller()} without a grid\n"
             "  why:  a kernel runs once for each program of a grid\n"
-            f"  next: launch it: {self.__name__}[grid](...), such as grid=(triton.cdiv(n, BLOCK),)"
+            f"  next: launch it: {name}[grid](...), such as grid=(triton.cdiv(n, BLOCK),)"
         )
 
     jit.KernelInterface.__getitem__ = launcher
-    jit.JITFunction.__call__ = called
+    # Without it, Triton's kernels that are autotuned or have heuristics cannot be called.
+    jit.KernelInterface.__call__ = jit.JITFunction.__call__ = called
 
 
 def _kernel(function: Any) -> Any:

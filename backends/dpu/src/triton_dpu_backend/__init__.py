@@ -3,6 +3,10 @@
 `profile` collects what launches cost: `with triton_dpu_backend.profile() as launches: kernel[grid](...)`.
 """
 
+from foundry_core import triton_first
+
 from .launches import LaunchCost, profile
 
 __all__ = ["LaunchCost", "profile"]
+
+triton_first.install(__name__, "compiler", "driver")

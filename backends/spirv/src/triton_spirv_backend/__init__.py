@@ -6,6 +6,10 @@ No import is needed, unless another backend is active, too: then `activate()` ch
 
 from __future__ import annotations
 
+from foundry_core import triton_first
+
+triton_first.install(__name__, "compiler", "driver", "opencl", "roads", "simt", "vulkan")
+
 
 def activate(api: str = "vulkan") -> None:
     """Launch kernels on this backend's device from now on, whatever other backends are active.

@@ -85,7 +85,8 @@ class Finding:
                 return f"{self.operation} of {place}, which has the poison of memory that is not written"
             case "undefined":
                 _, use = self.operation.split(" for ")
-                return f"the mask leaves {names[0]}[{self.index}] undefined in this load, and {use} uses it"
+                place = f"{names[0]}[{self.index}]" if len(names) == 1 else f"an element of {' or '.join(names)}"
+                return f"the mask leaves {place} undefined in this load, and {use} uses it"
             case "conflict":
                 other = "another program" if self.other is None else f"program {tuple_text(self.other)}"
                 return f"store to {names[0]}[{self.index}], where {other} stored another value"
@@ -94,10 +95,9 @@ class Finding:
             case "assert":
                 return f"assertion{f' `{self.operation}`' if self.operation else ''} failed"
         if len(names) > 1:
-            array = f"none of {self.argument} is there"
-        else:
-            spread = " from its first to its last in memory" if math.prod(self.shape) != self.size else ""
-            array = f"{self.argument} has {self.size} elements{spread} (shape {self.shape}, {self.dtype})"
+            return f"{self.operation} at {self.index} elements from {names[0]}, which is in none of {self.argument}"
+        spread = " from its first to its last in memory" if math.prod(self.shape) != self.size else ""
+        array = f"{self.argument} has {self.size} elements{spread} (shape {self.shape}, {self.dtype})"
         return f"{self.operation} at {names[0]}[{self.index}], but {array}"
 
     @property
@@ -109,7 +109,7 @@ class Finding:
                     "divide where the divisor is not zero: x // tl.where(y != 0, y, 1), or assert it before the launch"
                 )
             case "overflow":
-                return "compute the offset in 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
+                return "convert a factor or a summand to 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
             case "unwritten":
                 return "write the array before the launch, such as by numpy.zeros, or mask the load"
             case "undefined":

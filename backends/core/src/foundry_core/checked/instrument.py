@@ -8,7 +8,8 @@ A bad element is recorded and not accessed; the program goes on. An access witho
 
 `%index` counts elements from the argument that the pointer comes from, in 64 bits: the sum of the offsets that the
 kernel added. Where a pointer is not such a sum (a loop carries it, a branch chooses it), its distance from the argument
-is the difference of two addresses. If it may come from several arguments, it must be inside of one of them.
+is the difference of two addresses. If it may come from several arguments, each element is checked against the one that
+a selection chose for it. Where that is not known, it must be inside of one of them.
 
 The extents are arguments that are appended to the kernel's: for each pointer the first byte that belongs to its array
 and the array's size, both in bytes, the first relative to the pointer (`extents.py`).
@@ -74,6 +75,10 @@ def instrument(function: tt.FuncOp, sites: list[Site], *, shares: bool = True) -
     _Checks(function, sites, shares).add()
 
 
+# For each argument that a pointer may come from: whether it does, and the index in the argument.
+_Parts = dict[int, tuple[SSAValue, SSAValue]]
+
+
 class _Checks:
     def __init__(self, function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
         self._function = function
@@ -95,6 +100,7 @@ class _Checks:
         self._indices: dict[SSAValue, SSAValue | None] = {}
         self._number: tuple[SSAValue, SSAValue, SSAValue] | None = None
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
+        self._parts: dict[SSAValue, _Parts | None] = {}
 
     def add(self) -> None:
         accesses = [op for op in self._function.body.walk() if isinstance(op, _ACCESSES)]
@@ -120,8 +126,11 @@ class _Checks:
         # Loads first: a store writes to the map that a load has.
         for op in sorted(accesses, key=lambda op: not isinstance(op, tt.LoadOp)):
             candidates, unknown = origins[op]
+            parts = self._parts_of(op.ptr) if len(candidates) > 1 and not self._recasts else None
             if unknown:
                 self._stray(op)
+            elif parts is not None:
+                self._access_parts(op, parts)
             else:
                 self._access(op, candidates)
         self._declare()
@@ -238,7 +247,71 @@ class _Checks:
                 return self._exact_index(op.src)
         return self._indices[pointer]
 
+    def _parts_of(self, pointer: SSAValue) -> _Parts | None:
+        """Return the arguments that a pointer, or each of a tile, may come from; None if a selection does not say it.
+
+        Returns:
+            for each argument, by its number, whether the pointer comes from it, an i1, and the index in it, an i64.
+        """
+        if pointer not in self._parts:
+            self._parts[pointer] = self._find_parts(pointer)
+        return self._parts[pointer]
+
+    def _find_parts(self, pointer: SSAValue) -> _Parts | None:
+        op, here = pointer.owner, behind(pointer)
+        chosen, wide = alike(pointer.type, i1), alike(pointer.type, i64)
+        if isinstance(pointer, BlockArgument) and pointer in self._pointers:
+            always, start = (
+                here.insert(ConstantOp.integer(number, type)).result for number, type in ((1, i1), (0, i64))
+            )
+            return {pointer.index: (always, start)}
+        match op:
+            case _ if isinstance(op, MOVES):
+                parts = self._parts_of(op.operands[0])
+                return parts and {at: (moved(op, it, chosen), moved(op, i, wide)) for at, (it, i) in parts.items()}
+            case tt.AddPtrOp():
+                parts, step = self._parts_of(op.ptr), widened(op.offset, here)
+                return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
+            case tt.BitcastOp():
+                return self._parts_of(op.src)
+            case SelectOp():
+                first, second = self._parts_of(op.lhs), self._parts_of(op.rhs)
+                if first is None or second is None:
+                    return None
+                never = tuple(here.insert(ConstantOp.integer(0, type)).result for type in (chosen, wide))
+                found: _Parts = {}
+                for at in sorted({*first, *second}):
+                    pairs = zip(first.get(at, never), second.get(at, never), strict=True)
+                    it, index = (here.insert(SelectOp(op.cond, *pair)).result for pair in pairs)
+                    found[at] = it, index
+                return found
+        return None
+
     # Accesses.
+
+    def _access_parts(self, op: Operation, parts: _Parts) -> None:
+        """Check an access whose elements are of several arguments, each against the one that it is of."""
+        here, mask = Builder(InsertPoint.before(op)), _mask(op)
+        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
+        inside: SSAValue | None = None
+        allowed: SSAValue | None = None
+        for argument, (chosen, index) in parts.items():
+            within = self._within(index, argument, _size(op.operands[0]), here)
+            ok = here.insert(arith.OrIOp(_inverted(chosen, here), within)).result
+            passed = _Report(self._sites, op, (argument,)).check("outside", text, here, _unless(mask, ok, here), index)
+            inside = ok if inside is None else here.insert(arith.AndIOp(inside, ok)).result
+            allowed = passed if allowed is None else here.insert(arith.AndIOp(allowed, passed)).result
+        assert inside is not None and allowed is not None
+        report = _Report(self._sites, op, list(parts))
+        made, whole = self._restrict(op, mask, inside, allowed, here)
+        if made is None:
+            return
+        after = Builder(InsertPoint.before(made))
+        for argument, (chosen, index) in parts.items():
+            read = after.insert(arith.AndIOp(whole, chosen)).result
+            self._check_read(made, _Report(self._sites, op, (argument,)), read, index)
+        if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
+            _check_undefined(made, report, mask, next(index for _, index in parts.values()))
 
     def _access(self, op: Operation, candidates: Sequence[int]) -> None:
         pointer = op.operands[0]
@@ -282,9 +355,13 @@ class _Checks:
         """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
         wide = alike(pointer.type, i64)
         index = self._index(pointer, argument) or here.insert(ConstantOp([0], wide)).result
-        low, extent = (_spread(limit, wide, here) for limit in self._limit(argument, _size(pointer)))
+        return index, self._within(index, argument, _size(pointer), here)
+
+    def _within(self, index: SSAValue, argument: int, size: int, here: Builder) -> SSAValue:
+        """Return whether an argument's array has an index, for elements of `size` bytes."""
+        low, extent = (_spread(limit, index.type, here) for limit in self._limit(argument, size))
         distance = here.insert(arith.SubiOp(index, low)).result
-        return index, here.insert(CmpiOp(_ULT, distance, extent)).result
+        return here.insert(CmpiOp(_ULT, distance, extent)).result
 
     def _by_address(self, pointer: SSAValue, argument: int, here: Builder) -> tuple[SSAValue, SSAValue]:
         """Return the index in an argument, from two addresses, and whether all bytes are the array's."""

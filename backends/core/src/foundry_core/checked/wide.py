@@ -27,44 +27,76 @@ class WideOffsets:
 
     def __init__(self, function: tt.FuncOp) -> None:
         self._known: dict[SSAValue, SSAValue] = {}
+        # Operations that pass values to a loop, and which operands are a value in 64 bits and the value.
+        self._passed: list[tuple[Operation, int, int]] = []
         carried = _carried(function)
-        added: list[tuple[scf.ForOp, int, int]] = []
-        for loop in [op for op in function.body.walk() if isinstance(op, scf.ForOp)]:
-            numbers = [i for i, argument in enumerate(loop.body.block.args[1:]) if argument in carried]
-            if numbers:
-                made = self._extend(loop, numbers)
-                added += [(made, i, len(loop.iter_args) + at) for at, i in enumerate(numbers)]
+        for loop in list(function.body.walk()):
+            if isinstance(loop, scf.ForOp):
+                self._extend_for(loop, carried)
+            elif isinstance(loop, scf.WhileOp):
+                self._extend_while(loop, carried)
         self._carried = set(self._known)
-        for loop, narrow, wide in added:
-            loop.operands[wide + 3] = self.of(loop.iter_args[narrow])
-            end = loop.body.block.last_op
-            assert end is not None
-            end.operands[wide] = self.of(end.operands[narrow])
+        for op, wide, narrow in self._passed:
+            op.operands[wide] = self.of(op.operands[narrow])
 
-    def _extend(self, loop: scf.ForOp, numbers: Sequence[int]) -> scf.ForOp:
-        """Let a loop carry some of its integers in 64 bits, too, which stay 0; return what replaces the loop."""
-        before, block = Builder(InsertPoint.before(loop)), loop.body.block
-        end = block.last_op
-        assert end is not None
-        initial, more = list(loop.iter_args), []
+    def _extend_for(self, loop: scf.ForOp, carried: set[SSAValue]) -> None:
+        """Let a loop carry its integers among these in 64 bits, too. They stay 0 until `_passed` is read."""
+        block = loop.body.block
+        numbers = [number for number, argument in enumerate(block.args[1:]) if argument in carried]
+        if not numbers or block.last_op is None:
+            return
+        zeros = _zeros(loop, [block.args[number + 1] for number in numbers])
+        self._add_arguments(block, [number + 1 for number in numbers])
+        self._pass(block.last_op, numbers, zeros)
+        made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *zeros], loop.detach_region(loop.body))
+        first = len(loop.operands) - len(loop.iter_args)
+        self._passed += [(made, len(loop.operands) + at, first + number) for at, number in enumerate(numbers)]
+        self._replace(loop, made, numbers)
+
+    def _extend_while(self, loop: scf.WhileOp, carried: set[SSAValue]) -> None:
+        """Do what `_extend_for` does; what the condition passes to the body may be others than what the body passes."""
+        before, after = loop.before_region.block, loop.after_region.block
+        tested = [number for number, argument in enumerate(before.args) if argument in carried]
+        passed = [number for number, argument in enumerate(after.args) if argument in carried]
+        if before.last_op is None or after.last_op is None:
+            return
+        zeros, more = (
+            _zeros(loop, [block.args[number] for number in numbers])
+            for block, numbers in ((before, tested), (after, passed))
+        )
+        self._add_arguments(before, tested)
+        self._add_arguments(after, passed)
+        self._pass(after.last_op, tested, zeros)
+        # The first operand of what ends the test is the condition.
+        self._pass(before.last_op, [number + 1 for number in passed], more)
+        regions = [loop.detach_region(region) for region in (loop.before_region, loop.after_region)]
+        types = [*loop.result_types, *(value.type for value in more)]
+        made = scf.WhileOp([*loop.arguments, *zeros], types, *regions)
+        self._passed += [(made, len(loop.arguments) + at, number) for at, number in enumerate(tested)]
+        self._replace(loop, made, passed)
+
+    def _add_arguments(self, block: Block, numbers: Sequence[int]) -> None:
+        """Append an i64 to a block's arguments for each of these."""
         for number in numbers:
-            argument = block.args[number + 1]
-            wide = alike(argument.type, i64)
-            initial.append(before.insert(ConstantOp.integer(0, wide)).result)
-            more.append(block.insert_arg(wide, len(block.args)))
-            self._known[argument] = more[-1]
-        end.operands = [*end.operands, *more]
-        made = scf.ForOp(loop.lb, loop.ub, loop.step, initial, loop.detach_region(loop.body))
+            argument = block.args[number]
+            self._known[argument] = block.insert_arg(alike(argument.type, i64), len(block.args))
+
+    def _pass(self, op: Operation, numbers: Sequence[int], zeros: Sequence[SSAValue]) -> None:
+        """Let an operation that ends a block pass an i64, too, for each of these operands."""
+        self._passed += [(op, len(op.operands) + at, number) for at, number in enumerate(numbers)]
+        op.operands = [*op.operands, *zeros]
+
+    def _replace(self, loop: Operation, made: Operation, numbers: Sequence[int]) -> None:
+        """Replace a loop by one with more results: in 64 bits, those of these numbers."""
         made.attributes |= loop.attributes
         made.location = loop.location
-        before.insert(made)
+        Builder(InsertPoint.before(loop)).insert(made)
         for old, new in zip(loop.results, made.results, strict=False):
             old.replace_all_uses_with(new)
             new.name_hint = old.name_hint
         for at, number in enumerate(numbers):
             self._known[made.results[number]] = made.results[len(loop.results) + at]
         Rewriter.erase_op(loop)
-        return made
 
     def of(self, value: SSAValue) -> SSAValue:
         """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
@@ -112,9 +144,15 @@ class WideOffsets:
 
 
 def _carried(function: tt.FuncOp) -> set[SSAValue]:
-    """Return the integers of fewer than 64 bits that a loop carries, and changes by sums, on their way to an offset."""
+    """Return the integers of fewer than 64 bits that a loop carries, and changes by sums, on their way to an offset.
+
+    They are arguments of the loops' blocks.
+    """
     offsets = [op.offset for op in function.body.walk() if isinstance(op, tt.AddPtrOp)]
     found, seen, pending = set[SSAValue](), set[SSAValue](), offsets
+    argument: SSAValue
+    # What the condition of a `while` passes to its body, by the body's argument.
+    passed: dict[SSAValue, SSAValue] = {}
     while pending:
         value = pending.pop()
         if value in seen:
@@ -122,18 +160,36 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         seen.add(value)
         op = value.owner
         loop = op.parent_op() if isinstance(op, Block) else op
-        if isinstance(loop, scf.ForOp):
-            number = list(op.args if isinstance(op, Block) else op.results).index(value) - isinstance(op, Block)
-            end = loop.body.block.last_op
-            if number < 0 or end is None:
+        if isinstance(loop, scf.ForOp | scf.WhileOp):
+            number = list(op.args if isinstance(op, Block) else op.results).index(value)
+            if isinstance(loop, scf.ForOp):
+                number -= isinstance(op, Block)
+                if number < 0:
+                    continue
+                argument, initial = loop.body.block.args[number + 1], loop.iter_args[number]
+                end = loop.body.block.last_op
+            elif op is loop.before_region.block:
+                argument, initial, end = value, loop.arguments[number], loop.after_region.block.last_op
+            else:
+                end = loop.before_region.block.last_op
+                assert end is not None
+                argument = loop.after_region.block.args[number]
+                passed[argument] = end.operands[number + 1]
+                pending += [argument, passed[argument]]
                 continue
-            argument = loop.body.block.args[number + 1]
-            pending += [argument, loop.iter_args[number], end.operands[number]]
-            if width(value) < 64 and isinstance(end.operands[number].owner, _FOLLOWED):
+            assert end is not None
+            pending += [argument, initial, end.operands[number]]
+            if width(value) < 64 and isinstance(end.operands[number].owner, (*_FOLLOWED, scf.ForOp, scf.WhileOp)):
                 found.add(argument)
         elif isinstance(op, _FOLLOWED):
             pending += op.operands
-    return found
+    return found | {argument for argument, source in passed.items() if source in found}
+
+
+def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
+    """Write zeros of 64 bits before a loop, alike these integers."""
+    here = Builder(InsertPoint.before(loop))
+    return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
 
 
 def moved(op: Operation, source: SSAValue, type: Attribute) -> SSAValue:

@@ -72,6 +72,11 @@ def loaded(kernel: str) -> list[str]:
     return sorted(path for path in paths if (found := OBJECT.search(path)) and found["kernel"] == kernel)
 
 
+def program(path: str) -> str:
+    """Return the folder in PoCL's cache of the program that an object is of. A program may have several objects."""
+    return str(Path(path).parents[2])
+
+
 def read(path: str, kernel: str) -> list[Instruction]:
     """Disassemble a kernel's function.
 

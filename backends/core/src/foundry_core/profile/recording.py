@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import launches
 from ..launches import Grid
+from . import objects
 
 # How often the first launch of a kernel is made again, and the bytes of arrays up to which it is.
 _REPEATS = 3
@@ -27,6 +28,7 @@ class Launched:
         seconds: of each launch. The first of a kernel includes what prepares it, such as the device's compiler.
         repeated: of launches that the profile made after the first launch of a kernel.
         driver: Triton's, which launched it. A process may have several that take turns.
+        programs: what PoCL loaded for the kernel (see objects.program); none if it was loaded before the profile began.
         prepared: whether the first of `seconds` is not the kernel's first launch.
         modelled: what a model says of the last one.
     """
@@ -37,6 +39,7 @@ class Launched:
     values: list[Any]
     sizes: dict[int, int]
     driver: Any
+    programs: set[str]
     prepared: bool
     seconds: list[float] = field(default_factory=list)
     repeated: list[float] = field(default_factory=list)
@@ -48,15 +51,18 @@ class Recorder:
 
     def __init__(self) -> None:
         self.found: dict[object, Launched] = {}
-        self._prepared: set[str] = set()
+        self._programs: dict[object, set[str]] = {}
 
     def __call__(self, launcher: Any, grid: Grid, arguments: Sequence[Any], launch: Callable[[], None]) -> None:
         from triton.runtime import driver
 
-        prepared = launcher.hash in self._prepared
-        self._prepared.add(launcher.hash)
+        compiled = launcher.hash, type(driver.active)
+        prepared = compiled in self._programs
         before = None if prepared else _written(launcher, arguments)
+        loaded = set() if prepared else _programs(launcher.kernel)
         seconds = _timed(launch)
+        if not prepared:
+            self._programs[compiled] = _programs(launcher.kernel) - loaded
         repeated: list[float] = []
         if before is not None and not launcher.modelled():
             after = [(at, ctypes.string_at(at, len(bytes))) for at, bytes in before]
@@ -65,15 +71,22 @@ class Recorder:
                 repeated.append(_timed(launch))
             _write(after)
         values = [each if isinstance(each, int | float) else None for each in arguments]
-        key = (launcher.hash, type(driver.active), grid, tuple(values))
+        key = (compiled, grid, tuple(values))
         if key not in self.found:
             sizes = {
                 i: each.untyped_storage().nbytes() for i, each in enumerate(arguments) if hasattr(each, "data_ptr")
             }
-            self.found[key] = Launched(launcher.kernel, launcher.hash, grid, values, sizes, driver.active, prepared)
+            programs = self._programs[compiled]
+            self.found[key] = Launched(
+                launcher.kernel, launcher.hash, grid, values, sizes, driver.active, programs, prepared
+            )
         self.found[key].seconds.append(seconds)
         self.found[key].repeated += repeated
         self.found[key].modelled = launcher.modelled()
+
+
+def _programs(kernel: str) -> set[str]:
+    return set(map(objects.program, objects.loaded(kernel)))
 
 
 def _timed(launch: Callable[[], None]) -> float:

@@ -27,7 +27,7 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     active = driver.active
     found = sorted(recorder.found.values(), key=lambda each: -sum(each.seconds))
     several = len({type(each.driver) for each in found}) > 1
-    code = {each.kernel: objects.loaded(each.kernel) for each in found[:_MOST]}
+    code = {(each.hash, type(each.driver)): _code(each, found) for each in found[:_MOST]}
     every: list[dict[str, Any]] = []
     parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
     for each in found[:_MOST]:
@@ -36,7 +36,8 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
         rows = [show(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
         if ran.kind is Kind.CPU_OPENCL:
-            rows += [show_code(each.kernel, path) for path in code.pop(each.kernel, [])]
+            paths = code.pop((each.hash, type(each.driver)), [])
+            rows += [show_code(each.kernel, path) for path in paths]
         parts.append("\n".join(rows))
     # Roofs are measured with each driver.
     driver.set_active(active)
@@ -45,6 +46,15 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     if not found:
         parts.append("no kernel was launched")
     return "\n\n".join(parts), every
+
+
+def _code(launched: Launched, found: list[Launched]) -> list[str]:
+    """Return the objects that PoCL loaded for a kernel, without those of other kernels of its name."""
+    loaded = objects.loaded(launched.kernel)
+    if launched.programs:
+        return [path for path in loaded if objects.program(path) in launched.programs]
+    others = {program for each in found for program in each.programs}
+    return [path for path in loaded if objects.program(path) not in others]
 
 
 def examine(launched: Launched) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""Imports Triton before modules that Triton imports itself, while it looks for its backends.
+
+Where a script imports such a module first, the module imports Triton, which imports the same module again, unfinished.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+
+def install(package: str, *modules: str) -> None:
+    """Make the import of these modules of a package import Triton first, if that was not imported before.
+
+    The import of the package itself does not import Triton.
+    """
+    sys.meta_path.insert(0, _TritonFirst({f"{package}.{module}" for module in modules}))
+
+
+class _TritonFirst(MetaPathFinder):
+    def __init__(self, modules: set[str]) -> None:
+        self._modules = modules
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in self._modules or "triton" in sys.modules:
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is None or spec.loader is None:
+            return spec
+        execute, finished = spec.loader.exec_module, None
+
+        # Called before the module is in sys.modules: Triton does not find it there unfinished.
+        def create_module(spec: ModuleSpec) -> ModuleType | None:
+            import triton  # noqa: F401
+
+            nonlocal finished
+            finished = sys.modules.get(spec.name)
+            return finished
+
+        def exec_module(module: ModuleType) -> None:
+            if module is not finished:
+                execute(module)
+
+        spec.loader.create_module, spec.loader.exec_module = create_module, exec_module  # type: ignore[method-assign]
+        return spec

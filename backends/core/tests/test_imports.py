@@ -1,0 +1,44 @@
+"""Every module of a backend can be the first that a script imports."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import foundry_core
+import pytest
+import triton
+
+# Imports each module in a fresh process: a child of one that has imported what most of them need, which is faster.
+FIRST = """
+import importlib, os, sys
+import numpy, xdsl.dialects.builtin
+for name in sys.argv[1:]:
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    try:
+        module = importlib.import_module(name)
+        assert sys.modules[name] is module, "there are two of it"
+        if "triton" in sys.modules:
+            assert sys.modules["triton"].backends.backends, "Triton has no backend"
+    except BaseException as error:
+        if not (isinstance(error, ModuleNotFoundError) and error.name in ("pyopencl", "torch")):
+            print(f"{name}: {error!r}", flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.mark.anywhere
+def test_each_module_can_be_imported_before_triton() -> None:
+    backend = triton.backends.backends[triton.runtime.driver.active.get_current_target().backend]
+    plugin = importlib.import_module(backend.compiler.__module__.split(".")[0])
+    modules = [each.name for each in pkgutil.walk_packages(plugin.__path__, f"{plugin.__name__}.")]
+    modules += [each.name for each in pkgutil.iter_modules(foundry_core.__path__, f"{foundry_core.__name__}.")]
+    # PyTorch's compiler imports those of the inductor, on a device of its vendor.
+    modules = [each for each in modules if not each.endswith("__main__") and ".inductor." not in each]
+    assert f"{plugin.__name__}.driver" in modules
+    ended = subprocess.run([sys.executable, "-c", FIRST, *modules], capture_output=True, text=True, check=True)
+    assert ended.stdout == ""
