@@ -125,6 +125,25 @@ def test_the_code_of_a_sort_does_not_grow_with_the_tile() -> None:
 
 
 @triton.jit
+def sort_and_bits(x, out, bits, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.sort(tl.load(x + i))
+    tl.store(out + i, v)
+    tl.store(bits + i, v.to(tl.int32, bitcast=True))
+
+
+# In the checked mode a store computes a hash of the bits.
+@pytest.mark.parametrize("check", [False, True])
+def test_the_bits_of_sorted_numbers_are_used_after_the_numbers(check: bool) -> None:
+    n = 16
+    x = np.random.default_rng(5).standard_normal(n).astype(np.float32)
+    out, integers = poisoned(n, dtype=np.float32), poisoned(n, dtype=np.int32)
+    sort_and_bits[(1,)](Tensor(x), Tensor(out), Tensor(integers), N=n, check=check)
+    np.testing.assert_array_equal(out, np.sort(x))
+    np.testing.assert_array_equal(integers, bits(out).view(np.int32))
+
+
+@triton.jit
 def swap_both(x, ids, flip, BIT: tl.constexpr):
     shape: tl.constexpr = [x.numel // 2 // 2**BIT, 2, 2**BIT]
     y, j, right = tl.reshape(x, shape), tl.reshape(ids, shape), tl.arange(0, 2)[None, :, None]

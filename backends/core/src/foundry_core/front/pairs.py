@@ -231,6 +231,10 @@ class _Steps:
         results.sort(key=self._place)
         if len(results) != len(sources) or any(_size(each) != _size(sources[0]) for each in results):
             return None
+        # What replaces the step is written where its last result is.
+        users = (use.operation for each in results for use in each.uses if use.operation not in owners)
+        if any(self._outermost(user) < self._place(results[-1]) for user in users):
+            return None
         step = _Step(tuple(sources), (), nodes)
         orders = (self._with(step, order) for order in permutations(results))
         return next((each for each in orders if each is not None), None)
@@ -296,6 +300,13 @@ class _Steps:
     def _place(self, value: SSAValue) -> int:
         """Return the place of a value's operation in the block; -1 if it is in another one."""
         return self._order.get(value.owner, -1) if isinstance(value.owner, Operation) else -1
+
+    def _outermost(self, op: Operation) -> int:
+        """Return the place of an operation of the block, or of the one that an operation is in."""
+        around: Operation | None = op
+        while around is not None and around not in self._order:
+            around = around.parent_op()
+        return len(self._order) if around is None else self._order[around]
 
     @staticmethod
     def _owners(values: frozenset[SSAValue]) -> set[Operation]:
