@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from foundry_core.checked.findings import CheckError
 from foundry_core.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
 from foundry_core.tools import check_spirv
@@ -100,6 +101,13 @@ def branches_kernel(x_ptr, out_ptr, last_ptr, n, N: tl.constexpr):
             tl.store(last_ptr + i * N + at, x - tl.max(x, 0))
 
 
+@triton.jit
+def transpose_kernel(x_ptr, out_ptr, m, n, stored, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + column * m + row, mask=(row < m) & (column < n))
+    tl.store(out_ptr + row * n + column, x, mask=(row < m) & (column < stored))
+
+
 @pytest.fixture
 def workgroups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workgroups execute programs, as a user does."""
@@ -168,6 +176,15 @@ def test_products_are_multiplied_and_added(workgroups: None) -> None:
     launch(matmul_kernel, (2, 2), a, b, out, m, n, k, BLOCK=16)
     wide, other = a.astype(np.float64), b.astype(np.float64)
     assert (np.abs(out - wide @ other) <= 2 * k * F32 * (np.abs(wide) @ np.abs(other))).all()
+
+
+def test_checked_mode_compares_the_masks_of_a_load_and_a_store_in_two_layouts(workgroups: None) -> None:
+    x, out = np.arange(20 * 12, dtype=np.float32).reshape(20, 12), poisoned(12, 20)
+    launch(transpose_kernel, (1,), x, out, 12, 20, 20, M=16, N=32, check=True)
+    assert np.array_equal(out, x.T)
+    with pytest.raises(CheckError) as found:
+        launch(transpose_kernel, (1,), x, out, 12, 20, 21, M=16, N=32, check=True)
+    assert (found.value.kind, found.value.lane) == ("undefined", (0, 20))
 
 
 def test_scans_keep_the_order_of_the_axis(exchange: None) -> None:

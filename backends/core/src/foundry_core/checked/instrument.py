@@ -668,6 +668,9 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             stored = _mask(use)
             if stored is mask:
                 continue
+            if stored is not None and stored.type != mask.type:
+                convert = ttg.ConvertLayoutOp.create(operands=[stored], result_types=[mask.type])
+                stored = here.insert(convert).results[0]
             ok = _unless(stored, mask, here)
         else:
             name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
