@@ -108,6 +108,13 @@ def transpose_kernel(x_ptr, out_ptr, m, n, stored, M: tl.constexpr, N: tl.conste
     tl.store(out_ptr + row * n + column, x, mask=(row < m) & (column < stored))
 
 
+@triton.jit
+def divide_kernel(x_ptr, out_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + column * m + row, mask=(row < m) & (column < n), other=0)
+    tl.store(out_ptr + row * n + column, 5040 // x, mask=(row < m) & (column < n))
+
+
 @pytest.fixture
 def workgroups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workgroups execute programs, as a user does."""
@@ -185,6 +192,16 @@ def test_checked_mode_compares_the_masks_of_a_load_and_a_store_in_two_layouts(wo
     with pytest.raises(CheckError) as found:
         launch(transpose_kernel, (1,), x, out, 12, 20, 21, M=16, N=32, check=True)
     assert (found.value.kind, found.value.lane) == ("undefined", (0, 20))
+
+
+def test_checked_mode_divides_by_zero_only_where_a_store_in_another_layout_uses_it(workgroups: None) -> None:
+    x, out = np.arange(1, 241, dtype=np.int32).reshape(20, 12), np.full((12, 20), -1, np.int32)
+    launch(divide_kernel, (1,), x, out, 12, 20, M=16, N=32, check=True)
+    assert np.array_equal(out, 5040 // x.T)
+    x[13, 7] = 0
+    with pytest.raises(CheckError) as found:
+        launch(divide_kernel, (1,), x, out, 12, 20, M=16, N=32, check=True)
+    assert (found.value.kind, found.value.lane) == ("division", (7, 13))
 
 
 def test_scans_keep_the_order_of_the_axis(exchange: None) -> None:

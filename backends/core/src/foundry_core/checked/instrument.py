@@ -668,10 +668,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             stored = _mask(use)
             if stored is mask:
                 continue
-            if stored is not None and stored.type != mask.type:
-                convert = ttg.ConvertLayoutOp.create(operands=[stored], result_types=[mask.type])
-                stored = here.insert(convert).results[0]
-            ok = _unless(stored, mask, here)
+            ok = _unless(stored and _in_layout(stored, mask.type, here), mask, here)
         else:
             name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
@@ -790,19 +787,25 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
             ):
                 if isinstance(user, tt.LoadOp) and current is user.other:
                     return None
-                found.append((user, mask))
-            elif isinstance(user, SelectOp) and current is not user.operands[0] and user.operands[0].type == mask_type:
-                chosen = user.operands[0]
-                if use.index == 2:
-                    chosen = _inverted(chosen, Builder(InsertPoint.before(user)))
-                found.append((user, chosen))
-            elif isinstance(user, tt.AddPtrOp) or is_elementwise(user):
+                found.append((user, _in_layout(mask, mask_type, Builder(InsertPoint.before(user)))))
+            elif isinstance(user, SelectOp) and use.index and user.cond.type == alike(current.type, i1):
+                here = Builder(InsertPoint.before(user))
+                chosen = _in_layout(user.cond, mask_type, here)
+                found.append((user, _inverted(chosen, here) if use.index == 2 else chosen))
+            elif isinstance(user, tt.AddPtrOp | ttg.ConvertLayoutOp) or is_elementwise(user):
                 if user.results[0] not in seen:
                     seen.add(user.results[0])
                     pending.append(user.results[0])
             else:
                 return None
     return found or None
+
+
+def _in_layout(mask: SSAValue, type: Attribute, here: Builder) -> SSAValue:
+    """Return a mask as a value of a type, which has the same shape and may have another layout."""
+    if mask.type == type:
+        return mask
+    return here.insert(ttg.ConvertLayoutOp.create(operands=[mask], result_types=[type])).results[0]
 
 
 def _combines(op: Operation) -> bool:
