@@ -47,7 +47,7 @@ extern dpu_grid_t DPU_GRID;
 """
 
 _DPU_SOURCE = """\
-/* What the kernel and its wrapper need of the DPU program beside them. Generated; edits are lost. */
+/* The part of the DPU program that the kernel and its wrapper use. This file is generated: edits are lost. */
 #include <defs.h>
 #include <mram.h>
 #include <mutex.h>
