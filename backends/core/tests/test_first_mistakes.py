@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from foundry_core.arguments import ArgumentError
 from foundry_core.checked import memory
 from foundry_core.checked.arrays import CheckWarning
 from foundry_core.checked.findings import CheckError
+from foundry_core.grids import FunctionError
 from foundry_core.launches import GridError
 from foundry_core.tensor import Tensor
 from triton.compiler.errors import CompilationError
@@ -254,6 +256,99 @@ def test_a_launch_without_a_grid(kernel: Callable[..., object]) -> None:
     assert_said(
         refused.value, f"kernel copy is called at {Path(__file__).parent}", line(launch, "kernel("), "copy[grid](...)"
     )
+
+
+@triton.jit
+def with_numpy(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, np.exp(tl.load(x + i)))
+
+
+def doubled(x):
+    return x * 2
+
+
+@triton.jit
+def not_decorated(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, doubled(tl.load(x + i)))
+
+
+@triton.jit
+def calling(x, out, BLOCK: tl.constexpr):
+    not_decorated(x, out, BLOCK)
+
+
+@pytest.mark.any_release
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "function", "remedy"),
+    [
+        (with_numpy, with_numpy, "np.exp", "use tl.exp"),
+        (not_decorated, not_decorated, "doubled", "decorate it with @triton.jit: def doubled(...)"),
+        (calling, not_decorated, "doubled", "decorate it with @triton.jit: def doubled(...)"),
+    ],
+)
+def test_a_function_that_cannot_be_compiled(kernel: Any, wrong: Any, function: str, remedy: str) -> None:
+    # Triton 3.2 compiles the kernel until it reaches the function.
+    with pytest.raises((FunctionError, CompilationError)) as refused:
+        kernel[(1,)](array(), array(), BLOCK=16)
+    assert_said(refused.value, line(wrong, f"{function}("), "it is a function of Python", remedy)
+
+
+@triton.jit
+def indexed(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, x[i])
+
+
+@triton.jit
+def branched(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    if v > 0:
+        tl.store(out + i, v)
+
+
+@triton.jit
+def left(x, out, BLOCK: tl.constexpr):
+    for k in range(BLOCK):
+        if tl.load(x + k) > 0:
+            break
+        tl.store(out + k, 1.0)
+
+
+@triton.jit
+def changed(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    v[0] = 1.0
+    tl.store(out + i, v)
+
+
+FACTOR = 5
+
+
+@triton.jit
+def scaled(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * FACTOR)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wrong", "remedy"),
+    [
+        (indexed, "x[i]", "x is a pointer, which has no elements\n  next: add the offset and load: tl.load(x + i)"),
+        (branched, "if v", "tl.where(condition, a, b), or mask the store"),
+        (left, "break", "a loop of a kernel cannot be left early"),
+        (changed, "v[0]", "tl.where(i == 0, 1.0, x)"),
+        (scaled, "* FACTOR", "define it as FACTOR = tl.constexpr(...)"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_python_that_a_kernel_does_not_have(kernel: triton.JITFunction, wrong: str, remedy: str) -> None:
+    with pytest.raises(CompilationError) as refused:
+        kernel[(1,)](array(), array(), BLOCK=16)
+    assert_said(refused.value, line(kernel, wrong), f"in {kernel.__name__}", remedy)
 
 
 @pytest.mark.parametrize(

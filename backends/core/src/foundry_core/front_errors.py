@@ -34,12 +34,14 @@ class _Mistake:
         node: the part of the kernel that is wrong.
         constants: the values of the kernel's parameters that are compiled in, by name.
         passed: Triton's types of its other parameters, by name.
+        globals: the names of the module that the kernel, or the function that it calls, is in.
     """
 
     found: re.Match[str]
     node: ast.AST
     constants: Mapping[str, Any]
     passed: Mapping[str, str]
+    globals: Mapping[str, Any]
 
     def named(self, of: Mapping[str, Any]) -> list[str]:
         """Return the parameters in `of` that the wrong part of the kernel names."""
@@ -110,6 +112,28 @@ def _none(mistake: _Mistake) -> Advice:
     return f"the launch passes None for {names[0]}", f"pass a value, or test it first: if {names[0]} is not None:"
 
 
+def _global(mistake: _Mistake) -> Advice:
+    name = mistake.found[1]
+    if callable(mistake.globals.get(name)):
+        return "it is a function of Python", f"decorate it with @triton.jit: def {name}(...)"
+    return "", f"define it as {name} = tl.constexpr(...), or pass it as a parameter {name}: tl.constexpr"
+
+
+def _numpy(mistake: _Mistake) -> Advice:
+    if not isinstance(mistake.node, ast.Call):
+        return "", ""
+    return "it is a function of Python", f"use tl.{ast.unparse(mistake.node.func).split('.')[-1]}"
+
+
+def _indexed(mistake: _Mistake) -> Advice:
+    if not isinstance(mistake.node, ast.Subscript):
+        return "", ""
+    pointers = {name: type for name, type in mistake.passed.items() if type.startswith("*")}
+    if names := mistake.named(pointers):
+        return f"{names[0]} is a pointer, which has no elements", f"add the offset and load: tl.load({names[0]} + i)"
+    return "only None and : index a tile", "load the element by itself: tl.load(x + i)"
+
+
 def _says(why: str, next: str) -> Callable[[_Mistake], Advice]:
     return lambda mistake: (why, next)
 
@@ -120,12 +144,27 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
     (r"invalid operands of type (pointer<\w+>|.*?) and (pointer<\w+>|[\w.]*)", _operands),
     (r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop", _carried),
     (r"Unsupported ptr type (.*?) in", _no_pointer),
+    (r"'NoneType' object has no attribute 'create_", _numpy),
     (r"'NoneType' object has no attribute", _none),
     (
         r"Both operands must be same dtype. Got (\w+) and (\w+)",
         _says("", "convert one of them to the type of the other: a.to(b.dtype)"),
     ),
     (r"Expected dtype \[.*?\] but got", _says("", "convert the operand: x.to(tl.float32)")),
+    (r"Did you forget to add @triton.jit", _indexed),
+    (r"Cannot access global variable (\w+)", _global),
+    (
+        r"Boolean value of Tensor with more than one value",
+        _says(
+            "`if` and `while` take one condition, and this has one for each element",
+            "choose elements, tl.where(condition, a, b), or mask the store: mask=condition",
+        ),
+    ),
+    (
+        r"unsupported AST node type: (?:Break|Continue)",
+        _says("a loop of a kernel cannot be left early", "write a while with this condition, or an if around the rest"),
+    ),
+    (r"__setitem__ is not supported", _says("a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)")),
     (r"unsupported tensor index", _says("a pointer has no elements", "add the offset and load: tl.load(x + 0)")),
     (
         r"incompatible dimensions",
@@ -197,7 +236,7 @@ def _explain(error: CompilationError, source: Any) -> None:
     ]
     if "\n  next: " not in said:
         constants, passed = _parameters(source) if function is source.fn else ({}, {})
-        why, next = _advice(said, wrong.node, constants, passed)
+        why, next = _advice(said, wrong.node, constants, passed, function.fn.__globals__)
         why = why or ("" if said in str(error) else said)
         lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
     error.message = "\n".join([error.message, *lines])
@@ -224,8 +263,10 @@ def _parameters(source: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return constants, passed
 
 
-def _advice(said: str, node: Any, constants: Mapping[str, Any], passed: Mapping[str, str]) -> Advice:
+def _advice(
+    said: str, node: Any, constants: Mapping[str, Any], passed: Mapping[str, str], names: Mapping[str, Any]
+) -> Advice:
     for pattern, advise in _ADVICE:
         if found := re.search(pattern, said):
-            return advise(_Mistake(found, node, constants, passed))
+            return advise(_Mistake(found, node, constants, passed, names))
     return "", ""

@@ -5,6 +5,7 @@ Triton reads a grid after it has compiled the kernel, and ignores a fourth side.
 
 from __future__ import annotations
 
+import ast
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +13,12 @@ from typing import Any
 
 from . import after_triton, places
 from .arguments import ArgumentError
+from .failure import Failure
 from .launches import GridError
+
+
+class FunctionError(Failure, RuntimeError):
+    """A kernel uses a function that cannot be compiled."""
 
 
 def install() -> None:
@@ -32,11 +38,16 @@ def _replace_launch() -> None:
             launch = subscript(self, _grid(self, grid))
 
         def launched(*arguments: Any, **named: Any) -> Any:
+            found: ArgumentError | FunctionError | None
             try:
                 return launch(*arguments, **named)
             except TypeError as error:
                 # Triton makes a key of all constants.
                 if "unhashable" not in str(error) or (found := _unhashable(self, arguments, named)) is None:
+                    raise
+            except RuntimeError as error:
+                _, _, function = str(error).partition("Unsupported function referenced: ")
+                if not function or (found := _not_compiled(_kernel(self), function)) is None:
                     raise
             raise found
 
@@ -89,6 +100,38 @@ def _unhashable(function: Any, arguments: tuple[Any, ...], named: Mapping[str, A
         if parameter.is_constexpr and getattr(type(value), "__hash__", None) is None:
             return no_constant(kernel, parameter.name, value)
     return None
+
+
+def _not_compiled(kernel: Any, wrong: str) -> FunctionError | None:
+    """Return the error of a kernel, or of a function that it calls, that refers to a function of Python."""
+    pending, seen = [kernel], {id(kernel)}
+    while pending:
+        function = pending.pop()
+        # Triton has set it before it found the error, and would not look again.
+        function.hash = None
+        for node in ast.walk(function.parse()):
+            if not isinstance(node, ast.Name | ast.Attribute):
+                continue
+            value = _referred(node, function.fn.__globals__)
+            if hasattr(value, "params") and id(value) not in seen:
+                seen.add(id(value))
+                pending.append(value)
+            elif value is not None and str(value) == wrong:
+                name = getattr(value, "__name__", "")
+                has = hasattr(sys.modules["triton.language"], name)
+                return FunctionError(
+                    f"kernel {kernel.__name__} uses {ast.unparse(node)} at {places.line_of(function, node.lineno)}",
+                    why="it is a function of Python, and a kernel is compiled with functions of Triton",
+                    next=f"use tl.{name}" if has else f"decorate it with @triton.jit: def {name}(...)",
+                )
+    return None
+
+
+def _referred(node: ast.AST, names: Mapping[str, Any]) -> Any:
+    """Return what a name, or an attribute of one, is in a function's module; None if it is nothing there."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    return getattr(_referred(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def no_constant(kernel: Any, name: str, value: Any) -> ArgumentError:

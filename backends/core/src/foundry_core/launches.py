@@ -130,13 +130,13 @@ class SynchronousLauncher(Generic[Function]):
         except TypeError:
             x = y = z = -1
         if min(x, y, z) < 0:
-            why = "a side is an int, and 0 or more"
+            why, next = "a side is an int, and 0 or more", "divide by triton.cdiv(n, BLOCK), or by n // BLOCK"
         elif x * y * z > MOST_PROGRAMS or max(x, y, z) > MOST_PROGRAMS:
-            why = f"a launch can have {MOST_PROGRAMS} programs"
+            why, next = f"a launch can have {MOST_PROGRAMS} programs", "let each program do more"
         else:
             return x, y, z
         shown = " x ".join(map(str, sides))
-        raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why)
+        raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why, next=next)
 
     def _say_notes(self) -> None:
         """Say once what the checked mode does not check in this kernel."""
