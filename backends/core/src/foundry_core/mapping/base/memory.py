@@ -214,12 +214,16 @@ class Memory:
             conditions.append(self._wrapped_once(self._around[axis], point.index[point.lane], point.lanes)[1])
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
-    def _exist(self, op: tile.Access, point: Point) -> list[Reg]:
-        """Return the conditions under which all elements of a point are within the ranges, less the known ones."""
+    def _exist(self, op: tile.Access, point: Point, skip: int | None = None) -> list[Reg]:
+        """Return the conditions under which all elements of a point are within the ranges, less the known ones.
+
+        Args:
+            skip: a dimension whose range is not looked at.
+        """
         t = self._text
         conditions: list[Reg] = []
         for d, range_value in enumerate(op.ranges):
-            if range_value in point.inside:
+            if range_value in point.inside or d == skip:
                 continue
             low, high = self._tiles.range(range_value)
             i = point.index[d]
@@ -245,19 +249,69 @@ class Memory:
 
     def _bits(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Return the elements of a load at a point, as they are in memory."""
-        runs = self._runs(op, point)
         if point.lanes == 1:
             return self._bits_of_one(op, point, memo)
+        some = self._bits_of_some if self._masks(op, point) else self._bits_of_each
+        runs = self._runs(op, point)
         if runs is None:
-            return self._bits_of_each(op, point, memo)
+            return some(op, point, memo)
         if not runs:
             return self._bits_of_run(op, point, memo)
         choice = self._text.choose(self.all(runs))
         with choice.then():
             choice.result(self._bits_of_run(op, point, dict(memo)))
         with choice.otherwise():
-            choice.result(self._bits_of_each(op, point, dict(memo)))
+            choice.result(some(op, point, dict(memo)))
         return choice.end()
+
+    def _masks(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> bool:
+        """Return whether the device has instructions for the elements of a point that exist: all are contiguous."""
+        axis = op.axes[point.lane]
+        contiguous = is_unit(axis) and (not isinstance(axis.owner, tile.WrappedOp) or axis in point.inside)
+        return self._tiles.target.llvm_intrinsics and contiguous and op.gather is None and not is_tile(op.base)
+
+    def _mask(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> Reg:
+        """Return which elements of a point exist, an i1 for each lane."""
+        t, (lane, lanes) = self._text, (point.lane, point.lanes)
+        scalars = self._exist(op, point, skip=lane)
+        masks = [t.broadcast(self.all(scalars), lanes)] if scalars else []
+        if op.ranges and op.ranges[lane] not in point.inside:
+            places = t.iota("i32", lanes)
+
+            def place(limit: Reg) -> Reg:
+                """Return an index as a number of lanes from the point's first, at most all, in each lane."""
+                number = t.binary("arith.subi", limit, point.index[lane])
+                for predicate, bound in (("sgt", 0), ("slt", lanes)):
+                    number = t.select(t.compare(predicate, number, t.integer(bound)), number, t.integer(bound))
+                return t.broadcast(t.cast("arith.trunci", number, "i32"), lanes)
+
+            low, high = self._tiles.range(op.ranges[lane])
+            if not self._space.known(low, 0):
+                masks.append(t.compare("sle", place(low), places))
+            masks.append(t.compare("slt", places, place(high)))
+        if op.mask is not None and op.mask not in point.inside:
+            masks.append(self._tiles.at(op.mask, point, memo))
+        return self.all(masks)
+
+    def _bits_of_some(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+        """Load the elements that exist, as one vector."""
+        t, (elem, memory) = self._text, self._types(op)
+        address, mask = self._address(op, point, memo), self._mask(op, point, memo)
+        other = self._numeric.to_memory(self._other(op, point, memo), elem)
+        arguments = [Reg(address, GLOBAL), t.integer(WIDTHS[memory] // 8, "i32"), mask, other]
+        return t.call(f"{LLVM_INTRINSIC}masked.load.v{point.lanes}{memory}.p1", arguments, memory, point.lanes)
+
+    def _store_some(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
+        """Store the elements that exist, as one vector."""
+        t, (elem, memory) = self._text, self._types(op)
+        address, mask = self._address(op, point, memo), self._mask(op, point, memo)
+        arguments = [
+            self._numeric.to_memory(value, elem),
+            Reg(address, GLOBAL),
+            t.integer(WIDTHS[memory] // 8, "i32"),
+            mask,
+        ]
+        t.run(f"{LLVM_INTRINSIC}masked.store.v{point.lanes}{memory}.p1", arguments)
 
     def _types(self, op: tile.Access) -> tuple[str, str]:
         """Return (element type, element type in memory)."""
@@ -442,9 +496,9 @@ class Memory:
         limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
         if op.ranges:
             limits = [self._tiles.range(value) for value in op.ranges]
-        self._space.each_within(
-            limits, shape, lane, lanes, frozenset(op.ranges), lambda point: self._store_at(op, point)
-        )
+        inside = frozenset(op.ranges)
+        partly = inside - {op.ranges[lane]} if op.ranges and self._masks(op, Point((), lane, lanes, inside)) else None
+        self._space.each_within(limits, shape, lane, lanes, inside, lambda point: self._store_at(op, point), partly)
 
     def _store_at(self, op: tile.StoreOp, point: Point) -> None:
         t = self._text
@@ -457,22 +511,23 @@ class Memory:
                 self._store_run(op, point, self._tiles.at(op.value, point, memo), memo)
             return
         value = self._tiles.at(op.value, point, memo)
+        some = self._store_some if self._masks(op, point) else self._store_each
         runs = self._runs(op, point)
         if runs is not None and not runs:
             self._store_run(op, point, value, memo)
         elif runs is None:
-            self._store_each(op, point, value)
+            some(op, point, value, memo)
         else:
             with t.nested(f"scf.if {self.all(runs).name} {{", "}"):
                 self._store_run(op, point, value, dict(memo))
             with t.nested("else {"):
-                self._store_each(op, point, value)
+                some(op, point, value, dict(memo))
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
         bits = self._numeric.to_memory(value, self._types(op)[0])
         self._text.store(bits, self._address(op, point, memo), GLOBAL)
 
-    def _store_each(self, op: tile.StoreOp, point: Point, value: Reg) -> None:
+    def _store_each(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
         """Store one element after another, in the order of the lanes."""
         t = self._text
         elem, memory = self._types(op)

@@ -135,14 +135,17 @@ class Space:
         lanes: int,
         inside: frozenset[SSAValue],
         body: Callable[[Point], None],
+        partly: frozenset[SSAValue] | None = None,
     ) -> None:
-        """Run a body for the indices within (low, high) limits: whole vectors first, then single elements.
+        """Run a body for the indices within (low, high) limits: whole vectors first, then what is left.
 
         Args:
             inside: the tile.range values that the limits come from; passed to the points.
+            partly: those of a vector that is partly within the limits, if the body takes one; else it gets single
+                elements.
         """
         with self.together():
-            self._each_within(limits, shape, lane, lanes, inside, body)
+            self._each_within(limits, shape, lane, lanes, inside, body, partly)
 
     def _each_within(
         self,
@@ -152,6 +155,7 @@ class Space:
         lanes: int,
         inside: frozenset[SSAValue],
         body: Callable[[Point], None],
+        partly: frozenset[SSAValue] | None,
     ) -> None:
         t = self.text
         low, high = limits[lane]
@@ -163,7 +167,9 @@ class Space:
         # An empty range may have high < low: its length is then negative, also after rounding down.
         full = self.plus(low, t.binary("arith.andi", length, t.integer(-lanes)))
         rest = t.select(t.compare("sgt", full, low), full, low)
-        for ends, step in (((low, full), lanes), ((rest, high), 1)):
+        # Vectors that do not start at a multiple of their length may end behind the tile.
+        left = (1, inside) if partly is None or not self.known(low, 0) else (lanes, partly)
+        for ends, (step, known) in (((low, full), (lanes, inside)), ((rest, high), left)):
             here = [*limits[:lane], ends, *limits[lane + 1 :]]
             with self.nest(here, shape, lane, step) as index:
-                body(Point(index, lane, step, inside))
+                body(Point(index, lane, step, known))
