@@ -110,23 +110,17 @@ class Memory:
         end = self._space.plus(place, t.integer(lanes))
         return place, t.binary("arith.andi", around.plain, t.compare("sle", end, around.limit))
 
-    def whole(
-        self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]
-    ) -> tuple[list[Reg], Reg | None, frozenset[SSAValue]] | None:
+    def whole(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
         """Return up to which index along a lane all elements of a load exist and no axis wraps around, from 0 on.
 
         Args:
+            op: a load for which `inside` is not None.
             ends: for each dimension other than the lane's, the end of the elements that are asked for.
 
         Returns:
-            Conditions that must all hold; the index, or None for the whole extent; and the values that points before
-            it may then have in `inside`. None for all if the load is not contiguous, or has a mask that only its
-            elements tell.
+            Conditions that must all hold; and the index, or None for the whole extent.
         """
-        known = self._in_runs(op, lane)
-        if known is None:
-            return None
-        t, (conditions, inside) = self._text, known
+        t, conditions = self._text, self._mask_conditions(op)
         until: list[Reg] = []
         for d, (extent, axis) in enumerate(zip(extents(op.result), op.axes, strict=True)):
             highs = []
@@ -144,7 +138,7 @@ class Memory:
                 until += highs
             else:
                 conditions += [t.compare("sle", ends[d], high) for high in highs]
-        return conditions, t.least(until), inside
+        return conditions, t.least(until)
 
     def existing(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
@@ -153,10 +147,10 @@ class Memory:
             The index, or None for the whole extent; and the values that points before it may have in `inside`. None for
             both if the load is not contiguous, or has a mask that only its elements tell.
         """
-        known = self._in_runs(op, point.lane)
-        if known is None:
+        inside = self.inside(op, point.lane)
+        if inside is None:
             return None
-        t, (conditions, inside) = self._text, known
+        t, conditions = self._text, self._mask_conditions(op)
         conditions += [self._around[axis].whole for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
         end: Reg | None = None
         for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
@@ -175,21 +169,23 @@ class Memory:
             end = t.select(self.all(conditions), end or every, t.integer(0))
         return end, inside
 
-    def _in_runs(self, op: tile.LoadOp, lane: int) -> tuple[list[Reg], frozenset[SSAValue]] | None:
-        """Return when a load reads runs along a lane where its ranges and axes allow it, and what then needs no test.
+    def inside(self, op: tile.LoadOp, lane: int) -> frozenset[SSAValue] | None:
+        """Return what points may have in `inside` where all elements of a load exist and no axis wraps around.
 
         Returns:
-            As `whole` does; the conditions of the ranges and of the axes that wrap are not among the conditions.
+            None if the load is not contiguous along the lane, or has a mask that only its elements tell.
         """
         if op.gather is not None or is_tile(op.base) or not is_unit(op.axes[lane]):
             return None
-        unmasked = sufficient(op.mask) if op.mask is not None else []
-        if unmasked is None:
+        if op.mask is not None and sufficient(op.mask) is None:
             return None
         wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
-        conditions = [self._tiles.scalar(value) for value in unmasked]
         masks = [op.mask] if op.mask is not None else []
-        return conditions, frozenset([*op.ranges, *wrapped, *masks])
+        return frozenset([*op.ranges, *wrapped, *masks])
+
+    def _mask_conditions(self, op: tile.LoadOp) -> list[Reg]:
+        """Return conditions under which a load's mask is set where its ranges are."""
+        return [self._tiles.scalar(value) for value in (sufficient(op.mask) or [])] if op.mask is not None else []
 
     def _start(self, op: tile.Access, point: Point, memo: Memo) -> Reg:
         """Return the offset of a point's first element from the base, in elements."""

@@ -209,14 +209,15 @@ class Program(ABC):
         assert last is not None
         arguments = op.body.block.args[1:]
         initial = [tiles.scalar(v) for v in op.iter_args if not is_tile(v)]
-        carried = [self.own_buffer(v, op) if is_tile(v) else None for v in op.iter_args]
-        for argument, result, buffer in zip(arguments, op.results, carried, strict=True):
+        carried = [self.carried(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
+        for argument, buffer in zip(arguments, carried, strict=True):
             if buffer is not None:
-                tiles.buffers[argument] = tiles.buffers[result] = buffer
+                tiles.buffers[argument] = buffer
+        low, *initial = self.begun(op, carried, [tiles.scalar(op.lb), *initial])
         (index,) = self._fresh_scalars([op.body.block.args[0]])
         inside = self._fresh_scalars(self._split(arguments)[0])
         after = self._fresh_scalars(self._split(op.results)[0])
-        low, high, step = (tiles.scalar(v) for v in (op.lb, op.ub, op.step))
+        high, step = tiles.scalar(op.ub), tiles.scalar(op.step)
         head = f"scf.for {index.name} = {low.name} to {high.name} step {step.name}"
         if after:
             pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(inside, initial, strict=True))
@@ -228,6 +229,33 @@ class Program(ABC):
                     self._operation(inner)
             self._carry(last, last.operands, carried)
             self._yield("scf.yield", self._split(last.operands)[0])
+        for result, buffer in zip(op.results, carried, strict=True):
+            if buffer is not None:
+                tiles.buffers[result] = self.left(result, op, buffer)
+
+    def carried(self, op: scf.ForOp, number: int) -> Buffer:
+        """Return a buffer with a tile that a loop carries, as it is before the first iteration."""
+        return self.own_buffer(op.iter_args[number], op)
+
+    def begun(self, op: scf.ForOp, carried: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
+        """Write the first iterations of a loop in a faster way, if there is one.
+
+        Args:
+            carried: the buffers of the tiles that it carries.
+            values: its index and the scalars that it carries, before the first iteration.
+
+        Returns:
+            The same, before the first iteration that is left.
+        """
+        return values
+
+    def overwrite(self, buffer: Buffer, value: SSAValue, op: Operation) -> None:
+        """Evaluate a tile, and write it to the buffer of the next iteration."""
+        self.tiles.fill(buffer, value, op)
+
+    def left(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
+        """Return the buffer of a loop's result, which is in a buffer of `carried` behind the last iteration."""
+        return buffer
 
     def _carry(self, op: Operation, values: Sequence[SSAValue], targets: Sequence[Buffer | None]) -> None:
         """Write tiles to the buffers of the next iteration, none before all tiles that read it are evaluated."""
@@ -240,13 +268,13 @@ class Program(ABC):
         overwritten = {target.name for _, target in pending}
         staged: list[tuple[Buffer, Buffer]] = []
         for value, target in pending:
-            straight, read = self._reads(value, {})
-            # Write in place, element by element, if this value reads no other buffer that is overwritten and no other
-            # value needs the old elements.
-            others = [self._reads(other, {})[1] for other, _ in pending if other is not value]
+            read, moved = self._reads(value, {})
+            # Write in place, element by element, if this value reads no other buffer that is overwritten, reads only
+            # element i for element i of its own, and no other value needs the old elements.
+            others = [self._reads(other, {})[0] for other, _ in pending if other is not value]
             alone = not any(target.name in names for names in others) and not (read & overwritten - {target.name})
-            if alone and (straight or target.name not in read):
-                tiles.fill(target, value, op)
+            if alone and target.name not in moved:
+                self.overwrite(target, value, op)
             else:
                 staged.append((self.copied(value, op), target))
         for source, target in staged:
@@ -254,26 +282,28 @@ class Program(ABC):
             with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
                 tiles.private.write(target, point, tiles.private.read(source, point))
 
-    def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
-        """Return whether element i of a tile reads elements i of buffers only, and the names of all its buffers."""
+    def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]) -> tuple[set[str], set[str]]:
+        """Return the names of all buffers that a tile reads, and of those not read at element i for its element i."""
         if value not in known:
             known[value] = self._found_reads(value, known)
         return known[value]
 
-    def _found_reads(self, value: SSAValue, known: dict[SSAValue, tuple[bool, set[str]]]) -> tuple[bool, set[str]]:
+    def _found_reads(
+        self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]
+    ) -> tuple[set[str], set[str]]:
         tiles = self.tiles
         if value in tiles.buffers:
-            return True, {tiles.buffers[value].name}
+            return {tiles.buffers[value].name}, set()
         op = value.owner
-        if not isinstance(op, Operation):
-            return True, set()
-        names: set[str] = set()
-        straight = is_elementwise(op)
-        for operand in op.operands:
-            if is_tile(operand) or isinstance(operand.type, tile.AxisType):
-                inner, found = self._reads(operand, known)
-                straight, names = straight and inner, names | found
-        return straight or not names, names
+        read, moved = set[str](), set[str]()
+        if isinstance(op, Operation):
+            for operand in op.operands:
+                if is_tile(operand) or isinstance(operand.type, tile.AxisType):
+                    inner = self._reads(operand, known)
+                    read, moved = read | inner[0], moved | inner[1]
+            if not is_elementwise(op):
+                moved = read
+        return read, moved
 
     def _if(self, op: scf.IfOp) -> None:
         tiles = self.tiles

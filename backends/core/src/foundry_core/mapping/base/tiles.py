@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -36,6 +37,21 @@ _AT_ONCE = 4
 _MOST_TWICE = 4
 # The values already evaluated within one loop body, by value and point.
 Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A load that is contiguous along a lane, in an expression.
+
+    Attributes:
+        ends: for each dimension, the end of the elements that the expression needs.
+        inside: what points may have in `inside` where all elements of the load exist and no axis wraps around.
+    """
+
+    load: tile.LoadOp
+    lane: int
+    ends: Sequence[Reg]
+    inside: frozenset[SSAValue]
 
 
 class Tiles:
@@ -127,7 +143,7 @@ class Tiles:
         turns = lanes > 1 and buffer.stride(lane) != 1 and self._turns(buffer, lane, lanes)
         if turns:
             ends = [*extent[:lane], ends[lane], *extent[lane + 1 :]]
-        known = self._whole(value, lane, ends) if value not in self.buffers and lanes > 1 else None
+        runs = self.runs(value, lane, ends) if value not in self.buffers and lanes > 1 else None
         zero = t.integer(0)
 
         def copy(first: Reg, end: Reg, step: int, body: Callable[[tuple[Reg, ...]], None]) -> None:
@@ -138,11 +154,12 @@ class Tiles:
         def tested(index: tuple[Reg, ...]) -> None:
             write(Point(index, lane, lanes))
 
-        if known is None:
+        if runs is None:
             with self.space.together():
                 copy(zero, ends[lane] if shape else zero, lanes, tested)
             return
-        conditions, until, inside = known
+        conditions, until = self._whole(runs)
+        inside = frozenset().union(*(run.inside for run in runs))
         run = buffer.panel if lane and buffer.panel else shape[lane]
         moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem
         count = min(_MOST_COPIES if moves else _AT_ONCE, run // lanes) if buffer.stride(lane) == 1 else 1
@@ -181,15 +198,77 @@ class Tiles:
                 with t.nested(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
                     copy(rest, ends[lane], lanes, tested)
 
-    def _whole(
-        self, value: SSAValue, lane: int, ends: Sequence[Reg]
-    ) -> tuple[list[Reg], Reg | None, frozenset[SSAValue]] | None:
-        """Return what Memory.whole returns for all loads of an expression; None also if two texts of it are long.
+    def fill_at_once(
+        self, buffer: Buffer, value: SSAValue, op: Operation, lane: int, *, is_whole: bool = False
+    ) -> None:
+        """Evaluate a small tile and write it to a buffer, all vectors one after the other and not in a loop.
+
+        Args:
+            is_whole: whether all elements of its loads are known to exist (`exists`).
+        """
+        lanes = self.lanes(value, op, lane)
+
+        def write(inside: frozenset[SSAValue]) -> None:
+            memo: Memo = {}
+            for point in self.points(extents(value), lane, lanes, inside):
+                self.private.write(buffer, point, self.at(value, point, memo))
+
+        runs = self.runs(value, lane)
+        inside = frozenset().union(*(run.inside for run in runs or []))
+        condition = None if is_whole or runs is None else self.exists(value, lane, runs)
+        if condition is None:
+            write(inside)
+            return
+        with self.text.nested(f"scf.if {condition.name} {{"):
+            write(inside)
+        with self.text.nested("else {"):
+            write(frozenset())
+
+    def points(
+        self, shape: Sequence[int], lane: int, lanes: int, inside: frozenset[SSAValue] = frozenset()
+    ) -> Iterator[Point]:
+        """Return all points of a tile, as constants."""
+        steps = [range(0, size, lanes if d == lane else 1) for d, size in enumerate(shape)]
+        for index in itertools.product(*steps):
+            yield Point(tuple(self.text.integer(i) for i in index), lane, lanes, inside)
+
+    def exists(self, value: SSAValue, lane: int, runs: Sequence[Run]) -> Reg | None:
+        """Return whether all elements of an expression's loads exist and no axis wraps around; None if they always do.
+
+        Args:
+            runs: what `runs` returned for the whole expression.
+        """
+        conditions, until = self._whole(runs)
+        if until is not None:
+            conditions.append(self.text.compare("sle", self.text.integer(extents(value)[lane]), until))
+        return self.memory.all(conditions) if conditions else None
+
+    def _whole(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
+        """Return what Memory.whole returns, for some loads."""
+        conditions, until = list[Reg](), list[Reg]()
+        for run in runs:
+            known = self.memory.whole(run.load, run.lane, run.ends)
+            conditions += known[0]
+            until += [] if known[1] is None else [known[1]]
+        return conditions, self.text.least(until)
+
+    def runs(self, value: SSAValue, lane: int, ends: Sequence[Reg] | None = None) -> list[Run] | None:
+        """Return the loads of an expression that are contiguous along its lane.
 
         It looks at all loads whose points `behind` gives what a point has in `inside`.
+
+        Args:
+            ends: for each dimension, the end of the elements that are asked for; by default, all are.
+
+        Returns:
+            None if one of these loads is not contiguous, or has a mask that only its elements tell, or if two texts of
+            the expression are long.
         """
-        conditions, until, inside = list[Reg](), list[Reg](), frozenset[SSAValue]()
-        pending: list[tuple[SSAValue, int, Sequence[Reg]]] = [(value, lane, ends)]
+        found = list[Run]()
+        shape = extents(value)
+        pending: list[tuple[SSAValue, int, Sequence[Reg]]] = [
+            (value, lane, [self.text.integer(size) for size in shape] if ends is None else ends)
+        ]
         seen, count = set[tuple[SSAValue, int, tuple[Reg, ...]]](), 0
         while pending:
             current, lane, ends = pending.pop()
@@ -199,12 +278,10 @@ class Tiles:
             seen.add((current, lane, tuple(ends)))
             match op:
                 case tile.LoadOp():
-                    known = self.memory.whole(op, lane, ends)
-                    if known is None:
+                    inside = self.memory.inside(op, lane)
+                    if inside is None:
                         return None
-                    conditions += known[0]
-                    until += [] if known[1] is None else [known[1]]
-                    inside |= known[2]
+                    found.append(Run(op, lane, ends, inside))
                 case tt.ExpandDimsOp() if lane != op.axis.value.data:
                     axis = op.axis.value.data
                     pending.append((op.src, lane - (lane > axis), [*ends[:axis], *ends[axis + 1 :]]))
@@ -219,7 +296,7 @@ class Tiles:
                     if is_costly(op) or count > _MOST_TWICE:
                         return None
                     pending += [(operand, lane, ends) for operand in op.operands if is_tile(operand)]
-        return conditions, self.text.least(until), inside
+        return found
 
     @staticmethod
     def _turns(buffer: Buffer, lane: int, lanes: int) -> bool:
