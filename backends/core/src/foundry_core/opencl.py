@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,7 +38,7 @@ from .mapping.simt.target import SimtTarget
 from .mapping.workitem.target import WorkItemTarget
 from .pocl import prepare
 from .ran import Kind, Ran
-from .scalars import passed
+from .scalars import Scalar, passed
 from .spans import TensorLike, reached
 from .spirv import EMPTY, widest_call
 
@@ -418,8 +419,9 @@ class Launcher:
         self._local = (threads, 1, 1)
         # Setting arguments and enqueueing are two steps on one object, so threads take turns.
         self._lock = threading.Lock()
-        layouts = [None if type.startswith("*") else np.dtype(passed(type).carrier).type for type in types]
-        kernel.set_scalar_arg_dtypes([*layouts, np.int32, np.int32, np.int32, *[None] * tables])
+        # What each parameter was set to, as an address or as the bytes of a number; None if that may not be used again.
+        self._set: list[int | bytes | None] = [None] * (len(types) + 3 + tables)
+        self._convert = [None if type.startswith("*") else _packing(passed(type)) for type in types]
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         """Run the kernel for every program of `grid`; return when it has finished.
@@ -438,25 +440,42 @@ class Launcher:
             for table in tables
         ]
         x, y, z = grid
+        passing = [*values, _INT32(x), _INT32(y), _INT32(z), *buffers]
         with self._lock:
-            return self._kernel(self._queue, (x * self.threads, y, z), self._local, *values, x, y, z, *buffers)
+            # Setting an argument takes longer than to see that it is the one of the launch before.
+            for number, (value, before) in enumerate(zip(passing, self._set, strict=True)):
+                if value is not None and value == before:
+                    continue
+                is_address = isinstance(value, int)
+                self._kernel.set_arg(number, cl.SVM(_Byte.from_address(value)) if is_address else value)
+                self._set[number] = value if isinstance(value, int | bytes) else None
+            return cl.enqueue_nd_range_kernel(self._queue, self._kernel, (x * self.threads, y, z), self._local)
+
+
+# The sides of the grid.
+_INT32 = struct.Struct("i").pack
+
+
+def _packing(type: Scalar) -> Callable[[Any], bytes]:
+    """Return a function from a number to the bytes that are passed."""
+    convert, pack = type.convert, struct.Struct(type.code).pack
+    return lambda number: pack(convert(number))
 
 
 class SvmLauncher(Launcher):
     """Passes host addresses unchanged."""
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
-        super().__init__(device, kernel, types, threads, tables)
-        self._convert = [self._pointer if type.startswith("*") else passed(type).convert for type in types]
-
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
-        values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
+        values = [
+            convert(argument) if convert else self._pointer(argument)
+            for convert, argument in zip(self._convert, arguments, strict=True)
+        ]
         self._enqueue(grid, values, tables).wait()
 
     def _pointer(self, tensor: TensorLike) -> Any:
-        return cl.SVM(_Byte.from_address(tensor.data_ptr()))
+        return tensor.data_ptr()
 
 
 # PyOpenCL makes an SVM pointer from any object with a buffer. Only the address reaches OpenCL, so one byte suffices.
@@ -479,7 +498,6 @@ class BufferLauncher(Launcher):
 
     def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
         super().__init__(device, kernel, types, threads, tables)
-        self._convert = [None if type.startswith("*") else passed(type).convert for type in types]
         self._alignment = device.cl.mem_base_addr_align // 8
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:

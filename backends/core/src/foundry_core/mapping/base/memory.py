@@ -99,7 +99,9 @@ class Memory:
                 return self._space.times(choice.end(), around.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
-                return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1), memo))
+                # With one dimension, the offsets' index space is that of the access.
+                inside = point.inside if len(point.index) == 1 else frozenset[SSAValue]()
+                return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1, inside), memo))
         raise AssertionError(axis)
 
     def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:

@@ -74,7 +74,8 @@ class Plan:
     def streams(self, value: SSAValue) -> bool:
         """Return whether memory limits an expression: it has at most one operation per load, and none is costly.
 
-        A conversion of a narrow float takes a dozen operations, and counts as costly.
+        A conversion of a narrow float takes a dozen operations, and counts as costly. So does a load whose elements are
+        at different places.
         """
         loads, operations = set[Operation](), set[Operation]()
         pending = [value]
@@ -84,7 +85,7 @@ class Plan:
             if not is_tile(current) or self._is_index(current) or op in operations:
                 continue
             if isinstance(op, tile.LoadOp):
-                if current.type.element_type.name in LAYOUTS:  # type: ignore[attr-defined]
+                if current.type.element_type.name in LAYOUTS or not any(map(is_unit, op.axes)):  # type: ignore[attr-defined]
                     return False
                 loads.add(op)
             elif isinstance(op, Operation) and is_elementwise(op) and not is_costly(op):
