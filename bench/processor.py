@@ -20,6 +20,10 @@ def limit_threads() -> None:
     """Give each library the same number of threads; before it is loaded."""
     for variable in ("POCL_CPU_MAX_CU_COUNT", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[variable] = str(threads())
+    # Each of PoCL's threads keeps its processor. Between two launches they sleep, and Linux often wakes two of them on
+    # one processor; OpenBLAS's and torch's threads spin, and stay where they are.
+    if os.sched_getaffinity(0) == set(range(os.cpu_count() or 0)):
+        os.environ["POCL_AFFINITY"] = "1"
 
 
 def described() -> dict[str, str]:

@@ -18,7 +18,7 @@ from problem import Problem, Returning, empty, normal, torch_views, unit
 QUICK = ((4096, 4096, "f32"), (1000, 1001, "f32"), (4096, 4096, "f16"))
 FULL = (*QUICK, (512, 512, "f32"), (65536, 256, "f32"), (256, 65536, "f32"), (4096, 4096, "bf16"))
 # Rows of a program, and columns of a step.
-BLOCKS = ((1, 64), (1, 128), (1, 1024), (4, 16), (4, 32), (8, 16), (8, 32), (8, 256))
+BLOCKS = ((1, 64), (1, 128), (1, 1024), (4, 16), (4, 32), (8, 16), (8, 32))
 
 
 @triton.jit

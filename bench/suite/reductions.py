@@ -32,7 +32,7 @@ FULL = (
 )
 COLUMNS = (64, 256, 1024)
 # A sum of everything: programs, and elements of a step.
-PARTS = ((64, 64), (64, 128), (64, 256), (64, 1024), (8, 4096))
+PARTS = ((8, 4096), (64, 128), (64, 256), (64, 1024))
 
 
 @triton.jit

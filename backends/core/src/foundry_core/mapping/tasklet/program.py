@@ -465,10 +465,10 @@ class TaskletProgram(Program):
 
     def _buffer_for(self, value: SSAValue, op: Operation, order: tuple[int, ...]) -> Buffer:
         """Return the buffer of a tile that is read here last, element for element; else a new one."""
-        straight, names = self._reads(value, {})
+        names, moved = self._reads(value, {})
         allocated = self._allocated.get(op.parent_block(), set())  # type: ignore[arg-type]
-        if straight and value.owner is op:
-            dead = names & allocated - self._read_after(op, names)
+        if value.owner is op:
+            dead = (names - moved) & allocated - self._read_after(op, names)
             wanted = (in_register(element(value.type, op)), extents(value), order)
             for buffer in self.tiles.buffers.values():
                 if buffer.name in dead and (buffer.elem, buffer.extents, buffer.order) == wanted:
