@@ -38,9 +38,10 @@ from .wram import TaskletText
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"
 # Unrolling by the number of operations of an expression: for up to 1 operation, a loop over a piece takes 16 elements
-# per iteration; up to 16, 8 elements. A loop costs 2 instructions per iteration and an address costs 1; an element of a
-# vector addition takes 4.
-_UNROLLED = ((1, 16), (16, 8))
+# per iteration; up to 4, 8 elements; up to 16, half of the most that the kernel may take, 8 or 4. A loop costs 2
+# instructions per iteration and an address costs 1; an element of a vector addition takes 4.
+_UNROLLED = ((1, 16), (4, 8))
+_LONGEST_UNROLLED = 16
 # What finding an element takes, in operations, where it is not at the same index: in a reshape, a join, a gather.
 _FINDING = 8
 # The longest stride, in bytes, of a row that is read together with the bytes between its elements. Two elements of 8
@@ -198,7 +199,8 @@ class StagedMemory(Memory):
             unroll = min(elements, self._unrolled)
             if operations <= most and piece.point.lanes % unroll == 0:
                 return unroll
-        return 1
+        half = self._unrolled // 2
+        return half if operations <= _LONGEST_UNROLLED and piece.point.lanes % half == 0 else 1
 
     # Loads.
 

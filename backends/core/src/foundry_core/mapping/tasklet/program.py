@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -48,6 +47,9 @@ _CONVENTIONS = Conventions(
 _SHORTEST_PIECE = 64
 # Bytes of a piece whose DMA takes 3 cycles for an element of 4 bytes, where an operation on floats takes 66.
 _EFFICIENT_PIECE = 256
+# The most elements per iteration in a kernel that computes with floats: longer loops gain little there, and take stack,
+# of which such a kernel needs most.
+_UNROLLED_COMPUTING = 8
 # Returns the number of the slice (triton_dpu_backend.artifact.arguments).
 _SLICE = "__triton_slice"
 # Bytes of tiles kept in WRAM because they are read in rows and written in columns. 4096 leaves room for 11 tasklets.
@@ -171,9 +173,11 @@ def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKer
     return best
 
 
-def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape, keeps_floats: bool = False) -> tuple[str, int]:
+def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape) -> tuple[str, int]:
     """Return the MLIR of a kernel, and the bytes of WRAM that a tasklet keeps its tiles in."""
-    tiles = TaskletTiles(TaskletPlan(function.body.block, room, keeps_floats), piece, shape)
+    if _computes(function):
+        shape = replace(shape, unrolled=min(shape.unrolled, _UNROLLED_COMPUTING))
+    tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
     program: Mapping = TaskletProgram(function, tiles)
     return program.write(), tiles.text.private_bytes
 
@@ -188,23 +192,19 @@ def _fitted(function: tt.FuncOp, target: TaskletTarget, shape: _Shape, roomy: bo
     # DMA is a small part of the work of software floats, and more tasklets share the programs of a DPU more evenly.
     computes = _computes(function)
     wanted = target.most_tasklets if computes else enough
-    keeps_floats = computes
     best: TaskletKernel | None = None
     needed = 0
     piece, room = DMA_BYTES, _TURNED
     while piece >= _SHORTEST_PIECE and (
         best is None or best.num_tasklets < (wanted if piece >= _EFFICIENT_PIECE else enough)
     ):
-        text, needed = _written(function, piece, room, shape, keeps_floats)
+        text, needed = _written(function, piece, room, shape)
         is_enough = best is not None and best.num_tasklets >= enough
         tasklets = target.tasklets(needed, target.spare_stack_bytes if roomy or is_enough else target.stack_bytes)
         if tasklets > (best.num_tasklets if best else 0):
             best = TaskletKernel(text, tasklets, target.stack(needed, tasklets), computes=computes)
         piece //= 2
-        if piece < _SHORTEST_PIECE and keeps_floats and (best is None or best.num_tasklets < enough):
-            # Compute twice rather than leave the pipeline idle.
-            piece, keeps_floats = DMA_BYTES, False
-        elif piece < _SHORTEST_PIECE and best is None and room:
+        if piece < _SHORTEST_PIECE and best is None and room:
             # Read element by element rather than refuse the kernel.
             piece, room = DMA_BYTES, 0
     if best is None:
@@ -234,16 +234,11 @@ class TaskletPlan(Plan):
 
     Args:
         room: bytes for tiles that are stored only because they are read in rows and written in columns.
-        keeps_floats: whether sums and products of floats that are used more than once are stored.
     """
 
-    def __init__(self, body: Block, room: int, keeps_floats: bool) -> None:
+    def __init__(self, body: Block, room: int) -> None:
         self._room = room
-        self._keeps_floats = keeps_floats
         super().__init__(body)
-
-    def _found_costly(self, value: SSAValue) -> bool:
-        return super()._found_costly(value) or (self._keeps_floats and _is_software(value.owner))
 
     def _must_store(self, value: SSAValue) -> bool:
         if super()._must_store(value):
@@ -263,11 +258,6 @@ class TaskletPlan(Plan):
             return False
         self._room -= size
         return True
-
-
-def _is_software(op: Operation | Block) -> bool:
-    """Return whether an operation is a sum or a product of floats: 66 to 655 instructions, a store and a load are 2."""
-    return isinstance(op, arith.AddfOp | arith.SubfOp | arith.MulfOp)
 
 
 def _in_rows(value: SSAValue, axis: int) -> bool:
