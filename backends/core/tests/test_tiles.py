@@ -94,6 +94,24 @@ def test_gather_reads_only_where_its_mask_is_set() -> None:
 
 
 @triton.jit
+def rows_by_the_numbers_of_columns(x, index, out, n, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    chosen = tl.load(index + places, mask=places < n, other=1)
+    tile = tl.load(x + chosen[:, None] * BLOCK + places[None, :]) + chosen[None, :]
+    tl.store(out + places, tl.sum(tile, 1))
+
+
+@pytest.mark.parametrize("n", [0, 5, 16, 32])
+def test_a_mask_of_indices_holds_for_the_dimension_that_they_index(n: int) -> None:
+    x, out = rng.integers(-99, 99, (4, 32)).astype(np.int32), poison(32, dtype=np.int32)
+    # Behind the first n there are rows that x does not have.
+    index = np.concatenate([rng.integers(0, 4, n), np.full(32, 1 << 20)]).astype(np.int32)
+    rows_by_the_numbers_of_columns[(1,)](Tensor(x), Tensor(index), Tensor(out), n, BLOCK=32)
+    chosen = np.where(np.arange(32) < n, index[:32], 1)
+    np.testing.assert_array_equal(out, x[chosen].sum(1) + chosen.sum())
+
+
+@triton.jit
 def scatter(x, index, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + tl.load(index + i), tl.load(x + i), mask=i % 2 == 0)
