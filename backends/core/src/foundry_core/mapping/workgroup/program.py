@@ -74,6 +74,7 @@ class WorkGroup(WorkItem):
     """A kernel in which each OpenCL work-group executes one program."""
 
     statements = WorkItem.statements | {tt.ReduceOp: _reduce}
+    keeps_sums = False
     tiles: WorkGroupTiles
 
     def _if(self, op: scf.IfOp) -> None:
