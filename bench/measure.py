@@ -12,16 +12,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Times:
-    """Wall-clock times of one candidate, in seconds."""
+    """Wall-clock times of one candidate, in seconds.
+
+    Attributes:
+        turns: the time of each turn, if it took turns with others.
+    """
 
     min: float
     median: float
     runs: int
+    turns: tuple[float, ...] = ()
 
     @staticmethod
     def of(seconds: list[float]) -> Times:
         """Return the summary of single runs."""
-        return Times(min(seconds), statistics.median(seconds), len(seconds))
+        return Times(min(seconds), statistics.median(seconds), len(seconds), tuple(seconds))
 
 
 # A turn takes at least this many seconds, because the clock and a thread's start take some microseconds.
@@ -77,10 +82,15 @@ def _rest() -> None:
 def ratios(label: str, ours: list[Times], peers: list[Times]) -> dict[str, float]:
     """Return how many times faster our best candidate is than the best peer, by medians and by minima.
 
-    If other work disturbs the machine, the minima say more about the code, and the medians more about the machine's
-    load.
+    The median is that of the ratios of single rounds, if both candidates took turns: other work on the machine often
+    lasts longer than a round, and then slows both. If other work disturbs the machine, the minima say more about the
+    code, and the medians more about the machine's load.
     """
-    return {
+    found = {
         f"{label}, {name}": min(getattr(times, name) for times in peers) / min(getattr(times, name) for times in ours)
         for name in ("median", "min")
     }
+    our, peer = (min(times, key=lambda each: each.median).turns for times in (ours, peers))
+    if our and len(our) == len(peer):
+        found[f"{label}, median"] = statistics.median(y / x for x, y in zip(our, peer, strict=True))
+    return found

@@ -33,6 +33,9 @@ def test_a_ratio_above_one_says_that_ours_is_faster() -> None:
 
     found = ratios("x", [Times(2.0, 4.0, 5), Times(3.0, 3.0, 5)], [Times(8.0, 9.0, 5), Times(10.0, 12.0, 5)])
     assert found == {"x, median": 3.0, "x, min": 4.0}
+    # The second round is slow for both, and the third for one of them.
+    ours, peers = Times.of([1.0, 10.0, 1.0]), Times.of([2.0, 20.0, 30.0])
+    assert ratios("x", [ours], [peers]) == {"x, median": 2.0, "x, min": 2.0}
 
 
 def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
