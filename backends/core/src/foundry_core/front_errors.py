@@ -134,6 +134,12 @@ def _indexed(mistake: _Mistake) -> Advice:
     return "only None and : index a tile", "load the element by itself: tl.load(x + i)"
 
 
+def _changed(mistake: _Mistake) -> Advice:
+    if not isinstance(mistake.node, ast.Subscript | ast.Assign):
+        return "", ""
+    return "a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)"
+
+
 def _says(why: str, next: str) -> Callable[[_Mistake], Advice]:
     return lambda mistake: (why, next)
 
@@ -164,7 +170,9 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
         r"unsupported AST node type: (?:Break|Continue)",
         _says("a loop of a kernel cannot be left early", "write a while with this condition, or an if around the rest"),
     ),
-    (r"__setitem__ is not supported", _says("a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)")),
+    (r"__setitem__ is not supported", _changed),
+    # Triton 3.2.0 says only this.
+    (r"^AssertionError\(\)$", _changed),
     (r"unsupported tensor index", _says("a pointer has no elements", "add the offset and load: tl.load(x + 0)")),
     (
         r"incompatible dimensions",
