@@ -111,14 +111,20 @@ class Reduction:
                 parts = [self._combination.write(x, y) for x, y in zip(parts[::2], parts[1::2], strict=True)]
             return parts[0]
 
-        start, end = t.integer(step), t.integer(count)
-        length = end if until is None else until
-        whole = tiles.space.plus(
-            start, t.binary("arith.andi", t.binary("arith.subi", length, start), t.integer(-_AT_ONCE * step))
-        )
-        whole = t.select(t.compare("slt", whole, start), start, whole)
+        zero, one, group, end = (t.integer(number) for number in (0, step, _AT_ONCE * step, count))
         cells, cell = self._cells(point.lanes)
-        self._write(cells, cell, at(t.integer(0)))
+        if until is None:
+            start, whole = group, end
+            self._write(cells, cell, several(zero))
+        else:
+            # A row that is a multiple of `several` long then has no single vectors behind it.
+            is_long = t.compare("sle", group, until)
+            with t.nested(f"scf.if {is_long.name} {{"):
+                self._write(cells, cell, several(zero))
+            with t.nested("else {"):
+                self._write(cells, cell, at(zero))
+            start = t.select(is_long, group, one)
+            whole = t.select(is_long, t.binary("arith.andi", until, t.integer(-_AT_ONCE * step)), one)
         self._accumulate(cells, cell, start, whole, _AT_ONCE * step, several)
         self._accumulate(cells, cell, whole, end, step, at)
         return [tiles.private.read(c, cell) for c in cells]
