@@ -269,8 +269,8 @@ class Program(ABC):
         staged: list[tuple[Buffer, Buffer]] = []
         for value, target in pending:
             read, moved = self._reads(value, {})
-            # Write in place, element by element, if this value reads no other buffer that is overwritten, reads only
-            # element i for element i of its own, and no other value needs the old elements.
+            # Write in place, element by element, if this value reads no other buffer that is overwritten, takes from
+            # its buffer only element i for element i, and no other value needs the old elements.
             others = [self._reads(other, {})[0] for other, _ in pending if other is not value]
             alone = not any(target.name in names for names in others) and not (read & overwritten - {target.name})
             if alone and target.name not in moved:
