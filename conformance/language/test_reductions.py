@@ -268,3 +268,69 @@ def test_softmax() -> None:
     shifted = wide - wide.max(1, keepdims=True)
     e = np.exp(shifted)
     check(out, e / e.sum(1, keepdims=True), ulp=2 * (3 + N / 2 + 2.5 + float(np.abs(shifted).max())))
+
+
+@triton.jit
+def update_in_a_loop(x, seen, out, steps, KIND: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    total = tl.full((M,), 2.0, tl.float32)
+    other = tl.full((M,), 7.0, tl.float32)
+    for k in range(steps):
+        v = tl.load(x + (k * M + i[:, None]) * N + j[None, :])
+        if KIND == "sum, then maximum":
+            total = tl.maximum(total, tl.sum(v, 1))
+        elif KIND == "maximum, then sum":
+            total += tl.max(v, 1)
+        elif KIND == "minimum, then maximum":
+            total = tl.maximum(total, tl.min(v, 1))
+        elif KIND == "difference":
+            total = total - tl.sum(v, 1)
+        elif KIND == "difference, turned around":
+            total = tl.sum(v, 1) - total
+        elif KIND == "other variable":
+            before = total
+            total = other + tl.sum(v, 1)
+            other = before
+        elif KIND == "read before":
+            tl.store(seen + k * M + i, total)
+            total += tl.sum(v, 1)
+        elif KIND == "used twice":
+            other = tl.maximum(other, total)
+            total += tl.sum(v, 1)
+        else:
+            tl.static_assert(KIND == "sum")
+            total += tl.sum(v, 1)
+    tl.store(out + i, total + other)
+    tl.store(out + M + i, total)
+
+
+UPDATES = {
+    "sum, then maximum": lambda total, other, v: (np.maximum(total, v.sum(1)), other),
+    "maximum, then sum": lambda total, other, v: (total + v.max(1), other),
+    "minimum, then maximum": lambda total, other, v: (np.maximum(total, v.min(1)), other),
+    "difference": lambda total, other, v: (total - v.sum(1), other),
+    "difference, turned around": lambda total, other, v: (v.sum(1) - total, other),
+    "other variable": lambda total, other, v: (other + v.sum(1), total),
+    "read before": lambda total, other, v: (total + v.sum(1), other),
+    "used twice": lambda total, other, v: (total + v.sum(1), np.maximum(other, total)),
+    "sum": lambda total, other, v: (total + v.sum(1), other),
+}
+
+
+@pytest.mark.operation("tl.sum")
+@pytest.mark.operation("tl.max")
+@pytest.mark.operation("tl.min")
+@pytest.mark.parametrize("kind", UPDATES)
+def test_what_a_loop_makes_of_a_reduction(kind: str) -> None:
+    """All numbers are small integers, so every order of a sum gives the same. A row is longer than a warp."""
+    steps, n = 3, 256
+    x = np.random.default_rng(1).integers(-4, 5, (steps, M, n)).astype(np.float32)
+    seen, out = poisoned(steps * M, dtype=np.float32), poisoned(2 * M, dtype=np.float32)
+    launch(update_in_a_loop, (1,), x, seen, out, steps, KIND=kind, M=M, N=n)
+    total, other, before = np.full(M, 2.0), np.full(M, 7.0), []
+    for v in x.astype(np.float64):
+        before.append(total)
+        total, other = UPDATES[kind](total, other, v)
+    check(out, np.concatenate([total + other, total]))
+    if kind == "read before":
+        check(seen, np.concatenate(before))
