@@ -28,6 +28,25 @@ def test_other_stands_where_a_load_is_masked(dtype: str, n: int) -> None:
 
 
 @triton.jit
+def add_masked_rows(x, out, n, rows, N: tl.constexpr):
+    j = tl.arange(0, N)
+    total = tl.load(x + j)
+    for k in range(1, rows):
+        total += tl.load(x + k * N + j, mask=(j < n) & (j % 3 != 0), other=1)
+    tl.store(out + j, total)
+    tl.store(out + N, n)
+
+
+@pytest.mark.parametrize("n", [0, 3, 100, 1023, 1024])
+def test_most_of_a_long_row_is_masked_by_an_end_and_by_each_element(n: int) -> None:
+    size = 1024
+    x, out = np.random.default_rng(4).integers(-99, 99, (3, size)).astype(np.int32), poisoned(size + 1, dtype=np.int32)
+    launch(add_masked_rows, (1,), x, out, n, 3, N=size)
+    j = np.arange(size)
+    check(out, np.append(x[0] + np.where((j < n) & (j % 3 != 0), x[1:], 1).sum(0), n))
+
+
+@triton.jit
 def masked_store(x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n), mask=(i < n) & (i % 3 != 1))
