@@ -18,6 +18,7 @@ from foundry_core.ran import Kind
 from foundry_core.tensor import Tensor
 from triton.runtime import driver
 from triton_dpu_backend.host.errors import DpuError
+from triton_dpu_backend.host.faults import fault
 from triton_dpu_backend.launcher import pool
 from triton_dpu_backend.launches import profile
 
@@ -580,6 +581,13 @@ def test_a_fault_names_the_line_of_the_access_and_not_that_of_its_use(bad: str, 
     lines = Path(__file__).read_text().splitlines()
     number = next(at for at, text in enumerate(lines, 1) if text.strip().startswith(line))
     assert str(raised.value).splitlines()[0] == f"kernel moved_kernel crashed at {__file__}:{number}"
+
+
+def test_a_stack_that_is_too_small_names_the_option_that_makes_it_larger() -> None:
+    said = "DPU 0: tasklet 0: stack overflow: an access at 0x2001fff8, 8 bytes below the stack (code 0x4000b101)"
+    error = str(fault("deep_kernel", said, None))
+    assert error.splitlines()[0] == "kernel deep_kernel crashed at an unknown line"
+    assert "num_tasklets=8" in error and "FOUNDRY_CHECK" not in error
 
 
 def test_a_profile_shows_what_each_line_costs_and_changes_no_figure() -> None:

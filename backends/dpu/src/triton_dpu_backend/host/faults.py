@@ -35,10 +35,13 @@ def fault(kernel: str, said: str, program: Path | None) -> DpuError:
 
     why = _CODE.sub(lambda code: placed(code[1]), said)
     if "(code " not in said:
-        what = f"kernel {kernel} put a DPU into a fault"
-        why += "\nthe SDK says neither which instruction it was nor why"
-        next = "run it in an image without --sdk: the emulator names the rule and the line; or attach dpu-lldb"
-    else:
-        what = f"kernel {kernel} crashed at {places[0] if places else 'an unknown line'}"
-        next = "run it with FOUNDRY_CHECK=1, which names an access outside of an array, its argument and its index"
-    return DpuError(what, why=why, next=next)
+        return DpuError(
+            f"kernel {kernel} put a DPU into a fault",
+            why=f"{why}\nthe SDK says neither which instruction it was nor why",
+            next="run it in an image without --sdk: the emulator names the rule and the line; or attach dpu-lldb",
+        )
+    next = "run it with FOUNDRY_CHECK=1, which names an access outside of an array, its argument and its index"
+    if "stack overflow" in said:
+        next = "launch it with num_tasklets=8, or fewer: the stacks of fewer tasklets are larger"
+    place = places[0] if places else "an unknown line"
+    return DpuError(f"kernel {kernel} crashed at {place}", why=why, next=next)

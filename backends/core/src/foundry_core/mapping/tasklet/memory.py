@@ -328,8 +328,8 @@ class StagedMemory(Memory):
             high = t.select(condition, low, high)
         if op.mask is None:
             return low, high
-        # The first unmasked element, and the position after the last one; turned around if there is none, so the end must
-        # not be before the start here.
+        # The first unmasked element, and the position after the last one. If there is none, they are turned around, so
+        # the end must not be before the start.
         high = self._larger(high, low)
         cells = [t.private(t.index, 1) for _ in range(2)]
         begin, end = high, low
