@@ -50,7 +50,7 @@ class Limits:
     """
 
     without: frozenset[str] = frozenset()
-    elements: int = 256
+    elements: int = 1024
     sections: int = 4
     steps: int = 12
     options: tuple[dict[str, Any], ...] = ({},)
@@ -925,7 +925,7 @@ def _descriptor_atomics(kind: Type) -> list[str]:
 @st.composite
 def kernels(draw: Draw, limits: Limits) -> Kernel:
     """Draw kernels within limits."""
-    extents = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    extents = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
     if draw(st.booleans()):
         tile: Shape = (draw(st.sampled_from([each for each in extents if each <= limits.elements][2:])),)
     else:

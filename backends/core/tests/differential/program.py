@@ -13,7 +13,7 @@ from .job import POISON
 from .values import Array, Type, Value, accumulated, arithmetic, integral
 
 # Elements of each input array. Addresses stay within it.
-SIZE = 4096
+SIZE = 8192
 Shape = tuple[int, ...]
 
 
