@@ -257,6 +257,36 @@ def test_a_failed_assertion_ends_its_program_and_no_other() -> None:
 
 
 @triton.jit
+def adding_while(x, out, count, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total, turn = tl.zeros((BLOCK,), tl.int32), 0
+    while turn < count:
+        tile = tl.load(x + turn * BLOCK + i)
+        tl.device_assert(tile < 50, "too large")
+        total = tl.maximum(total + tile, tl.max(tile, 0))
+        turn += 1
+    tl.store(out + i, total)
+    tl.store(out + BLOCK, turn)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4])
+def test_a_while_loop_carries_what_follows_an_assertion(count: int) -> None:
+    x, out = np.arange(32, dtype=np.int32).reshape(4, 8), np.full(9, 77, np.int32)
+    x[3, 5] = 50
+    expected = np.zeros(8, np.int32)
+    for tile in x[:count]:
+        expected = np.maximum(expected + tile, tile.max())
+    if count == 4:
+        with pytest.raises(DeviceAssertionError, match="too large") as caught:
+            adding_while[(1,)](Tensor(x), Tensor(out), count, BLOCK=8, debug=True)
+        assert (caught.value.count, caught.value.index) == (1, (5,))
+        assert (out == 77).all()
+    else:
+        adding_while[(1,)](Tensor(x), Tensor(out), count, BLOCK=8, debug=True)
+        np.testing.assert_array_equal(out, [*expected, count])
+
+
+@triton.jit
 def plain(x, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), tl.load(x + tl.arange(0, BLOCK)) + 1)
 

@@ -137,7 +137,8 @@ class _Guard:
         both = Builder(InsertPoint.before(condition)).insert(arith.AndIOp(condition.operands[0], alive)).result
         condition.operands = [both, *condition.operands[1:], alive]
         inside = after.insert_arg(i1, len(after.args))
-        last.operands = [*last.operands, self.guard(after, last) or inside]
+        goes_on = self.guard(after, last)
+        last.operands = [*last.operands, goes_on or inside]
         op.before_region.detach_block(before)
         op.after_region.detach_block(after)
         first = [*op.arguments, _flag(True, Builder(InsertPoint.before(op)))]
