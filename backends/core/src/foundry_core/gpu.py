@@ -21,8 +21,8 @@ def make_ttgir(module: Any, metadata: dict[str, Any], *, warps: int, warp_size: 
     gpu = passes.ttgpuir
     gpu.add_coalesce(manager)
     gpu.add_remove_layout_conversions(manager)
-    # Without add_optimize_thread_locality: it takes `m = max(m, sum(x))` in a loop for a sum, and what a loop reads of
-    # its running sum for the sum of one thread (Triton 3.2 to 3.9).
+    # Without add_optimize_thread_locality: it takes any update by a reduction in a loop, such as `m = max(m, sum(x))`,
+    # for the reduction's own (Triton 3.6 and 3.9).
     gpu.add_optimize_dot_operands(manager, True)
     # The pipeliner of Triton 3.6 fails on an assertion in a loop, and none moves what is printed.
     if stages > 1 and not names & {"tt.assert", "tt.print"}:

@@ -137,6 +137,7 @@ class _Guard:
         both = Builder(InsertPoint.before(condition)).insert(arith.AndIOp(condition.operands[0], alive)).result
         condition.operands = [both, *condition.operands[1:], alive]
         inside = after.insert_arg(i1, len(after.args))
+        # It replaces operands of the terminator, so they are read afterwards.
         goes_on = self.guard(after, last)
         last.operands = [*last.operands, goes_on or inside]
         op.before_region.detach_block(before)
