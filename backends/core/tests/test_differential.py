@@ -18,8 +18,8 @@ from differential.values import F32, TYPES, Value, arithmetic, cast, compared, d
 
 # Maximum fraction of kernels that a target may refuse, each for a reason in differential/targets.py.
 MAY_REFUSE = 0.2
-# On vsi each kernel starts zen-compiler, whose lowering is spirv's. That takes five times as long, so only one round.
-SEEDS = (20261122001,) if backend() == "vsi" else (20261122000, 20261122001, 20261122002)
+# On vsi each kernel starts zen-compiler, whose lowering is spirv's, and lavapipe compiles slowly: only one round.
+SEEDS = (20261122001,) if backend() in ("vsi", "spirv-vulkan") else (20261122000, 20261122001, 20261122002)
 
 
 @pytest.mark.any_release

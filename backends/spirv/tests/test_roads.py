@@ -100,7 +100,10 @@ def test_the_report_names_the_device_and_the_check_passes(capsys: pytest.Capture
     (road,) = said["roads"]
     assert said["passed"] and said["versions"]["Triton"] == triton.__version__
     assert road["devices"][road["chosen"]]["name"] and road["devices"][road["chosen"]]["refused"] == ""
-    assert [verdict["name"] for verdict in road["verdicts"]] == ["vec_add f32", "dot f32", "dot f16"]
+    assert [verdict["name"] for verdict in road["verdicts"]] == [
+        *("vec_add f32", "dot f32", "dot f16"),
+        *("f32 to f16 and back", "i32 to f32 and back", "negative i8", "maximum of u64"),
+    ]
     assert all(verdict["problem"] == "" and verdict["error"] <= 1 for verdict in road["verdicts"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import tempfile
 import time
 from collections import Counter
@@ -27,9 +28,11 @@ def today() -> int:
 
 
 def backend() -> str:
-    """Return the name of the backend that kernels run on."""
+    """Return the name of the backend that kernels run on, or of its variant that goes by Vulkan."""
     import triton
 
+    if os.environ.get("FOUNDRY_SPIRV_API") == "vulkan":
+        return "spirv-vulkan"
     return str(triton.runtime.driver.active.get_current_target().backend)
 
 

@@ -6,6 +6,8 @@ from .drawing import Limits
 
 LIMITS = {
     "spirv": Limits(),
+    # The function of a scan must be associative.
+    "spirv-vulkan": Limits(without=frozenset({"scan"})),
     "vsi": Limits(
         # tl.dot takes blocks of at least 16 x 16 x 8.
         without=frozenset({"f64", "atomic64", "dot"}),

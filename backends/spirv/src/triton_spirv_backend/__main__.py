@@ -30,13 +30,13 @@ from .roads import API_VARIABLE, NAMES, missing
 
 _FEATURES = {
     "float16": "f16",
-    "bfloat16": "bf16",
     "float64": "f64",
     "int8": "i8",
     "int16": "i16",
     "float_atomics": "float atomics",
-    "int64_atomics": "i64 atomics",
+    "buffer_atomics64": "i64 atomics",
     "cooperative": "cooperative matrices",
+    "bfloat16": "cooperative matrices of bf16",
     "timestamps": "timestamps",
 }
 

@@ -1,4 +1,4 @@
-"""Runs two small kernels on a road's device and compares them with NumPy: what `python -m triton_spirv_backend` does.
+"""Runs small kernels on a road's device and compares them with NumPy: what `python -m triton_spirv_backend` does.
 
 The results are poisoned with NaN before, and their neighbours in memory are looked at after.
 """
@@ -48,6 +48,35 @@ def _dot(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-untyped-
     tl.store(out_ptr + rows + columns, product)
 
 
+# What drivers were found to compute otherwise, because they merge two instructions.
+
+
+def _round(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, SIZE)
+    y = tl.load(y_ptr + i)
+    half = (tl.load(x_ptr + i).to(tl.float16) + y.to(tl.float16)).to(tl.float32)
+    tl.store(out_ptr + i, half - y.to(tl.int32).to(tl.float32))
+
+
+def _round_integer(x_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i)
+    # The rounded number differs from x by little: f32 has the difference exactly.
+    tl.store(out_ptr + i, (x.to(tl.float32).to(tl.int32) - x).to(tl.float32))
+
+
+def _negate(x_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.maximum(-x, x // 2).to(tl.float32))
+
+
+def _unsigned(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, SIZE)
+    largest = tl.maximum(tl.load(x_ptr + i), tl.load(y_ptr + i))
+    tl.store(out_ptr + i, (largest >> 40).to(tl.float32))
+
+
 def check() -> Iterator[Verdict]:
     """Run the checks on Triton's active driver; nothing is raised, what goes wrong is in the verdicts."""
     random = np.random.default_rng(0)
@@ -66,6 +95,30 @@ def check() -> Iterator[Verdict]:
         allowed = 2 * 16 * _ULP * (np.abs(wide_a) @ np.abs(wide_b))
         dot: Any = triton.jit(_dot)
         yield _verdict(f"dot {name}", wide_a @ wide_b, allowed, dot, (1,), (Tensor(a), Tensor(b)), (16,), num_warps=1)
+    yield from _merged(random)
+
+
+def _merged(random: np.random.Generator) -> Iterator[Verdict]:
+    """Check values that stay in registers between two operations; each result is exact."""
+    exactly = np.zeros(256)
+
+    def verdict(name: str, expected: npt.NDArray[Any], kernel: Any, *inputs: npt.NDArray[Any]) -> Verdict:
+        tensors = tuple(map(Tensor, inputs))
+        return _verdict(name, expected.astype(np.float64), exactly, triton.jit(kernel), (1,), tensors, (256,))
+
+    x, y = random.uniform(-9, 9, (2, 256)).astype(np.float32)
+    half = (x.astype(np.float16) + y.astype(np.float16)).astype(np.float64)
+    yield verdict("f32 to f16 and back", half - np.trunc(y), _round, x, y)
+    wide = random.integers(-(2**31), 2**31, 256).astype(np.int32)
+    # What f32 makes 2^31 has no i32.
+    wide[wide > 2**31 - 129] = 0
+    yield verdict("i32 to f32 and back", wide.astype(np.float32).astype(np.int64) - wide, _round_integer, wide)
+    bytes_ = np.arange(-128, 128).astype(np.int8)
+    # -(-128) is -128, and less than half of it: found to be taken for 128.
+    half_of = np.trunc(bytes_ / 2)
+    yield verdict("negative i8", np.maximum(-bytes_, half_of), _negate, bytes_)
+    u, v = random.integers(0, 2**64, (2, 256), np.uint64)
+    yield verdict("maximum of u64", np.maximum(u, v) >> np.uint64(40), _unsigned, u, v)
 
 
 def _verdict(
@@ -89,5 +142,10 @@ def _verdict(
         return Verdict(name, float("nan"), "it wrote outside its result")
     if missing := np.count_nonzero(np.isnan(out)):
         return Verdict(name, float("nan"), f"{missing} of {out.size} elements are not numbers, or were not written")
-    error = float(np.max(np.abs(out - expected) / allowed))
+    off = np.abs(out - expected)
+    if wrong := np.count_nonzero((allowed == 0) & (off > 0)):
+        return Verdict(
+            name, float("inf"), f"{wrong} of {out.size} elements are not exact: the driver merges operations"
+        )
+    error = float(np.max(off / np.where(allowed, allowed, 1)))
     return Verdict(name, error, "" if error <= 1 else f"the largest error is {error:.3g} times what is allowed")

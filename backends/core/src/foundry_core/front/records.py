@@ -72,8 +72,9 @@ def _print(op: tt.PrintOp, sites: list[Site]) -> None:
             hex=bool(op.hex.value.data),
             operand=number if len(op.args) > 1 else None,
         )
-        if site.type == "ptr" and site.shape:
-            addresses = tt.PtrToIntOp.create(operands=[value], result_types=[TensorType(i64, site.shape)])
+        if isinstance(value.type, TensorType) and site.type == "ptr":
+            kind = TensorType(i64, site.shape, value.type.encoding)
+            addresses = tt.PtrToIntOp.create(operands=[value], result_types=[kind])
             addresses.location = op.location
             Builder(InsertPoint.before(op)).insert(addresses)
             value = addresses.results[0]

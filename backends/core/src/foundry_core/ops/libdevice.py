@@ -196,16 +196,10 @@ def _narrowed(n: Numeric, x: Reg) -> Reg:
 
 def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
     """Count leading zeros; 0 has as many as the type has bits."""
-
-    def zeros(args: Sequence[Reg]) -> Reg:
-        x = args[0]
-        text = f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}'
-        return n.text.op(text, x.elem, x.lanes)
-
-    return _narrowed(n, n.in_parts(zeros, args))
+    return _narrowed(n, n.in_parts(lambda part: n.leading_zeros(part[0]), args))
 
 
-def _count(n: Numeric, x: Reg) -> Reg:
+def count_bits(n: Numeric, x: Reg) -> Reg:
     """Count the bits that are set: add neighbouring fields, whose width doubles each time."""
     t, width = n.text, WIDTHS[x.elem]
 
@@ -226,7 +220,7 @@ def _count(n: Numeric, x: Reg) -> Reg:
 
 
 def _set_bits(n: Numeric, args: Sequence[Reg]) -> Reg:
-    return _narrowed(n, _count(n, args[0]))
+    return _narrowed(n, count_bits(n, args[0]))
 
 
 def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
@@ -235,7 +229,7 @@ def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
     minus = t.binary("arith.subi", _like(n, 0, x), x)
     # x ^ -x sets all bits above the lowest set bit; the others are that bit and those below it.
     above = t.binary("arith.xori", x, minus)
-    place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), _count(n, above))
+    place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), count_bits(n, above))
     zero = _like(n, 0, x)
     return _narrowed(n, t.select(t.compare("eq", x, zero), zero, place))
 

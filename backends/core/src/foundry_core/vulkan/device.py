@@ -425,14 +425,15 @@ class Device:
             for at in range(3)
         )
         group.store(base, [group.code.extended("fma", x, y, z)], size)
-        pipeline = Pipeline(self, group.finish("fuses"), "fuses", 8, self.properties.subgroup)
+        arguments = group.argument_bytes
+        pipeline = Pipeline(self, group.finish("fuses"), "fuses", arguments, self.properties.subgroup)
         buffer = Buffer(self, 32, of_host=True)
         assert buffer.mapped is not None
         numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
         little = 2.0**-12 if width == 32 else 2.0**-27
         numbers[:] = [1 + little, 1 + little, -(1 + 2 * little)]
-        self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(8, "little"))
+        self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(arguments, "little"))
         self.wait()
         return numbers[0] == little**2
 

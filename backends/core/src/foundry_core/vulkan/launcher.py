@@ -47,18 +47,18 @@ class Launcher:
         self._convert = [_address if type.startswith("*") else passed(type).convert for type in types]
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
         self._in_parts = device.in_parts
-        self._spare = [device.spare.address] * (len(offsets) - len(types) - 4 * self._in_parts)
+        self._spare = [device.spare.address] * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
         code, at = "<", 0
-        letters += ["Q"] * len(self._spare) + ["I"] * (4 * self._in_parts)
+        letters += ["Q"] * len(self._spare) + ["I"] * (1 + 4 * self._in_parts)
         for letter, offset in zip(letters, offsets, strict=True):
             code += "x" * (offset - at) + letter
             at = offset + struct.calcsize(f"<{letter}")
-        self._pack = struct.Struct(code + "x" * (-at % 4)).pack
+        self._pack = struct.Struct(code).pack
 
     def _packed(self, grid: tuple[int, int, int], values: Sequence[Any]) -> bytes:
         if self._in_parts:
-            return self._pack(*values, *self._spare, *grid, 0)
-        return self._pack(*values, *self._spare)
+            return self._pack(*values, *self._spare, 0, *grid, 0)
+        return self._pack(*values, *self._spare, 0)
 
     def launch_on_device(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> bool:
         """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""

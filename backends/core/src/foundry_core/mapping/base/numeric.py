@@ -367,6 +367,11 @@ class Numeric:
         top = t.binary("arith.addi", times(upper(x), upper(y)), upper(middle))
         return t.binary("arith.addi", top, upper(other))
 
+    def leading_zeros(self, x: Reg) -> Reg:
+        """Count leading zeros of an integer; 0 has as many as the type has bits."""
+        text = f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}'
+        return self.text.op(text, x.elem, x.lanes)
+
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Call an OpenCL extended instruction whose result has the type of its first argument.
 

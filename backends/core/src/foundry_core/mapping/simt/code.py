@@ -8,6 +8,12 @@ earlier result. A sum of a register and a constant stays in this form (`%7+3`) u
 registers that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow
 each other. Of each integer it knows a power of two that divides it, and of some the bounds. memory.py makes accesses of
 16 bytes from these.
+
+Drivers merge instructions although the result differs. Seen: Mesa 26.1 skips a conversion that the next one undoes but
+for its rounding. NVIDIA 580 does so for f16, decorated or not, takes sext(-x) of an i8 or i16 for -sext(x), and turns
+an extended i8 into a float as if it were signed. So each conversion is decorated NoContraction, and where that is not
+enough, `_opaque` keeps the two instructions apart. NVIDIA was also seen to select the larger of two unsigned numbers of
+64 bits as if they were signed: `compare` uses no unsigned order of them.
 """
 
 from __future__ import annotations
@@ -90,6 +96,10 @@ _COMPARED_FLOATS = _COMPARED | {
     "ult": "FUnordLessThan",
     "ule": "FUnordLessThanEqual",
 }
+# Conversions that round, or undo one that does.
+_ROUNDING = frozenset({"FConvert", "ConvertSToF", "ConvertUToF", "ConvertFToS", "ConvertFToU"})
+# Arithmetic whose result in a narrow type has fewer bits than in the registers of a device.
+_OVERFLOWING = frozenset({"IAdd", "ISub", "IMul"})
 _CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16", "f64": "Float64"}
 # No register is known to be a multiple of more than this.
 _MOST = 1 << 30
@@ -115,6 +125,7 @@ class Code:
         module: where the instructions go.
         accesses: the accesses of workgroup memory on the way here.
         opaque: the IDs of types that are not scalars, by the names that registers have for them.
+        zero: an i32 that is always 0, which the device's compiler cannot know; None where drivers merge nothing.
     """
 
     index = "i32"
@@ -123,6 +134,9 @@ class Code:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._scopes: list[dict[Any, Reg]] = [{}]
+        self.zero: Reg | None = None
+        # Registers that have the bits of a float that has just been rounded to f16.
+        self._halves: set[str] = set()
         self._integers: dict[str, int] = {}
         self._multiples: dict[str, int] = {}
         self._bounds: dict[str, tuple[int, int]] = {}
@@ -169,8 +183,21 @@ class Code:
         found = self._new(
             self.module.result(name, self.type(elem), *literals, *[self.id(x) for x in operands]), elem, multiple
         )
+        if name in _ROUNDING:
+            self.module.exact.append(self.id(found))
+        if name in _OVERFLOWING and WIDTHS[elem] < 32:
+            found = self._opaque(found, multiple)
         self._scopes[-1][key] = found
         return found
+
+    def _opaque(self, x: Reg, multiple: int = 1) -> Reg:
+        """Return the same number in a register of which the device's compiler does not know how it was made."""
+        if self.zero is None:
+            return x
+        if x.elem == "f16":
+            return self._pure("Bitcast", "f16", self._opaque(self._pure("Bitcast", "i16", x)))
+        zero = self.zero if x.elem == "i32" else self._pure("UConvert", x.elem, self.zero)
+        return self._pure("BitwiseXor", x.elem, x, zero, multiple=multiple)
 
     def opaque_result(self, name: str, elem: str, *operands: Reg) -> Reg:
         """Return the result of an instruction without effects, which has one of the types in `opaque`."""
@@ -340,8 +367,12 @@ class Code:
             low = step % self.multiple(base)
             if low:
                 return self._sum(self.cast(name, self._sum(base, step - low), elem), low)
+        if name == "arith.uitofp" or (x.name in self._halves and name == "arith.extf"):
+            x = self._opaque(x)
         kept = self.multiple(x) if name != "arith.bitcast" and elem[0] == "i" and x.elem[0] == "i" else 1
         found = self._pure(_CASTS[name], elem, x, multiple=kept)
+        if (name == "arith.truncf" and elem == "f16") or (name == "arith.bitcast" and x.name in self._halves):
+            self._halves.add(found.name)
         within = self.bounds(x) if name in ("arith.extsi", "arith.extui") else None
         if within and (name == "arith.extsi" or within[0] >= 0):
             self.bounded(found, *within)
@@ -367,6 +398,12 @@ class Code:
         elif predicate in ("sgt", "sle", "ugt", "ule") and not step:
             low = more % min(self.multiple(base), self.multiple(other))
             y = self._sum(other, more - low)
+        if x.elem == "i64" and predicate[0] == "u" and self.zero is not None:
+            # Flipping the signs makes the order of signed numbers that of unsigned ones.
+            sign = self.cast("arith.extui", self._opaque(self.integer(1 << 31, "i32")), "i64")
+            sign = self.binary("arith.shli", sign, self.integer(32, "i64"))
+            x, y = (self._pure("BitwiseXor", "i64", each, sign) for each in (x, y))
+            predicate = f"s{predicate[1:]}"
         return self._pure(_COMPARED[predicate], "i1", x, y)
 
     def _compare_booleans(self, predicate: str, x: Reg, y: Reg) -> Reg:

@@ -30,7 +30,7 @@ class Simt(NamedTuple):
             block of arguments, in bytes.
         tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
             read, if it loads under a mask.
-        argument_bytes: size of that block, a multiple of 4, as Vulkan wants it.
+        argument_bytes: size of that block; for Vulkan a multiple of 4, as it wants it.
         written: the numbers of the arguments that the kernel may store through.
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
@@ -120,5 +120,4 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
         program = Program(function, target, named=named)
         binary = program.write()
     group = program.group
-    size = -(-group.argument_bytes // 4) * 4
-    return Simt(binary, group.argument_offsets, group.tables, size, stored, group.local_bytes, sites)
+    return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)

@@ -16,8 +16,9 @@ from xdsl.ir import Operation
 from ...dialects import tt
 from ...errors import unsupported
 from ...functions.registers import inline
+from ...ops.libdevice import count_bits
 from ...scalars import LAYOUTS, Layout
-from ..base.mlir import Reg
+from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import Numeric, element
 from .code import Code
 from .target import SimtTarget
@@ -130,6 +131,13 @@ class SimtNumeric(Numeric):
             return super().divide(name, x, y)
         t = self.text
         return t.binary("arith.subi", x, t.binary("arith.muli", super().divide("arith.divsi", x, y), y))
+
+    def leading_zeros(self, x: Reg) -> Reg:
+        t, width = self.text, WIDTHS[x.elem]
+        by = 1
+        while by < width:
+            x, by = t.binary("arith.ori", x, t.binary("arith.shrui", x, self._int(by, x, x.elem))), 2 * by
+        return count_bits(self, t.binary("arith.xori", x, self._int(-1, x, x.elem)))
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Write a function: an instruction where the device's is exact, else one of foundry_core.functions."""

@@ -25,7 +25,8 @@ class ShaderWorkgroup(Workgroup):
     """What invocations are to a Vulkan device.
 
     Arguments are push constants. If they are more than the device takes, the only one is the address of a block that
-    has them. If a grid may be launched in parts, its extents and the number of the part's first program along x follow.
+    has them. A zero follows, which the device's compiler cannot know (Code.zero). If a grid may be launched in parts,
+    its extents and the number of the part's first program along x come last.
     """
 
     aligned = _ALIGNED | _NON_PRIVATE
@@ -53,7 +54,7 @@ class ShaderWorkgroup(Workgroup):
         void = m.type("Void")
         m.do("Function", void, self._function, 0, m.type("Function", void))
         code.label()
-        for _ in range(4 * self._target.in_parts):
+        for _ in range(1 + 4 * self._target.in_parts):
             self.parameter("i32")
         if self.argument_bytes <= self._target.argument_bytes:
             found = self._pushed(self._parameters)
@@ -65,6 +66,7 @@ class ShaderWorkgroup(Workgroup):
         if self._target.in_parts:
             *found, x, y, z, self._first = found
             self._extents = [x, y, z]
+        *found, code.zero = found
         return found
 
     def _pushed(self, parameters: Sequence[tuple[str, int]]) -> list[Reg]:
