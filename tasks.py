@@ -126,7 +126,9 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
     them names the device that the kernels ran on. The exit status is 40 if a result was wrong or a case did not run to
     its end. A case that crashes or takes more than ten minutes fails, and the next one runs.
 
-    --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
+    --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16. This proves
+                     nothing of the others: the results are marked as partial, and go to the folder `only` in that of
+                     the whole run, which keeps its results
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, e2e uses what
                      `build` or `upstream` has already built from source, and prints a notice. --from-source=none uses
                      prebuilt parts only
@@ -155,7 +157,7 @@ def conformance(
 
     --suite=PATH     a folder with pytest's tests, or one file. Their fixture `device` is "cpu". If they import torch,
                      they run in the variant of the target that has it, such as spirv-torch
-    --only=TEXT      run the tests whose file and name contain TEXT
+    --only=TEXT      run the tests whose file and name contain TEXT; their results go to the folder `only`
     --timeout=SECONDS  for a test; 120 by default
     --table=FILE     write what the project's tests say of each operation and type into FILE, as the target's section
     """
@@ -186,7 +188,8 @@ def bench(
     This prints a table for each size and type when it is done, and writes bench.json, which `./foundry report` shows,
     and the plot to build/results/<target>-bench/<Triton's version>/.
 
-    --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
+    --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them. Its figures go to the
+                     folder `only`, and `./foundry report` shows them in place of older ones
     --full           measure each kernel in all its sizes and types, which takes about three times as long
     --profile        show what bounds each kernel, and its instructions by source line, too; see docs/profiling.md
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
