@@ -45,8 +45,18 @@ def test_a_crash_in_a_kernel_names_the_kernel_and_the_line(offsets: tuple[str, s
     assert done.stderr.count("FOUNDRY_CHECK=1") == 1
 
 
-def test_a_crash_outside_of_kernels_is_left_alone() -> None:
-    script = "import ctypes, foundry_core.crash as crash; crash.install(); ctypes.string_at(0)"
+@pytest.mark.parametrize(
+    "way",
+    [
+        "ctypes.string_at(0)",
+        "os.kill(os.getpid(), signal.SIGSEGV)",
+        "signal.raise_signal(signal.SIGSEGV)",
+        "subprocess.run(['sh', '-c', 'kill -s SEGV $PPID'])",
+        "threading.Thread(target=signal.raise_signal, args=[signal.SIGSEGV]).start()",
+    ],
+)
+def test_a_crash_outside_of_kernels_and_a_signal_that_was_sent_are_left_alone(way: str) -> None:
+    script = f"import ctypes, os, signal, subprocess, threading, foundry_core.crash as crash; crash.install(); {way}"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")

@@ -8,7 +8,8 @@ its end.
 
 The handler is Python code, which no handler of a signal may be in general: the interpreter may be in any state. At a
 fault in a kernel it is not. The thread is one of PoCL's, or called PoCL's functions from outside the interpreter, so it
-waits for the interpreter's lock as any other thread. Faults elsewhere are passed on at once.
+waits for the interpreter's lock as any other thread. Faults elsewhere are passed on at once, and so are signals that a
+process sent, which no instruction would cause again.
 
 Lavapipe compiles kernels into memory without a name and without lines. There the handler names the launches that are
 not known to have finished.
@@ -38,9 +39,9 @@ _MAPPED = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$"
 # Executable memory without a file.
 _WITHOUT_FILE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ..x\S* \S+ 00:00 0 *$", re.MULTILINE)
 _SA_SIGINFO = 4
-# Where siginfo_t has the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
+# Where siginfo_t has what caused the signal and the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
 # instruction pointer and the stack pointer.
-_ADDRESS = 16
+_CAUSE, _ADDRESS = 8, 16
 _REGISTERS = {"x86_64": (168, 160), "aarch64": (440, 432)}
 # Bytes of the stack in which the caller is looked for.
 _STACK = 1024
@@ -103,6 +104,12 @@ def install() -> None:
 
 
 def _report(number: int, information: int, context: int) -> None:
+    # The kernel's own causes are positive; SI_USER, SI_TKILL and SI_QUEUE are not.
+    if ctypes.c_int.from_address(information + _CAUSE).value <= 0:
+        _restore()
+        # It is blocked until this function returns.
+        signal.raise_signal(number)
+        return
     # Several threads execute one launch, and fault together. The first one reports, then ends the process.
     while not _first.acquire(blocking=False):
         time.sleep(1)
@@ -115,6 +122,10 @@ def _report(number: int, information: int, context: int) -> None:
         write(_STDERR, f"{_without_lines(number, address, list(unfinished))}\n".encode())
     # The instruction at fault is executed again when this function returns. Its fault then has the effect that it would
     # have without this module.
+    _restore()
+
+
+def _restore() -> None:
     for each, before in _before.items():
         _libc.sigaction(each, ctypes.byref(before), None)
 
