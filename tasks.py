@@ -407,21 +407,24 @@ def upstream(
 
 
 @verb(group="project")
-def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "") -> None:
+def test(c: Context, target: str = "", plugin: bool = False, allow_drift: bool = False, sdk: str = "") -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
         ./foundry test
         ./foundry test --target=vsi
+        ./foundry test --target=vsi --plugin
 
     The last line summarises them.
 
     --target=spirv   test this target's images only
+    --plugin         run only the tests of the target's own plugin, in its image with the default release of Triton
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains.testing import suites
 
-    sys.exit(suites.test(suites.requests(target, allow_drift=allow_drift, sdk=sdk)))
+    requests = suites.requests(target, allow_drift=allow_drift, sdk=sdk, plugin=plugin)
+    sys.exit(suites.test_plugin(requests[0]) if plugin else suites.test(requests))
 
 
 @verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"])

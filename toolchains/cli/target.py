@@ -43,7 +43,7 @@ def act(action: str, name: str, *, like: str = "") -> None:
         FileError: a file to be written exists.
     """
     if like and action != "new":
-        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'my_npu'} --like={like}")
+        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'NAME'} --like={like}")
     if name and action == "list":
         raise UsageError("list takes no name", next=f"./foundry target show {name}")
     match action:
@@ -61,7 +61,7 @@ def new(name: str, like: str) -> None:
         for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
             _console.print(f"wrote {path.relative_to(paths.ROOT)}")
     _console.print("\nnow, without an edit:")
-    for words in (f"pin --update={name}", f"build {name}", f"e2e {name}", f"test --target={name}"):
+    for words in (f"pin --update={name}", f"test --target={name} --plugin", f"e2e {name}"):
         _console.print(f"  ./foundry {words}")
     _console.print("then replace each TODO: docs/new-target.md")
 
