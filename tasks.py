@@ -353,7 +353,7 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
     sys.exit(workplace.open_shell(request, workplace.Place.read(folder=with_, results=results, wheels=wheels)))
 
 
-@verb(group="use", request=("offline",))
+@verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.
 
