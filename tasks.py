@@ -380,6 +380,8 @@ def upstream(
     target: str = "",
     jobs: str = "",
     compiler_cache: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
 ) -> None:
     """List what can be built from source, or build one project alone.
 
@@ -393,6 +395,8 @@ def upstream(
     --target=dpu     the target to build for. It decides the Debian suite, and what LLVM generates code for
     --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
                      `--profile PROFILE`, without a name, are for the project itself
+    --offline        do not use the network; list what is missing
+    --allow-drift    take the current version of a locked package that the Debian archive no longer has
     """
     from toolchains.cli import upstream as overview
     from toolchains.fromsource import choice
@@ -403,7 +407,7 @@ def upstream(
     source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
     chosen = choice.read(build, source, profile, read_number("--jobs", jobs, example=2), compiler_cache)
     assert chosen is not None, "a project is named"
-    overview.build_project(build, target, chosen)
+    overview.build_project(build, target, chosen, offline=offline, allow_drift=allow_drift)
 
 
 @verb(group="project")

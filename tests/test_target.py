@@ -23,6 +23,7 @@ from toolchains.engine.client import Engine, ImageInfo
 from toolchains.lockfile import lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
+from toolchains.system.terminal import make_console
 
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.
@@ -183,7 +184,7 @@ def shown(
 ) -> Callable[[str, str], str]:
     """Return what the verb prints with an empty store and without an engine, without the line ends in tables."""
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    monkeypatch.setattr(target, "_console", target.Console(highlight=False, soft_wrap=True, width=200))
+    monkeypatch.setattr(target, "_console", make_console())
     monkeypatch.setattr(target, "_engine", lambda: None)
 
     def call(action: str, name: str = "") -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.artifacts import linked, native, plugin_wheels
@@ -29,10 +28,11 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.system import paths
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
+from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
 _UNRESOLVED = "not in the lock: ./foundry pin --update={}"
-_console = Console(highlight=False, soft_wrap=True)
+_console = make_console()
 
 
 def act(action: str, name: str, *, like: str = "") -> None:

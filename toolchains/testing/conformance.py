@@ -32,6 +32,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
 from toolchains.system.errors import ProofError, UsageError
+from toolchains.system.terminal import make_console
 from toolchains.testing import distributions, operations, proof
 from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
 
@@ -59,8 +60,6 @@ _ROWS = 40
 _LAST = "outcomes.json"
 # The folder for the results of the project's own suite. It is not called language, because upstream's suite is.
 _OWN = "own"
-# The width of tables in a log.
-_WIDTH = 160
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,7 @@ def _has_torch(target: LockedTarget) -> bool:
 @contextmanager
 def _progress(verdict: Verdict) -> Iterator[Any]:
     """Show the progress of a run; yield the function to call after each record."""
-    console = Console(file=sys.stderr)
+    console = make_console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     last = time.monotonic()
 
@@ -267,10 +266,7 @@ def _report(verdict: Verdict, results: Path, last: Path) -> None:
         results: the folder.
         last: the file with the last outcome of each test, if there were earlier runs.
     """
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        # In a log, nothing is cut off.
-        console.width = _WIDTH
+    console = make_console()
     now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
     before: dict[str, str] = json.loads(last.read_text()) if last.is_file() else {}
     changes = compare(before, now)
