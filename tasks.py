@@ -556,9 +556,12 @@ def ci(c: Context, write: str = "") -> None:
         ./foundry ci --write=gitlab
         ./foundry ci --write=bake
 
-    Without an option, this prints one line of JSON: each release of each target. The file of a system has a job for
-    each of them, one for .ci/run, and one that writes the report of all. With `bake`, the file is for BuildKit: it
-    builds the image of each of them from the folders that `./foundry bake TARGET` writes, see docs/from-source.md.
+    Without an option, this prints one line of JSON: each release of each target that `./foundry test` covers. Variants
+    that differ from their target in packages only are left out: spirv-bench, spirv-torch.
+
+    The file of a system has a job for each of them, one for .ci/run, and one that writes the report of all. With
+    `bake`, the file is for BuildKit: it builds the image of each of them from the folders that `./foundry bake TARGET`
+    writes, see docs/from-source.md.
 
     --write=SYSTEM   write ci/github.yml, ci/gitlab.yml or ci/docker-bake.json from the targets as they are now. The
                      first line of github.yml and gitlab.yml says where the system looks for it
