@@ -311,7 +311,7 @@ def run(
     """Run a Python script of yours in a target's container.
 
         ./foundry run spirv script.py --size 4096
-        ./foundry run spirv-torch examples/get_started.py
+        ./foundry run spirv-torch --results=build/started examples/get_started.py
         ./foundry run dpu --with=project --results=out project/tools/script.py
 
     Foundry copies the script's folder to /foundry/work in the container, and runs the script there. Files that the
@@ -341,7 +341,7 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
         ./foundry shell spirv --with=.
 
     The container has no network. It has an editor, nano; README.md, docs, examples and e2e in /foundry; and a Python
-    that `python -m pip install` can install wheels into. Try: python e2e/vec_add.py.
+    that `python -m pip install` can install wheels into. Try: python /foundry/e2e/vec_add.py.
 
     --with=PATH      copy this folder to /foundry/work, and start there. New and changed files are copied back when the
                      shell ends, however it ends; all other changes are lost

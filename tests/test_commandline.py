@@ -213,6 +213,12 @@ def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) 
     assert wrong == []
 
 
+def test_the_first_example_leaves_nothing_in_the_checkout() -> None:
+    """It writes a plot and a table, which `run` copies to the folder of the script unless another one is named."""
+    told = [command for command in shown() if command.startswith("run ") and "examples/get_started.py" in command]
+    assert told and [command for command in told if "--results=" not in command] == []
+
+
 def test_users_are_told_to_type_foundry() -> None:
     """invoke must not be shown: it is on no user's PATH."""
     invoked = re.compile(rf"\binvoke (?:{'|'.join(VERBS.tasks)})\b")
