@@ -45,7 +45,9 @@ def show() -> None:
     _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
 
 
-def build_project(name: str, target: str, choice: SourceChoice, *, offline: bool, allow_drift: bool) -> None:
+def build_project(
+    name: str, target: str, choice: SourceChoice, *, offline: bool = False, allow_drift: bool = False
+) -> None:
     """Build one project alone, and print where its part is.
 
     Args:
