@@ -126,7 +126,9 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
     them names the device that the kernels ran on. The exit status is 40 if a result was wrong or a case did not run to
     its end. A case that crashes or takes more than ten minutes fails, and the next one runs.
 
-    --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16
+    --only=TEXT      run the cases whose name contains TEXT, such as --only='matmul 512' or --only=bf16. This proves
+                     nothing of the others: the results are marked as partial, and go to the folder `only` in that of
+                     the whole run, which keeps its results
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Without them, e2e uses what
                      `build` or `upstream` has already built from source, and prints a notice. --from-source=none uses
                      prebuilt parts only
@@ -155,7 +157,7 @@ def conformance(
 
     --suite=PATH     a folder with pytest's tests, or one file. Their fixture `device` is "cpu". If they import torch,
                      they run in the variant of the target that has it, such as spirv-torch
-    --only=TEXT      run the tests whose file and name contain TEXT
+    --only=TEXT      run the tests whose file and name contain TEXT; their results go to the folder `only`
     --timeout=SECONDS  for a test; 120 by default
     --table=FILE     write what the project's tests say of each operation and type into FILE, as the target's section
     """
@@ -186,7 +188,8 @@ def bench(
     This prints a table for each size and type when it is done, and writes bench.json, which `./foundry report` shows,
     and the plot to build/results/<target>-bench/<Triton's version>/.
 
-    --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them
+    --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them. Its figures go to the
+                     folder `only`, and `./foundry report` shows them in place of older ones
     --full           measure each kernel in all its sizes and types, which takes about three times as long
     --profile        show what bounds each kernel, and its instructions by source line, too; see docs/profiling.md
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
@@ -308,7 +311,7 @@ def run(
     """Run a Python script of yours in a target's container.
 
         ./foundry run spirv script.py --size 4096
-        ./foundry run spirv-torch examples/get_started.py
+        ./foundry run spirv-torch --results=build/started examples/get_started.py
         ./foundry run dpu --with=project --results=out project/tools/script.py
 
     Foundry copies the script's folder to /foundry/work in the container, and runs the script there. Files that the
@@ -338,7 +341,7 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
         ./foundry shell spirv --with=.
 
     The container has no network. It has an editor, nano; README.md, docs, examples and e2e in /foundry; and a Python
-    that `python -m pip install` can install wheels into. Try: python e2e/vec_add.py.
+    that `python -m pip install` can install wheels into. Try: python /foundry/e2e/vec_add.py.
 
     --with=PATH      copy this folder to /foundry/work, and start there. New and changed files are copied back when the
                      shell ends, however it ends; all other changes are lost
@@ -350,7 +353,7 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
     sys.exit(workplace.open_shell(request, workplace.Place.read(folder=with_, results=results, wheels=wheels)))
 
 
-@verb(group="use", request=("offline",))
+@verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.
 
@@ -377,6 +380,8 @@ def upstream(
     target: str = "",
     jobs: str = "",
     compiler_cache: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
 ) -> None:
     """List what can be built from source, or build one project alone.
 
@@ -390,6 +395,8 @@ def upstream(
     --target=dpu     the target to build for. It decides the Debian suite, and what LLVM generates code for
     --source=NAME=PATH, --profile=NAME=PROFILE, --jobs=N, --compiler-cache=URL   as for `build`; `--source PATH` and
                      `--profile PROFILE`, without a name, are for the project itself
+    --offline        do not use the network; list what is missing
+    --allow-drift    take the current version of a locked package that the Debian archive no longer has
     """
     from toolchains.cli import upstream as overview
     from toolchains.fromsource import choice
@@ -400,25 +407,28 @@ def upstream(
     source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
     chosen = choice.read(build, source, profile, read_number("--jobs", jobs, example=2), compiler_cache)
     assert chosen is not None, "a project is named"
-    overview.build_project(build, target, chosen)
+    overview.build_project(build, target, chosen, offline=offline, allow_drift=allow_drift)
 
 
 @verb(group="project")
-def test(c: Context, target: str = "", allow_drift: bool = False, sdk: str = "") -> None:
+def test(c: Context, target: str = "", plugin: bool = False, allow_drift: bool = False, sdk: str = "") -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
         ./foundry test
         ./foundry test --target=vsi
+        ./foundry test --target=vsi --plugin
 
     The last line summarises them.
 
     --target=spirv   test this target's images only
+    --plugin         run only the tests of the target's own plugin, in its image with the default release of Triton
     --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains.testing import suites
 
-    sys.exit(suites.test(suites.requests(target, allow_drift=allow_drift, sdk=sdk)))
+    requests = suites.requests(target, allow_drift=allow_drift, sdk=sdk, plugin=plugin)
+    sys.exit(suites.test_plugin(requests[0]) if plugin else suites.test(requests))
 
 
 @verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"])
@@ -546,9 +556,12 @@ def ci(c: Context, write: str = "") -> None:
         ./foundry ci --write=gitlab
         ./foundry ci --write=bake
 
-    Without an option, this prints one line of JSON: each release of each target. The file of a system has a job for
-    each of them, one for .ci/run, and one that writes the report of all. With `bake`, the file is for BuildKit: it
-    builds the image of each of them from the folders that `./foundry bake TARGET` writes, see docs/from-source.md.
+    Without an option, this prints one line of JSON: each release of each target that `./foundry test` covers. Variants
+    that differ from their target in packages only are left out: spirv-bench, spirv-torch.
+
+    The file of a system has a job for each of them, one for .ci/run, and one that writes the report of all. With
+    `bake`, the file is for BuildKit: it builds the image of each of them from the folders that `./foundry bake TARGET`
+    writes, see docs/from-source.md.
 
     --write=SYSTEM   write ci/github.yml, ci/gitlab.yml or ci/docker-bake.json from the targets as they are now. The
                      first line of github.yml and gitlab.yml says where the system looks for it

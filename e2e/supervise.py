@@ -180,6 +180,8 @@ class Report:
         self._records = records
         self._lock = Lock()
         self._start = time.monotonic()
+        # The share of the cases that run, for people; empty if all run.
+        self._of = ""
         self.passed = self.failed = 0
         self.faults: list[str] = []
 
@@ -191,8 +193,9 @@ class Report:
         if self._records:
             print(json.dumps(event), flush=True)
 
-    def plan(self, chosen: Sequence[Key], hello: Mapping[str, Any]) -> None:
-        self.record(plan=chosen, title=self._title, ran=hello["ran"])
+    def plan(self, chosen: Sequence[Key], of: int, hello: Mapping[str, Any]) -> None:
+        self._of = f"{len(chosen)} of {of} cases" if len(chosen) < of else ""
+        self.record(plan=chosen, of=of, title=self._title, ran=hello["ran"])
         if chosen:
             self.say(f"{self._title} on Triton {hello['ran']['triton']}\nran on {hello['device']}\n")
 
@@ -217,7 +220,8 @@ class Report:
     def end(self, kind: str) -> None:
         self.record(end=self.passed + self.failed, faults=self.faults)
         seconds = time.monotonic() - self._start
-        self.say(f"\n{self.passed} passed, {self.failed} failed in {seconds:.1f} s on {kind}")
+        part = f" (only {self._of})" if self._of else ""
+        self.say(f"\n{self.passed} passed, {self.failed} failed in {seconds:.1f} s on {kind}{part}")
         for fault in self.faults:
             self.say(f"FAILED: {fault}")
 
@@ -249,15 +253,13 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
         report.say(f"FAILED: no case was run: {error}")
         return 1
     lanes: dict[Variables, list[Key]] = {(): []}
-    left = 0
-    for suite, name, variables, anywhere in first.hello["cases"]:
+    cases = [case for case in first.hello["cases"] if not (case[-1] and options.not_anywhere)]
+    left = len(first.hello["cases"]) - len(cases)
+    for suite, name, variables, _ in cases:
         if options.only in (suite, name) if exact and options.only else options.only in f"{suite} {name}":
-            if anywhere and options.not_anywhere:
-                left += 1
-            else:
-                lanes.setdefault(tuple(map(tuple, variables)), []).append((suite, name))
+            lanes.setdefault(tuple(map(tuple, variables)), []).append((suite, name))
     chosen = [key for keys in lanes.values() for key in keys]
-    report.plan(chosen, first.hello)
+    report.plan(chosen, len(cases), first.hello)
     if not chosen:
         first.stop()
         names = (f"    {suite} {name}" for suite, name, *_ in first.hello["cases"])

@@ -1,11 +1,12 @@
 """Vector addition: how far it is from the reference, and its memory throughput over sizes as a table and a plot.
 
-    ./foundry run spirv examples/get_started.py                        NumPy arrays
-    ./foundry run spirv-torch examples/get_started.py                  torch's CPU tensors, with torch as a provider
-    ./foundry run dpu examples/get_started.py --sizes 4096 65536       sizes of your choice, in elements
+    ./foundry run spirv --results=out examples/get_started.py          NumPy arrays
+    ./foundry run spirv-torch --results=out examples/get_started.py    torch's CPU tensors, with torch as a provider
+    ./foundry run dpu --results=out examples/get_started.py --sizes 4096 65536    sizes of your choice, in elements
 
-It writes vector-add-performance.png and .csv into the current folder; `./foundry run` copies them out. On the emulator
-of DPUs the time is that of the emulation; `./foundry bench dpu` has modelled times.
+It writes vector-add-performance.png and .csv into the current folder; `./foundry run` copies them out, without
+--results to this folder. On the emulator of DPUs the time is that of the emulation; `./foundry bench dpu` has modelled
+times.
 """
 
 import argparse

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import shlex
 import subprocess
@@ -175,6 +176,28 @@ def shown() -> dict[str, Path]:
     return found | {command: path for path in SOURCES for text in texts(path) for command in commands(text)}
 
 
+def test_an_option_that_is_like_none_gets_no_suggestion(refused: Said) -> None:
+    said = refused("e2e", "spirv", "--bogus")
+    assert "e2e has no option --bogus\n" in said and "--gpus" in said, "all are listed"
+    assert "did you mean" not in said and "next: ./foundry e2e --help" in said
+    assert "did you mean --gpus?" in refused("e2e", "spirv", "--pgus=all")
+
+
+def test_tables_keep_their_width_in_a_pipe() -> None:
+    code = "from rich.table import Table; from toolchains.system.terminal import make_console\n"
+    code += "table = Table('a', 'b'); table.add_row('x' * 300, 'y z ' * 100); make_console().print(table)"
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "dumb"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.ROOT, env=environment, capture_output=True, text=True)
+    assert any("x" * 300 in line and ("y z " * 100).strip() in line for line in done.stdout.splitlines()), done
+
+
+def test_every_table_is_printed_by_such_a_console() -> None:
+    texts = {path: path.read_text() for path in (paths.ROOT / "toolchains").rglob("*.py")}
+    tables = {path: text for path, text in texts.items() if re.search(r"\bTable\(", text)}
+    assert len(tables) > 5
+    assert [path.name for path, text in tables.items() if re.search(r"\bConsole\(", text)] == []
+
+
 def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) -> None:
     everything = shown()
     assert len(everything) > 80
@@ -188,6 +211,12 @@ def test_every_command_that_is_shown_parses(capsys: pytest.CaptureFixture[str]) 
         except (SystemExit, ValueError) as error:
             wrong.append(f"{path.relative_to(paths.ROOT)}: {command}\n{capsys.readouterr().err or error}")
     assert wrong == []
+
+
+def test_the_first_example_leaves_nothing_in_the_checkout() -> None:
+    """It writes a plot and a table, which `run` copies to the folder of the script unless another one is named."""
+    told = [command for command in shown() if command.startswith("run ") and "examples/get_started.py" in command]
+    assert told and [command for command in told if "--results=" not in command] == []
 
 
 def test_users_are_told_to_type_foundry() -> None:

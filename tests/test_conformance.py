@@ -203,11 +203,12 @@ def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
     return blank | {"failure": failure, "outcome": outcome, "reason": reason}
 
 
-def verdict_of(**outcomes: str) -> Verdict:
-    """Return the verdict of a run that ended with these outcomes."""
+def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
+    """Return the verdict of a run that ended with these outcomes; a whole run was of all tests."""
     verdict = Verdict()
     keys = [["test_a.py", name] for name in outcomes]
-    events: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {"device": "a device"}}]
+    plan = {"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": {"device": "a device"}}
+    events: list[dict[str, Any]] = [plan]
     for key, outcome in zip(keys, outcomes.values(), strict=True):
         if outcome != "not run":
             events += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
@@ -222,7 +223,7 @@ def verdict_of(**outcomes: str) -> Verdict:
 
 
 def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = True, **outcomes: str) -> str:
-    conformance._report(verdict_of(**outcomes), folder, whole=whole)
+    conformance._report(verdict_of(whole=whole, **outcomes), folder, folder / "outcomes.json")
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -236,7 +237,7 @@ def test_what_changed_since_the_last_run_of_each_test_is_said(
     changes = json.loads((tmp_path / "results.json").read_text())["changes"]
     assert changes["newly_failing"] == ["test_a.py::a"]
     # If only some tests ran, or the run was stopped, the other tests keep their last outcomes.
-    report(tmp_path, capsys, whole=False, c="pass")
+    assert "only 1 of 2 cases" in report(tmp_path, capsys, whole=False, c="pass")
     report(tmp_path, capsys, a="not run", b="pass", c="not run", d="refused", e="wrong")
     found = report(tmp_path, capsys, a="pass", b="pass", c="wrong", d="refused")
     assert "newly failing: 1 test_a.py::c newly passing: 1 test_a.py::a" in found
@@ -284,7 +285,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
 def events(**outcomes: str) -> list[dict[str, Any]]:
     """Return the records of a whole run."""
     keys = [["test_a.py", name] for name in outcomes]
-    found: list[dict[str, Any]] = [{"plan": keys, "title": "conformance", "ran": {}}]
+    found: list[dict[str, Any]] = [{"plan": keys, "of": len(keys), "title": "conformance", "ran": {}}]
     for key, outcome in zip(keys, outcomes.values(), strict=True):
         found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
     return [*found, {"end": len(keys), "faults": []}]
@@ -304,6 +305,22 @@ def test_refused_and_not_applicable_tests_are_none(image: dict[str, Any]) -> Non
     assert results.parts[-4:] == ("spirv", "conformance", "3.9.0+foundry.1", "own")
 
 
+def test_a_run_of_some_tests_is_marked_and_keeps_the_results_of_the_whole_run(
+    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    image["records"] = events(good="pass", other="pass")
+    results = conformance.conformance(Request.read("spirv"))
+    before = (results / "results.json").read_bytes()
+    capsys.readouterr()
+    image["records"] = [image["records"][0] | {"plan": [["test_a.py", "good"]]}, *image["records"][1:3]]
+    image["records"].append({"end": 1, "faults": []})
+    part = conformance.conformance(Request.read("spirv"), only="good")
+    assert "only 1 of 2 cases were run: this does not say that spirv conforms" in capsys.readouterr().out
+    assert (results / "results.json").read_bytes() == before
+    assert json.loads((part / "results.json").read_text())["partial"] == "only 1 of 2 cases"
+    assert len(json.loads((results / "outcomes.json").read_text())) == 2
+
+
 def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, Any]) -> None:
     image["records"] = events(other="not applicable")
     with pytest.raises(ProofError, match="no test was applicable"):
@@ -311,7 +328,7 @@ def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, A
 
 
 def test_a_run_without_a_test_is_a_mistake(image: dict[str, Any]) -> None:
-    image["records"] = [{"plan": [], "title": "conformance", "ran": {}}]
+    image["records"] = [{"plan": [], "of": 1, "title": "conformance", "ran": {}}]
     with pytest.raises(UsageError, match=r"no test of .* has 'nothing' in its name"):
         conformance.conformance(Request.read("spirv"), only="nothing")
     with pytest.raises(UsageError, match="there is no such folder"):

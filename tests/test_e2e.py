@@ -176,7 +176,7 @@ def test_cases_that_pass_are_proof_and_are_shown(tmp_path: Path) -> None:
     assert [name for _, name in verdict.plan] == ["good", "plain", "same", "a1", "a2", "b"]
     assert verdict.ran == {"triton": "0.0", **RAN}
     assert "50.0% of the allowed error" in done.stderr
-    assert "6 passed, 0 failed" in done.stderr
+    assert "6 passed, 0 failed" in done.stderr and "only" not in done.stderr
     verdict.write(tmp_path)
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
     assert suite is not None
@@ -221,6 +221,17 @@ def test_when_the_supervisor_is_killed_the_case_is_named_and_earlier_results_are
     assert found["kills the supervisor"] == "it was running when the run broke off: status -9"
     assert found["SystemExit"] == "not run: status -9"
     assert verdict.faults == ["it broke off: status -9"]
+
+
+def test_a_run_of_some_cases_is_marked_everywhere_and_is_no_proof(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, "--only=a")
+    assert (done.returncode, verdict.succeeded, verdict.proven) == (0, True, False)
+    assert "4 passed, 0 failed" in done.stderr and "(only 4 of 5 cases)" in done.stderr
+    verdict.write(tmp_path)
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    assert suite.get("name") == "title, only 4 of 5 cases"
+    assert json.loads((tmp_path / "results.json").read_text())["partial"] == "only 4 of 5 cases"
 
 
 def test_a_run_without_cases_is_no_success_and_lists_the_names(tmp_path: Path) -> None:
@@ -290,6 +301,7 @@ def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Pa
 def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, "--not-anywhere")
     assert ("k", "same") not in verdict.results
+    assert verdict.proven, "another run has the case that was left out"
     assert "1 that say the same with every release of Triton were left" in done.stderr
 
 

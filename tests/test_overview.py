@@ -20,7 +20,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_profile_is_listed_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_profile_is_listed_with_its_source_on_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream._console, "width", 80)
     upstream.show()
     said = capsys.readouterr().out
     for name in projects.names():

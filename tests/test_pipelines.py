@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from dataclasses import replace
 from importlib import resources
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from bake_schema import SCHEMA
 from ruamel.yaml import YAML
 
+import tasks
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
 from toolchains.system.errors import UsageError
@@ -50,6 +53,12 @@ def test_each_release_of_each_target_is_a_job_and_a_variant_without_parts_of_its
     assert read("github", known)["jobs"]["prove"]["strategy"]["matrix"]["include"] == jobs
     matrix = read("gitlab", known)["prove"]["parallel"]["matrix"]
     assert [(row["TARGET"], release) for row in matrix for release in row["TRITON"]] == pairs
+
+
+def test_the_help_names_the_targets_that_are_left_out() -> None:
+    said = re.search(r"are left out: ([\w, -]+)\.", inspect.getdoc(tasks.ci) or "")
+    jobs = {job["target"] for job in json.loads(pipelines.matrix(lock.load()))["include"]}
+    assert said and set(said[1].split(", ")) == lock.load().targets.keys() - jobs
 
 
 @pytest.mark.parametrize("system", FILES)

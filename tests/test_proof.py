@@ -22,12 +22,14 @@ from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.gpus import Gpus
 from toolchains.engine.sandbox import Limits
+from toolchains.lockfile import lock
+from toolchains.report.results import collect
 from toolchains.system import paths
 from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError, FoundryError, LimitError, ProofError, UsageError
 from toolchains.testing import proof
 
-PLAN = {"plan": [["k", "a"], ["k", "b"]], "title": "e2e", "ran": {"triton": "3.9.0"}}
+PLAN = {"plan": [["k", "a"], ["k", "b"]], "of": 2, "title": "e2e", "ran": {"triton": "3.9.0"}}
 
 
 def result(name: str, failure: str | None = None, **more: object) -> dict[str, Any]:
@@ -182,15 +184,52 @@ def test_the_table_is_shown_and_the_results_come_out(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     container = start()
-    folder = proof.e2e(Request.read("spirv"), only="bf16")
+    folder = proof.e2e(Request.read("spirv"))
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
     # e2e/settings.py reads from the target's file what is proven.
     assert container.copied == ["/foundry/e2e", "/foundry/toolchains/targets/spirv.toml"]
-    assert container.commands[0][0][-2:] == ("--only", "bf16")
+    assert container.commands[0][0][-2:] == ("--only", "")
     printed = capsys.readouterr().out
     assert "a row of the table" in printed
     assert "spirv is proven" in printed
+
+
+def test_a_run_of_some_cases_proves_nothing_and_keeps_the_results_of_the_whole_run(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start()
+    folder = proof.e2e(Request.read("spirv"))
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    capsys.readouterr()
+    container = start([{**PLAN, "of": 83}, *whole()[1:]])
+    part = proof.e2e(Request.read("spirv"), only="bf16")
+    assert container.commands[0][0][-2:] == ("--only", "bf16")
+    printed = capsys.readouterr().out
+    assert "only 2 of 83 cases passed: this does not prove spirv" in printed
+    assert "is proven" not in printed
+    assert {path: path.read_bytes() for path in before} == before
+    assert json.loads((part / "results.json").read_text())["partial"] == "only 2 of 83 cases"
+    found = {run.kind: (run.succeeded, run.partial) for run in collect(tmp_path, lock.load()).runs}
+    assert found == {"e2e": (True, ""), "e2e, only 2 of 83 cases": (True, "only 2 of 83 cases")}
+
+
+def test_one_measurement_keeps_the_others_and_is_the_one_reported(start: Start, tmp_path: Path) -> None:
+    def measured(*rates: tuple[str, float]) -> list[dict[str, Any]]:
+        rest = {"unit": "GB/s", "ratios": {}, "beyond": {}, "aim": ""}
+        entries = [
+            {"title": title, "rows": [{"label": "ours", "times": None, "cycles": None, "rate": rate}], **rest}
+            for title, rate in rates
+        ]
+        return [PLAN, *whole(data={"measurements": entries, "table": ""})[1:]]
+
+    start(measured(("vec_add", 1.0), ("matmul", 2.0)))
+    file = proof.bench(Request.read("spirv")) / "bench.json"
+    os.utime(file, (0, 0))
+    start(measured(("matmul", 3.0)))
+    proof.bench(Request.read("spirv"), only="matmul")
+    found = collect(tmp_path, lock.load()).measurements
+    assert [(each.title, each.rows[0].rate) for each in found] == [("vec_add", 1.0), ("matmul", 3.0)]
 
 
 @pytest.mark.parametrize(

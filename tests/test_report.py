@@ -33,10 +33,15 @@ def case(name: str, failure: str | None = None, outcome: str = "", cycles: int |
 
 
 def verdict(
-    folder: Path, *cases: dict[str, Any], ran: dict[str, str] = DEVICE, faults: list[str] | None = None
+    folder: Path,
+    *cases: dict[str, Any],
+    ran: dict[str, str] = DEVICE,
+    faults: list[str] | None = None,
+    partial: str = "",
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(json.dumps({"ran": ran, "faults": faults or [], "cases": list(cases)}))
+    document = {"ran": ran, "faults": faults or [], "partial": partial, "cases": list(cases)}
+    (folder / "results.json").write_text(json.dumps(document))
 
 
 @pytest.fixture
@@ -181,6 +186,17 @@ def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: 
     assert found.row("Together") == ["Together", "7.0"]
 
 
+def test_a_run_of_some_cases_is_no_pass_and_no_point_of_the_history(folder: Path) -> None:
+    part = "only 1 of 83 cases"
+    verdict(folder / "vsi" / "3.9.0" / "only", case("matmul"), partial=part)
+    verdict(folder / "vsi" / "conformance" / "3.9.0" / "own" / "only", case("a", outcome="pass"), partial=part)
+    found = collect(folder, lock.load())
+    assert shown(found).row("vsi", "3.9.0", "our own parts", f"e2e, {part}")[4] == "partly run 1 pass"
+    assert shown(found).row("vsi", "3.9.0", "our own parts", "e2e")[4] == "not run"
+    assert shown(found).row("vsi", "3.9.0", "our own parts", f"conformance: own, {part}")[4] == "partly run 1 pass"
+    assert [[(point.passed, point.applicable) for point in points] for points in found.history.values()] == [[(1, 2)]]
+
+
 def test_what_was_not_run_is_said(made: Report, tmp_path: Path) -> None:
     for target in lock.load().proven():
         for release in target.tritons:
@@ -195,7 +211,7 @@ def test_a_run_without_a_case_or_with_a_fault_is_not_passed(tmp_path: Path) -> N
     verdict(tmp_path / "spirv" / "3.9.0")
     verdict(tmp_path / "vsi" / "3.9.0", case("vec_add"), faults=["it broke off"])
     verdict(tmp_path / "dpu" / "3.9.0", case("vec_add", outcome="not applicable"))
-    assert not any(run.proven for run in collect(tmp_path, lock.load()).runs)
+    assert not any(run.succeeded for run in collect(tmp_path, lock.load()).runs)
 
 
 def test_the_page_loads_and_runs_nothing_and_takes_no_markup_from_results(made: Report) -> None:

@@ -238,3 +238,6 @@ def test_all_proven_targets_are_tested_with_each_release_unless_one_is_named() -
     vsi = Request.read("vsi")
     expected = [replace(vsi, release=release) for release in vsi.target.tritons.values()]
     assert suites.requests("vsi", allow_drift=False, sdk="") == expected
+    assert suites.requests("vsi", allow_drift=False, sdk="", plugin=True) == [vsi]
+    with pytest.raises(UsageError, match="--plugin is for one target"):
+        suites.requests("", allow_drift=False, sdk="", plugin=True)

@@ -23,22 +23,11 @@ from toolchains.engine.client import Engine, ImageInfo
 from toolchains.lockfile import lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
+from toolchains.system.terminal import make_console
 
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
-
-# Runs a plugin's tests in its image. `./foundry test` does this with the tests of everything in the image.
-IN_THE_IMAGE = """
-import sys
-from pathlib import Path
-from toolchains.assembly.request import Request
-from toolchains.testing import suites
-
-_, name, folder, *drift = sys.argv
-suites._RESULTS.mkdir(parents=True)
-suites._Image(Request.read(name, allow_drift=bool(drift))).tests({name: Path(folder)}, print)
-"""
 
 
 @pytest.fixture
@@ -104,6 +93,19 @@ def test_what_is_written_passes_the_linter_the_formatter_and_the_type_checker(tr
     check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
+def test_the_name_in_the_walk_through_is_free_and_its_plugin_can_be_installed_from_the_sources(tree: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "new-target.md").read_text(encoding="utf-8")
+    name, like = re.findall(r"\./foundry target new (\w+) --like=(\w+)", page)[0]
+    assert list(scaffold._uses(name)) == []
+    # A user may have written it already.
+    if name not in components.names():
+        scaffold.write(name, like)
+    # Of pip, only what no index is needed for: what the plugins require is installed here.
+    (install,) = re.findall(r"`pip (install -e [^`]+)`", page)
+    check("pip", *install.split(), "--dry-run", "--no-index", "--no-build-isolation", cwd=tree)
+
+
+@pytest.mark.slow
 def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scaffold.write("first_npu")
     read = components.target
@@ -114,6 +116,7 @@ def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytes
     assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
     compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
     assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
+    check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,8 @@ def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytes
         ("numpy", "a component or an upstream project has this name"),
         ("image", "the code uses this word"),
         ("core", "the code uses this word"),
+        # In a text, in no identifier.
+        ("branch", "the code uses this word"),
     ],
 )
 def test_a_name_that_cannot_be_a_targets_is_refused_with_the_reason(name: str, why: str) -> None:
@@ -182,7 +187,7 @@ def shown(
 ) -> Callable[[str, str], str]:
     """Return what the verb prints with an empty store and without an engine, without the line ends in tables."""
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    monkeypatch.setattr(target, "_console", target.Console(highlight=False, soft_wrap=True, width=200))
+    monkeypatch.setattr(target, "_console", make_console())
     monkeypatch.setattr(target, "_engine", lambda: None)
 
     def call(action: str, name: str = "") -> str:
@@ -280,11 +285,11 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     locked = lock.load(copied / "toolchains/lock.json").targets
     # What was resolved before is unchanged.
     assert {name: found for name, found in locked.items() if name != NAME} == lock.load().targets
-    built = re.search(rf"(triton-foundry/{NAME}:[0-9a-f]+) made", foundry("build", NAME, *drift))
-    said = python("-c", IN_THE_IMAGE, NAME, str(copied / "backends" / NAME / "tests"), *drift)
+    said = foundry("test", f"--target={NAME}", "--plugin", *drift)
+    built = re.search(rf"(triton-foundry/{NAME}:[0-9a-f]+) made", said)
     assert re.search(r"\b12 passed in ", said), said
     said = foundry("e2e", NAME, "--only=n=1000 ", *drift)
-    assert f"{NAME} is proven" in said and " 0 passed" not in said
+    assert f"this does not prove {NAME}" in said and " 0 passed" not in said
     assert "ran on CPU OpenCL device" in said
     shown = re.search(r"(triton-foundry/\S+) \(\d+ MB\)", foundry("target", "show", NAME))
     # With drift, the image does not have the name of the one with the locked packages.

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from toolchains.cli import scaffold
 from toolchains.config import components
 from toolchains.system import paths
 
-CODE = [
-    paths.ROOT / "tasks.py",
-    *(path for path in (paths.ROOT / "toolchains").rglob("*.py") if not path.is_relative_to(paths.RECIPES)),
-]
 TARGETS = sorted({*components.names(), *(components.target(name).backend for name in components.names())})
-# As a separate word or a part of an identifier: dpu, DPU_HOME and make_dpu, but not nr_dpus.
-TARGET = re.compile(rf"(?i)(?<![a-z])({'|'.join(map(re.escape, TARGETS))})(?![a-z])")
-
-
-def words(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the identifiers and texts in Python source, with their lines, without docstrings, which have examples."""
-    tree = ast.parse(text)
-    documentation = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                documentation.add(first.value)
-    for node in ast.walk(tree):
-        if node in documentation:
-            continue
-        for _, value in ast.iter_fields(node):
-            # Identifiers are attributes of many kinds of nodes, all of them plain strings.
-            for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, bytes):
-                    each = each.decode(errors="replace")
-                if isinstance(each, str):
-                    yield getattr(node, "lineno", 0), each
+TARGET = scaffold.word(*TARGETS)
 
 
 def named(text: str) -> list[tuple[int, str]]:
-    return [(line, word) for line, word in words(text) if TARGET.search(word)]
+    return [(line, word) for line, word in scaffold.words(text) if TARGET.search(word)]
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(paths.ROOT)))
+@pytest.mark.parametrize("path", scaffold.code(), ids=lambda path: str(path.relative_to(paths.ROOT)))
 def test_code_names_no_target(path: Path) -> None:
     assert named(path.read_text()) == [], "move what differs between targets to toolchains/targets/*.toml"
 

@@ -51,6 +51,27 @@ def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, caps
     assert " 7 passed, 1 skipped in " in last_line(capsys)
 
 
+def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(suites.host, "ensure_engine", lambda: None)
+    (tmp_path / "host.xml").write_text("of all checks")
+    ran = []
+
+    def tests(image: suites._Image, folders: dict[str, Path], line: Line, *, what: str) -> None:
+        ran.append((image.title, folders))
+        image.junit(what).write_text(JUNIT.format(tests=5, failures=0, skipped=0))
+
+    monkeypatch.setattr(suites._Image, "tests", tests)
+    request = Request.read("spirv-torch")
+    assert suites.test_plugin(request) == 0
+    title = f"spirv-torch, Triton {request.release.version}"
+    assert ran == [(title, {"spirv": paths.BACKENDS / "spirv" / "tests"})]
+    assert " 5 passed in " in last_line(capsys)
+    assert (tmp_path / "host.xml").read_text() == "of all checks"
+
+
 def test_a_part_that_fails_does_not_keep_the_next_from_running(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from fnmatch import fnmatch
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import tasks
+from toolchains.cli import upstream
 from toolchains.config import components, projects
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
 from toolchains.fetch.git import check_git_url
+from toolchains.fetch.store import Store
 from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
@@ -20,6 +24,20 @@ GIT = (
     '[profile.one]\nversion = "1.0"\nsource = "git"\nurls = ["https://a.invalid/b", "https://c.invalid/d"]\n'
     f'commit = "{COMMIT}"\n'
 )
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_project_is_built_without_a_network_if_asked_for(offline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+
+    def build_here(want: object, *, store: Store, **others: object) -> SimpleNamespace:
+        built.append(store.offline)
+        return SimpleNamespace(made=False, path=paths.ROOT / "part")
+
+    monkeypatch.setattr(upstream.build, "ensure_built", build_here)
+    monkeypatch.setattr(upstream.host, "ensure_engine", lambda: None)
+    tasks.upstream.body.__wrapped__(None, source=[], profile=[], build="upmem-llvm", offline=offline)
+    assert built == [offline]
 
 
 @pytest.fixture

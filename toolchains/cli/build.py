@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.assembly import ensure, package_sizes, target_image
@@ -13,9 +12,10 @@ from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
 from toolchains.system import durable
+from toolchains.system.terminal import make_console
 from toolchains.testing import proof
 
-_console = Console(highlight=False, soft_wrap=True)
+_console = make_console()
 # Number of packages in a table of sizes.
 _ROWS = 20
 

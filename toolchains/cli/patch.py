@@ -18,7 +18,6 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.archives import wheel_file
@@ -32,6 +31,7 @@ from toolchains.patching.refresh import refresh
 from toolchains.patching.series import Patch, Series
 from toolchains.system import paths
 from toolchains.system.errors import PatchError, UsageError
+from toolchains.system.terminal import make_console
 
 _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits": "yellow", "not fetched": "yellow"}
 
@@ -56,7 +56,7 @@ def status(release: str, tree: Path | None) -> None:
 
     Without a release and a tree, print the same for the patched Debian packages.
     """
-    console = Console()
+    console = make_console()
     store = Store(paths.cache())
     failed: PatchError | None = None
     releases = _releases(release) if tree is None else dict([_one(release)])

@@ -37,6 +37,7 @@ from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
 from toolchains.resolve import agreement, conan_lock, resolution
 from toolchains.system import paths
 from toolchains.system.errors import PinError
+from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
 
@@ -47,7 +48,7 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
     Args:
         update: None for no update, True for every component, or a component's name.
     """
-    console = Console(soft_wrap=True)
+    console = make_console()
     store = Store(paths.cache(), offline=offline)
     if update:
         resolve(store, console, update if isinstance(update, str) else None)

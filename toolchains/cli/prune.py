@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
@@ -30,8 +29,9 @@ from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
 from toolchains.patching import debian_files
 from toolchains.system import paths, scratch
 from toolchains.system.errors import EngineError
+from toolchains.system.terminal import make_console
 
-_console = Console(highlight=False, soft_wrap=True)
+_console = make_console()
 # The tags of images that are a digest; the other tags move to the next image.
 _DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
 _VOLUMES = "triton-foundry-"

@@ -7,13 +7,12 @@ toolchains/templates: a small package whose classes derive from those of the exi
 
 from __future__ import annotations
 
-import io
+import ast
 import json
 import keyword
 import re
 import sys
 import textwrap
-import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -129,20 +128,48 @@ def _check_name(name: str) -> None:
     elif found := next(_uses(name), ""):
         why = f"the code uses this word ({found}), and no code may name a target: tests/test_target_names.py"
     if why:
-        raise UsageError(f"{name!r} cannot be the name of a target", why=why, next="./foundry target new my_npu")
+        raise UsageError(f"{name!r} cannot be the name of a target", why=why, next="./foundry target new NAME")
 
 
 def _uses(name: str) -> Iterator[str]:
-    """Yield the places in Foundry's code where an identifier contains this word."""
-    word = re.compile(rf"(?i)(?<![a-z]){re.escape(name)}(?![a-z])")
-    code = [*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py")]
-    for path in sorted(path for path in code if not path.is_relative_to(paths.RECIPES)):
+    """Yield the places in Foundry's code where an identifier or a text contains this word."""
+    pattern = word(name)
+    for path in code():
         text = path.read_text(encoding="utf-8")
-        if not word.search(text):
+        if pattern.search(text):
+            yield from (f"{path.relative_to(paths.ROOT)}:{line}" for line, each in words(text) if pattern.search(each))
+
+
+def word(*names: str) -> re.Pattern[str]:
+    """Return a pattern of names as words or parts of identifiers: dpu, DPU_HOME and make_dpu, but not nr_dpus."""
+    return re.compile(rf"(?i)(?<![a-z])({'|'.join(map(re.escape, names))})(?![a-z])")
+
+
+def code() -> list[Path]:
+    """Return the files of Foundry's code, which must not name a target."""
+    found = [*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py")]
+    return sorted(path for path in found if not path.is_relative_to(paths.RECIPES))
+
+
+def words(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the identifiers and texts in Python source, with their lines, without docstrings, which have examples."""
+    tree = ast.parse(text)
+    documentation = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                documentation.add(first.value)
+    for node in ast.walk(tree):
+        if node in documentation:
             continue
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.NAME and word.search(token.string):
-                yield f"{path.relative_to(paths.ROOT)}:{token.start[0]}"
+        for _, value in ast.iter_fields(node):
+            # Identifiers are attributes of many kinds of nodes, all of them plain strings.
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, bytes):
+                    each = each.decode(errors="replace")
+                if isinstance(each, str):
+                    yield getattr(node, "lineno", 0), each
 
 
 def _write_all(work: Path, name: str, like: Target) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.artifacts import linked, native, plugin_wheels
@@ -29,10 +28,11 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.system import paths
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
+from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
 _UNRESOLVED = "not in the lock: ./foundry pin --update={}"
-_console = Console(highlight=False, soft_wrap=True)
+_console = make_console()
 
 
 def act(action: str, name: str, *, like: str = "") -> None:
@@ -43,7 +43,7 @@ def act(action: str, name: str, *, like: str = "") -> None:
         FileError: a file to be written exists.
     """
     if like and action != "new":
-        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'my_npu'} --like={like}")
+        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'NAME'} --like={like}")
     if name and action == "list":
         raise UsageError("list takes no name", next=f"./foundry target show {name}")
     match action:
@@ -61,7 +61,7 @@ def new(name: str, like: str) -> None:
         for path in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
             _console.print(f"wrote {path.relative_to(paths.ROOT)}")
     _console.print("\nnow, without an edit:")
-    for words in (f"pin --update={name}", f"build {name}", f"e2e {name}", f"test --target={name}"):
+    for words in (f"pin --update={name}", f"test --target={name} --plugin", f"e2e {name}"):
         _console.print(f"  ./foundry {words}")
     _console.print("then replace each TODO: docs/new-target.md")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.config import components, projects
@@ -16,14 +15,15 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.errors import FoundryError, UsageError
+from toolchains.system.terminal import make_console
 
-_console = Console(highlight=False)
+_console = make_console()
 
 
 def show() -> None:
     """Print projects, their profiles, their sources, and whether they have been built here."""
     store = Store(paths.cache(), offline=True)
-    # The table fits 80 columns. Profiles and sources are not shortened, because users type them.
+    # On a terminal, profiles and sources are not shortened, because users type them.
     table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
     table.columns[2].no_wrap = True
     for name in projects.names():
@@ -45,12 +45,15 @@ def show() -> None:
     _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
 
 
-def build_project(name: str, target: str, choice: SourceChoice) -> None:
+def build_project(
+    name: str, target: str, choice: SourceChoice, *, offline: bool = False, allow_drift: bool = False
+) -> None:
     """Build one project alone, and print where its part is.
 
     Args:
         target: the target to build for: its suite, and the targets of its LLVM. The first that takes it, if empty.
         choice: profiles, folders, jobs and compiler cache.
+        offline, allow_drift: see Store.
 
     Raises:
         UsageError: no such project or target.
@@ -66,7 +69,7 @@ def build_project(name: str, target: str, choice: SourceChoice) -> None:
             next="./foundry upstream",
         )
     locked = found[0]
-    store = Store(paths.cache())
+    store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
     want = build.describe_build(
         name,
         locked.suite,

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.engine import client, diagnosis
 from toolchains.fetch import apt_sources
 from toolchains.system import children, paths
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError
+from toolchains.system.terminal import make_console
 
 _RELEASE = Path("/etc/os-release")
 _SYSTEMD = Path("/run/systemd/system")
@@ -91,7 +91,7 @@ def doctor() -> None:
         if found is None:
             missing.append(requirement)
         table.add_row(requirement.name, found or "[red]missing[/]", requirement.purpose)
-    Console().print(table)
+    make_console().print(table)
     if missing:
         raise _error(missing)
 

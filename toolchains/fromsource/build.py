@@ -20,8 +20,6 @@ from pathlib import Path
 from time import monotonic
 from urllib.parse import urlsplit
 
-from rich.console import Console
-
 from toolchains.archives import folders as trees
 from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import native
@@ -37,6 +35,7 @@ from toolchains.lockfile.lock import LockedSource, LockedTarget, digest
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, FileError, PinError
 from toolchains.system.steps import step
+from toolchains.system.terminal import make_console
 
 # The revision of how a project is built: raise it if a change here changes the result.
 FORMAT = 1
@@ -58,7 +57,7 @@ _UPSTREAM = ("upstream.cmake", "upstream.profile", "reproducible.cmake")
 _TIMINGS = "timings.json"
 # The recipe that the others are based on, and the project that Triton's requires.
 BASE, LLVM = "upstream", "llvm"
-_console = Console(stderr=True, highlight=False, soft_wrap=True)
+_console = make_console(stderr=True)
 
 
 @dataclass(frozen=True)

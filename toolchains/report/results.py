@@ -24,6 +24,7 @@ from toolchains.lockfile.lock import Lock
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import FileError, MissingToolError
+from toolchains.testing.proof import PART
 from toolchains.testing.verdict import PASS
 
 # Raised when a field changes its meaning; another format cannot be compared.
@@ -50,6 +51,7 @@ class Run(msgspec.Struct, frozen=True):
         failures: a case's name and the first line of its failure, the first ones.
         faults: errors of the run as a whole.
         taken: when, in ISO format.
+        partial: which share of the cases was to run; "" if all of them.
     """
 
     target: str
@@ -62,6 +64,7 @@ class Run(msgspec.Struct, frozen=True):
     failures: list[tuple[str, str]]
     faults: list[str]
     taken: str
+    partial: str = ""
 
     @property
     def key(self) -> str:
@@ -77,7 +80,7 @@ class Run(msgspec.Struct, frozen=True):
         return sum(count for name, count in self.outcomes.items() if name not in (PASS, "refused", "not applicable"))
 
     @property
-    def proven(self) -> bool:
+    def succeeded(self) -> bool:
         return self.passed > 0 and not self.bad and not self.faults
 
 
@@ -229,29 +232,37 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[tup
 
 
 def _verdicts(folder: Path) -> Iterator[Run]:
-    for file in sorted(folder.glob("*/*/results.json")):
-        if not file.parent.parent.name.endswith(_BENCH):
-            yield _verdict(file, file.parent.parent.name, file.parent.name, "e2e")
-    for file in sorted(folder.glob("*/conformance/*/*/results.json")):
+    for file in _files(folder, "*/*", "results.json"):
+        target, release = file.relative_to(folder).parts[:2]
+        if not target.endswith(_BENCH):
+            yield _verdict(file, target, release, "e2e")
+    for file in _files(folder, "*/conformance/*/*", "results.json"):
         target, _, release, suite = file.relative_to(folder).parts[:4]
         yield _verdict(file, target, release, f"conformance: {suite}")
+
+
+def _files(folder: Path, runs: str, name: str) -> list[Path]:
+    """Return the files of a name in the folders of runs, and in those for their parts."""
+    return sorted([*folder.glob(f"{runs}/{name}"), *folder.glob(f"{runs}/{PART}/{name}")])
 
 
 def _verdict(file: Path, name: str, release: str, kind: str) -> Run:
     found, (target, mode) = _read(file), _named(name)
     cases = found["cases"]
     bad = [case for case in cases if case["failure"] is not None]
+    partial = found.get("partial", "")
     return Run(
         target,
         _release(release),
         mode,
-        kind,
+        f"{kind}, {partial}" if partial else kind,
         found["ran"],
         dict(Counter(_outcome(case) for case in cases)),
         sum(case.get("modelled") is not None for case in cases),
         [(f"{case['suite']}: {case['name']}", _first_line(case["failure"])) for case in bad[:_SHOWN]],
         found["faults"],
         _date(file),
+        partial,
     )
 
 
@@ -296,39 +307,45 @@ def _judged(case: ElementTree.Element) -> str:
 
 
 def _measurements(folder: Path) -> Iterator[Measurement]:
-    for file in sorted(folder.glob(f"*{_BENCH}/*/bench.json")):
-        found = _read(file)
-        for each in found["measurements"]:
-            yield Measurement(
-                file.parent.parent.name.removesuffix(_BENCH),
-                _release(file.parent.name),
-                each["title"],
-                each["unit"],
-                [
-                    Row(
-                        row["label"],
-                        (row["times"] or {}).get("median"),
-                        row["cycles"],
-                        row["rate"],
-                        row.get("detail", ""),
-                    )
-                    for row in each["rows"]
-                ],
-                each["ratios"],
-                each["beyond"],
-                each["aim"],
-                found["ran"] | each.get("on", {}),
-                _date(file),
-            )
+    for file, home, found, each in _benched(folder, "measurements", "title"):
+        yield Measurement(
+            home.parent.name.removesuffix(_BENCH),
+            _release(home.name),
+            each["title"],
+            each["unit"],
+            [
+                Row(
+                    row["label"],
+                    (row["times"] or {}).get("median"),
+                    row["cycles"],
+                    row["rate"],
+                    row.get("detail", ""),
+                )
+                for row in each["rows"]
+            ],
+            each["ratios"],
+            each["beyond"],
+            each["aim"],
+            found["ran"] | each.get("on", {}),
+            _date(file),
+        )
+
+
+def _benched(folder: Path, kind: str, name: str) -> Iterator[tuple[Path, Path, Any, Any]]:
+    """Yield (file, folder of its run, its document, entry) for what bench found; of one name, what was found last."""
+    last = {}
+    for file in sorted(_files(folder, f"*{_BENCH}/*", "bench.json"), key=lambda file: file.stat().st_mtime):
+        found, run = _read(file), folder.joinpath(*file.relative_to(folder).parts[:2])
+        for each in found.get(kind, []):
+            last[run, each[name]] = (file, run, found, each)
+    yield from sorted(last.values(), key=lambda each: each[1])
 
 
 def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
     """Read the profiles of measurements, then those of users' scripts."""
-    for file in sorted(folder.glob(f"*{_BENCH}/*/bench.json")):
-        found = _read(file)
-        for profile in found.get("profiles", []):
-            for kernel in profile["kernels"]:
-                yield _profile(file, file.parent, profile["name"], kernel, found["ran"])
+    for file, home, found, profile in _benched(folder, "profiles", "name"):
+        for kernel in profile["kernels"]:
+            yield _profile(file, home, profile["name"], kernel, found["ran"])
     for file in sorted(folder.glob("*/*/profiles/*.json")):
         found = _read(file)
         for kernel in found["kernels"]:
@@ -378,7 +395,7 @@ def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, li
     """Add the conformance runs to those of earlier reports; a run is added once."""
     history = {key: list(points) for key, points in before.items()}
     for each in runs:
-        if each.kind.startswith("conformance"):
+        if each.kind.startswith("conformance") and not each.partial:
             applicable = sum(each.outcomes.values()) - each.outcomes.get("not applicable", 0)
             point = Point(each.taken, each.passed, applicable)
             points = history.setdefault(each.key, [])

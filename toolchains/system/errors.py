@@ -42,10 +42,21 @@ class UsageError(FoundryError):
     exit_code = 2
 
 
+# How alike two words are that begin with different letters and are still near, as difflib says.
+_NEAR = 0.7
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Return the known word that is nearest to a mistyped one, or "" if none is near. Leading dashes are ignored."""
-    bare = {each.lstrip("-"): each for each in known}
-    return next((bare[found] for found in difflib.get_close_matches(word.lstrip("-"), bare, 1)), "")
+    """Return the known word that is nearest to a mistyped one, or "" if none is near. Leading dashes are ignored.
+
+    A word with another first letter must be nearer: people seldom mistype the first one.
+    """
+    bare, word = {each.lstrip("-"): each for each in known}, word.lstrip("-")
+    near = [
+        *difflib.get_close_matches(word, bare, 1, _NEAR),
+        *(each for each in difflib.get_close_matches(word, bare) if each[:1] == word[:1]),
+    ]
+    return bare[near[0]] if near else ""
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:

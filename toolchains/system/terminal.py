@@ -1,4 +1,7 @@
-"""Connect this process's terminal to a stream: keys are sent as they are typed, and answers are shown unchanged."""
+"""Print to this process's terminal or log, and connect the terminal to a stream.
+
+A connected terminal sends keys as they are typed, and shows answers unchanged.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,19 @@ import tty
 from collections.abc import Callable
 from typing import Any
 
+from rich.console import Console
+
 _CHUNK = 65536
+# The width of a log, in characters: wider than any table.
+_UNLIMITED = 10_000
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console for texts and tables. If it is no terminal, such as a pipe, tables keep their full width."""
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _UNLIMITED
+    return console
 
 
 def join(stream: Any, resize: Callable[[int, int], None]) -> None:

@@ -32,6 +32,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
 from toolchains.system.errors import ProofError, UsageError
+from toolchains.system.terminal import make_console
 from toolchains.testing import distributions, operations, proof
 from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
 
@@ -59,8 +60,6 @@ _ROWS = 40
 _LAST = "outcomes.json"
 # The folder for the results of the project's own suite. It is not called language, because upstream's suite is.
 _OWN = "own"
-# The width of tables in a log.
-_WIDTH = 160
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,8 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
     request = _with_torch(request, folder)
     target = request.target
     engine, image = ensure.ensure_image(request)
-    results = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN)
+    last = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN) / _LAST
+    results = last.parent / proof.PART if only else last.parent
     results.mkdir(parents=True, exist_ok=True)
     # For a single file, copy the modules next to it, which it may import, but not the user's other files.
     copied = (
@@ -151,7 +151,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         except BaseException as stopped:
             # Ctrl-C, or a signal: keep the results so far, and list the other tests as not run.
             verdict.conclude(f"the run was stopped: {type(stopped).__name__}", stopped=True)
-            _report(verdict, results, whole=not only)
+            _report(verdict, results, last)
             raise
     if verdict.plan == ():
         raise UsageError(
@@ -159,7 +159,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
             why=f"the tests that there are: {results / 'output.txt'}" if only else "pytest found none",
             next=f"./foundry conformance {target.name}, or name another folder by --suite",
         )
-    _report(verdict, results, whole=not only)
+    _report(verdict, results, last)
     if not suite:
         verdict.faults += _operations(verdict, request, target, table)
     counts = Counter(outcome_of(result) for result in verdict.results.values())
@@ -171,7 +171,8 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         why = "\n".join([*lines, *verdict.faults, f"what was found is in {results}"])
         next = f"{request.command('shell')} --with={shlex.quote(str(folder if folder.is_dir() else folder.parent))}"
         raise ProofError(f"{target.name} does not conform", why=why, next=next)
-    print(f"results in {results}")
+    said = f"{verdict.partial} were run: this does not say that {target.name} conforms; " if verdict.partial else ""
+    print(f"{said}results in {results}")
     return results
 
 
@@ -236,7 +237,7 @@ def _has_torch(target: LockedTarget) -> bool:
 @contextmanager
 def _progress(verdict: Verdict) -> Iterator[Any]:
     """Show the progress of a run; yield the function to call after each record."""
-    console = Console(file=sys.stderr)
+    console = make_console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     last = time.monotonic()
 
@@ -258,20 +259,16 @@ def _progress(verdict: Verdict) -> Iterator[Any]:
         yield advance
 
 
-def _report(verdict: Verdict, results: Path, *, whole: bool) -> None:
+def _report(verdict: Verdict, results: Path, last: Path) -> None:
     """Write the results, and print tables of them.
 
     Args:
-        results: the folder; it also has the outcomes of earlier runs, if there were any.
-        whole: whether all tests had to run, so that a test that is not among them was removed.
+        results: the folder.
+        last: the file with the last outcome of each test, if there were earlier runs.
     """
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        # In a log, nothing is cut off.
-        console.width = _WIDTH
+    console = make_console()
     now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
-    known = results / _LAST
-    before: dict[str, str] = json.loads(known.read_text()) if known.is_file() else {}
+    before: dict[str, str] = json.loads(last.read_text()) if last.is_file() else {}
     changes = compare(before, now)
     files = _counts((key[0], result) for key, result in verdict.results.items())
     groups = _counts((group_of(key), result) for key, result in verdict.results.items())
@@ -292,10 +289,12 @@ def _report(verdict: Verdict, results: Path, *, whole: bool) -> None:
     )
     ran = {name: outcome for name, outcome in now.items() if outcome != NOT_RUN}
     # A test that is not among those of a whole run no longer exists; a test that did not run keeps its last outcome.
-    kept = {name: outcome for name, outcome in before.items() if not whole or name in now}
-    durable.write(known, json.dumps(kept | ran, indent=1) + "\n")
+    kept = {name: outcome for name, outcome in before.items() if verdict.partial or name in now}
+    durable.write(last, json.dumps(kept | ran, indent=1) + "\n")
     for name, value in verdict.ran.items():
         console.print(f"{name}: {value}")
+    if verdict.partial:
+        console.print(f"{verdict.partial} were to run")
     console.print(_table("file", files, footer=True))
     interesting = {
         name: counts

@@ -37,6 +37,8 @@ _SECONDS = 4 * 3600
 _BENCH = "-bench"
 # The folder in the container with the plugins of the target's peers.
 _PEERS_HOME = f"{_HOME}/peers"
+# The folder, in that of whole runs, with the results of a run with --only.
+PART = "only"
 # The folder in the container with what measurements leave behind, such as plots.
 _FILES = f"{_HOME}/files"
 
@@ -61,17 +63,20 @@ def e2e(request: Request, *, only: str = "") -> Path:
     # If cases are selected by name, they run with any release.
     if not only and (target.variant or request.release.version != target.default_triton):
         command.append("--not-anywhere")
-    results = results_folder(request)
+    results = results_folder(request, only=only)
     verdict = _run(request, ["e2e"], command, {}, results)
     if verdict.plan == () and only:
         raise UsageError(
             f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
         )
     verdict.write(results)
-    if not verdict.proven:
+    if not verdict.succeeded:
         why = _why(verdict, results / "junit.xml")
         raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
-    print(f"{target.name} is proven; results in {results}")
+    said = (
+        f"{target.name} is proven" if verdict.proven else f"{verdict.partial} passed: this does not prove {target.name}"
+    )
+    print(f"{said}; results in {results}")
     return results
 
 
@@ -121,9 +126,8 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     if cpu:
         env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
     # A separate folder, so that it does not replace e2e's results.
-    results = results_folder(request, f"{request.target.name.removesuffix(_BENCH)}{_BENCH}")
-    if cpu:
-        results = results.with_name(f"{results.name}-{cpu}")
+    name = f"{request.target.name.removesuffix(_BENCH)}{_BENCH}"
+    results = results_folder(request, name, suffix=f"-{cpu}" if cpu else "", only=only)
     verdict = _run(request, ["e2e", "bench", "examples"], command, env, results, peers=peers, files=_FILES)
     taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
@@ -134,7 +138,7 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     ]
     document = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
     (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
-    if not verdict.proven:
+    if not verdict.succeeded:
         what = f"the measurements of {target} did not come to an end"
         raise ProofError(what, why=_why(verdict, results / "bench.json"), next=request.command("shell"))
     print(f"results in {results}")
@@ -164,10 +168,16 @@ def measurements(target: str) -> list[str]:
     raise LookupError(f"{path} has no table MEASUREMENTS")
 
 
-def results_folder(request: Request, name: str = "") -> Path:
-    """Return the folder for an image's results, by its target's name or the given one; SDKs and sources have others."""
+def results_folder(request: Request, name: str = "", *, suffix: str = "", only: str = "") -> Path:
+    """Return the folder for an image's results, by its target's name or the given one; SDKs and sources have others.
+
+    Args:
+        suffix: of the folder's name.
+        only: the choice of cases. A run with one has a folder in that of the whole run, whose results it must keep.
+    """
     kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
-    return paths.RESULTS / ((name or request.target.name) + kind) / triton_wheel.version(request.release)
+    folder = paths.RESULTS / ((name or request.target.name) + kind) / (triton_wheel.version(request.release) + suffix)
+    return folder / PART if only else folder
 
 
 def _why(verdict: Verdict, written: Path) -> str:

@@ -42,6 +42,8 @@ from toolchains.testing import distributions, planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 
 _RESULTS = paths.RESULTS / "test"
+# Where the results of a plugin's own tests begin, beside those of a run of all checks.
+_PLUGIN = "plugin/tests"
 _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
 # Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures.
@@ -67,18 +69,24 @@ _POCL = "pocl-opencl-icd"
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
 
-def requests(target: str, *, allow_drift: bool, sdk: str) -> list[Request]:
+def requests(target: str, *, allow_drift: bool, sdk: str, plugin: bool = False) -> list[Request]:
     """Return the requests to test: each release of a target, or of all targets of Lock.proven if none is named.
 
+    Args:
+        plugin: only the default release, for the plugin's own tests.
+
     Raises:
-        UsageError: an SDK is given for all targets; or see Request.read.
+        UsageError: an SDK is given for all targets, or so is `plugin`; or see Request.read.
     """
     if target:
         first = [Request.read(target, allow_drift=allow_drift, sdk=sdk)]
-    elif sdk:
-        raise UsageError("--sdk is for one target", next="name the target too: --target=TARGET --sdk=PATH")
+    elif sdk or plugin:
+        option = "--sdk" if sdk else "--plugin"
+        raise UsageError(f"{option} is for one target", next="name the target too: --target=TARGET")
     else:
         first = [Request.read(each.name, allow_drift=allow_drift) for each in lock.load().proven()]
+    if plugin:
+        return first
     return [replace(each, release=release) for each in first for release in each.target.tritons.values()]
 
 
@@ -98,6 +106,16 @@ def test(requested: Sequence[Request]) -> int:
     shutil.rmtree(_RESULTS, ignore_errors=True)
     _RESULTS.mkdir(parents=True)
     return run_parts(_parts(requested))
+
+
+def test_plugin(request: Request) -> int:
+    """Run only the tests of a target's own plugin, in its image. The results of a run of all checks stay."""
+    host.ensure_engine()
+    image, backend = _Image(request), request.target.backend
+    tests = partial(image.tests, {backend: paths.BACKENDS / backend / "tests"}, what=_PLUGIN)
+    image.junit(_PLUGIN).parent.mkdir(parents=True, exist_ok=True)
+    image.junit(_PLUGIN).unlink(missing_ok=True)
+    return run_parts([CheckPart(f"tests of {backend} in the image of {image.title}", tests, image.junit(_PLUGIN))])
 
 
 # import-linter has a command, but no module that can be run.
@@ -266,7 +284,13 @@ class _Image:
                 shutil.copy(results / "junit.xml", self.junit("e2e"))
 
     def tests(
-        self, folders: Mapping[str, Path], line: Line, *, without: Sequence[str] = (), processor: str = ""
+        self,
+        folders: Mapping[str, Path],
+        line: Line,
+        *,
+        without: Sequence[str] = (),
+        processor: str = "",
+        what: str = "backends",
     ) -> None:
         """Run tests in the image with this machine's pytest, because the image itself does not need one.
 
@@ -276,12 +300,13 @@ class _Image:
             folders: folders with tests, see test_folders.
             without: marks of tests that are not run.
             processor: one of _PROCESSORS, to run the tests with the mark every_cpu as that processor.
+            what: how the name of the file with the results begins.
         """
         chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
         # Tests may import modules next to them.
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
-        junit = self.junit(f"backends-{processor}" if processor else "backends")
+        junit = self.junit(f"{what}-{processor}" if processor else what)
         engine, image = ensure.ensure_image(self.request)
         places = container_files.writable_folders(self.target)
         with (

@@ -1,8 +1,8 @@
 """Judge a run of cases in a container, on this machine, by the records that e2e/supervise.py sends.
 
-The first record is the plan: the cases to run. A run succeeds only if each case has exactly one result, if none failed,
-and if the last record arrived. A case that was running when the records stopped is an error, and so is a case that was
-not run.
+The first record is the plan: the cases to run, and how many there are. A run succeeds only if each planned case has
+exactly one result, if none failed, and if the last record arrived. A case that was running when the records stopped is
+an error, and so is a case that was not run. A run of some of the cases only is marked as partial, and is no proof.
 
 A result has `failure`, a text, or None if nothing is wrong. It may have `outcome`, one word about the case, and
 `reason`. Without a failure, an outcome other than "pass" says why the case was not completed.
@@ -31,12 +31,14 @@ class Verdict:
 
     Attributes:
         plan: the cases to run; None before the plan arrives.
+        of: number of cases that could have been planned.
         title, ran: what ran, and on which devices.
         results: by case, in order of arrival.
         faults: errors of the run as a whole.
     """
 
     plan: tuple[Key, ...] | None = None
+    of: int = 0
     title: str = ""
     ran: Mapping[str, str] = field(default_factory=dict)
     results: dict[Key, dict[str, Any]] = field(default_factory=dict)
@@ -51,9 +53,9 @@ class Verdict:
             if self._ended:
                 raise ValueError("it came after the last one")
             match record:
-                case {"plan": list(plan), "title": str(title), "ran": dict(ran)} if self.plan is None:
+                case {"plan": list(plan), "of": int(of), "title": str(title), "ran": dict(ran)} if self.plan is None:
                     self.plan = tuple((str(suite), str(name)) for suite, name in plan)
-                    self.title, self.ran = title, {str(name): str(value) for name, value in ran.items()}
+                    self.of, self.title, self.ran = of, title, {str(name): str(value) for name, value in ran.items()}
                 case {"began": [str(suite), str(name)]}:
                     self._begin((suite, name))
                 case {"result": {"suite": str(suite), "name": str(name), "failure": str() | None} as result}:
@@ -106,10 +108,21 @@ class Verdict:
         return [result for result in self.results.values() if result["failure"] is not None]
 
     @property
-    def proven(self) -> bool:
+    def succeeded(self) -> bool:
         """Return whether at least one case was planned, and all planned cases completed with correct results."""
         planned = self.plan or ()
         return bool(planned) and set(planned) == set(self.results) and not (self.failed or self.faults) and self._ended
+
+    @property
+    def proven(self) -> bool:
+        """Return whether the run succeeded, and was of all cases."""
+        return self.succeeded and not self.partial
+
+    @property
+    def partial(self) -> str:
+        """Return which share of the cases was planned, for people; empty if it is all of them."""
+        planned = len(self.plan or ())
+        return f"only {planned} of {self.of} cases" if planned < self.of else ""
 
     def write(self, folder: Path, **more: object) -> None:
         """Write junit.xml and results.json; results.json also gets the additional values."""
@@ -118,6 +131,7 @@ class Verdict:
             "title": self.title,
             "ran": self.ran,
             "planned": len(self.plan or ()),
+            "partial": self.partial,
             "passed": sum(r["failure"] is None and _skipped(r) is None for r in self.results.values()),
             "failed": len(self.failed),
             "faults": self.faults,
@@ -132,7 +146,7 @@ class Verdict:
         skipped = sum(_skipped(result) is not None for result in self.results.values())
         suite = ElementTree.Element(
             "testsuite",
-            name=self.title,
+            name=f"{self.title}, {self.partial}" if self.partial else self.title,
             tests=str(len(self.results) + len(self.faults)),
             failures=str(len(self.failed) - broken),
             errors=str(broken + len(self.faults)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import subprocess
 import sys
@@ -226,6 +227,20 @@ def test_a_launch_with_too_many_arguments_names_the_parameters() -> None:
 
 @pytest.mark.anywhere
 @pytest.mark.parametrize(
+    ("given", "near"), [({"BLOCKS": 256, "n": 1000}, "BLOCK"), ({"BLOCK": 256, "N": 1000}, "n")], ids=["name", "case"]
+)
+def test_a_misspelt_keyword_is_named_with_the_nearest_parameter(given: dict[str, int], near: str) -> None:
+    wrong = next(name for name in given if name not in ("BLOCK", "n"))
+    with pytest.raises(ArgumentError, match=f"kernel copy, launched at .*, has no parameter {wrong}") as refused:
+        copy[(4,)](array(), array(), **given)
+    assert_said(refused.value, "its parameters are x, out, n, BLOCK", f"did you mean {near}=...?")
+    with pytest.raises(ArgumentError, match="gets nothing for its parameter BLOCK") as refused:
+        copy[(4,)](array(), array(), 1000, EXTENT=256)
+    assert_said(refused.value, "its parameters are x, out, n, BLOCK, and not EXTENT")
+
+
+@pytest.mark.anywhere
+@pytest.mark.parametrize(
     "grid", [4, lambda meta: triton.cdiv(1000, meta["BLOCK"]), (), (1, 1, 1, 1)], ids=["int", "lambda", "none", "four"]
 )
 def test_a_grid_that_is_no_tuple_of_up_to_three(grid: object) -> None:
@@ -264,6 +279,30 @@ def with_numpy(x, out, BLOCK: tl.constexpr):
     tl.store(out + i, np.exp(tl.load(x + i)))
 
 
+@triton.jit
+def with_math(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, math.exp(tl.load(x + i)))
+
+
+@triton.jit
+def with_floor(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, math.floor(tl.load(x + i)))
+
+
+@triton.jit
+def with_libdevice(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, math.tanh(tl.load(x + i)))
+
+
+@triton.jit
+def with_sum(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, math.fsum(tl.load(x + i)))
+
+
 def doubled(x):
     return x * 2
 
@@ -284,6 +323,10 @@ def calling(x, out, BLOCK: tl.constexpr):
     ("kernel", "wrong", "function", "remedy"),
     [
         (with_numpy, with_numpy, "np.exp", "use tl.exp"),
+        (with_math, with_math, "math.exp", "use tl.exp"),
+        (with_floor, with_floor, "math.floor", "use tl.floor"),
+        (with_libdevice, with_libdevice, "math.tanh", "use libdevice.tanh"),
+        (with_sum, with_sum, "math.fsum", "write it with functions of Triton, as @triton.jit, def fsum(...)"),
         (not_decorated, not_decorated, "doubled", "decorate it with @triton.jit: def doubled(...)"),
         (calling, not_decorated, "doubled", "decorate it with @triton.jit: def doubled(...)"),
     ],

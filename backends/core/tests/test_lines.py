@@ -45,6 +45,55 @@ def test_a_crash_in_a_kernel_names_the_kernel_and_the_line(offsets: tuple[str, s
     assert done.stderr.count("FOUNDRY_CHECK=1") == 1
 
 
+# Sends each signal to a child, in each way, and prints the signals that did not end it.
+SENDING = (
+    SCRIPT.split("astray[(8,)](Tensor(x), Tensor(y), *")[0]
+    + """
+import os, signal, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork with threads; nothing but the signal follows
+
+def in_thread(number):
+    thread = threading.Thread(target=signal.raise_signal, args=[number])
+    thread.start()
+    thread.join()
+
+ways = {
+    "kill": lambda number: os.kill(os.getpid(), number),
+    "raise": signal.raise_signal,
+    "thread": in_thread,
+}
+for number in map(int, sys.argv[1:]):
+    for name, send in ways.items():
+        child = os.fork()
+        if child == 0:
+            send(number)
+            os._exit(0)
+        if os.waitpid(child, 0)[1] & 0x7f != number:
+            print(name, signal.Signals(number).name)
+"""
+)
+FATAL = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGQUIT, signal.SIGTRAP, signal.SIGSYS)
+
+
+@pytest.mark.any_release
+def test_a_signal_that_was_sent_ends_the_process_and_is_no_crash_of_a_kernel(tmp_path: Path) -> None:
+    """LLVM's handlers, in PoCL and in Triton, take it for a fault of an instruction that will be executed again."""
+    script = tmp_path / "script.py"
+    script.write_text(SENDING)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [sys.executable, script, *(str(int(number)) for number in FATAL)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.0\n", "")
+
+
+def test_a_handler_of_the_user_takes_a_signal_that_was_sent(tmp_path: Path) -> None:
+    script = "import signal, foundry_core.crash as crash; signal.signal(signal.SIGSEGV, lambda *_: print('mine'));"
+    script += "crash.install(); signal.raise_signal(signal.SIGSEGV); print('lives')"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "mine\nlives\n", "")
+
+
 def test_a_crash_outside_of_kernels_is_left_alone() -> None:
     script = "import ctypes, foundry_core.crash as crash; crash.install(); ctypes.string_at(0)"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

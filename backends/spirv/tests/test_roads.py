@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from foundry_core.driver import explain_selection, reads_variable
 from foundry_core.tensor import Tensor
+from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from triton_spirv_backend import __main__ as report
 from triton_spirv_backend import check, roads
 from triton_spirv_backend.roads import API_VARIABLE, RoadError
@@ -53,6 +56,18 @@ def test_the_vulkan_road_loads_neither_opencl_nor_a_program_of_llvm() -> None:
     assert "VulkanDriver" in done.stdout, done.stderr
 
 
+def test_an_installation_from_the_sources_says_where_the_c_library_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(VulkanError, match="an installation from the sources compiles no C") as caught:
+        Library(tmp_path / "libfoundry_vulkan.so")
+    assert "./foundry wheel spirv, then pip install" in str(caught.value)
+    monkeypatch.setenv(VARIABLE, "elsewhere.so")
+    with pytest.raises(VulkanError, match=f"set {VARIABLE} to a file"):
+        Library(Path("elsewhere.so"))
+
+
 def test_an_unknown_road_is_refused_where_triton_looks_for_a_driver() -> None:
     done = python("import triton; triton.runtime.driver.active", **{API_VARIABLE: "metal"})
     assert "there is no road 'metal' to a device" in done.stderr
@@ -61,29 +76,75 @@ def test_an_unknown_road_is_refused_where_triton_looks_for_a_driver() -> None:
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = roads.road("vulkan")
     others = {
-        "spirv": SimpleNamespace(driver=None),
+        "spirv": SimpleNamespace(driver=own),
         "nvidia": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: True)),
         "amd": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False)),
     }
     monkeypatch.setattr(triton.backends, "backends", others)
-    monkeypatch.setattr(roads, "_reads_variable", lambda: reads)
+    monkeypatch.setattr(roads, "reads_variable", lambda: reads)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
     with pytest.raises(RoadError, match="Triton's backend nvidia is active, too") as caught:
-        roads.refuse_two()
+        roads.refuse_two(own)
     assert ("set TRITON_DEFAULT_BACKEND=spirv" in str(caught.value)) == reads
     assert "triton_spirv_backend.activate()" in str(caught.value)
     monkeypatch.setenv("TRITON_DEFAULT_BACKEND", "spirv")
     if reads:
-        roads.refuse_two()
+        roads.refuse_two(own)
     else:
         with pytest.raises(RoadError):
-            roads.refuse_two()
+            roads.refuse_two(own)
+
+
+def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = roads.road("vulkan")
+    derived = type("DerivedDriver", (own,), {})
+    found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
+    monkeypatch.setattr(triton.backends, "backends", found)
+    monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
+    for driver, other in ((own, "derived"), (derived, "spirv")):
+        with pytest.raises(RoadError, match=f"Triton's backend {other} is active, too"):
+            driver.is_active()
 
 
 def test_this_triton_reads_the_variable_that_chooses_a_backend() -> None:
     # With this project's patches, 3.6.0 does, too.
-    assert roads._reads_variable()
+    assert reads_variable()
+
+
+def test_a_stock_triton_without_a_choice_says_why_each_backend_is_inactive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stock() -> None:  # as Triton 3.9.0 has it
+        selected, backends = os.environ.get("TRITON_DEFAULT_BACKEND", None), triton.backends.backends
+        if selected:
+            raise RuntimeError(f"Backend device '{selected}' is not active.")
+        found = [x.driver for x in backends.values() if x.driver.is_active()]
+        raise RuntimeError(f"{len(found)} active drivers ({found}). There should only be one.")
+
+    module = sys.modules["triton.runtime.driver"]
+    monkeypatch.setattr(module, "_create_driver", stock)
+    monkeypatch.delattr(module, "_explain_drivers", raising=False)
+    monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
+    monkeypatch.delenv(API_VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    plain = SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False))
+    found = {"spirv": SimpleNamespace(driver=roads.AbsentDriver), "nvidia": plain}
+    monkeypatch.setattr(triton.backends, "backends", found)
+    explain_selection()
+    with pytest.raises(RuntimeError, match="0 active drivers") as caught:
+        module._create_driver()
+    assert "spirv: inactive, OpenCL cannot be used" in str(caught.value)
+    assert "FOUNDRY_SPIRV_API=vulkan" in str(caught.value) and "nvidia: inactive, its driver" in str(caught.value)
+    monkeypatch.setenv("TRITON_DEFAULT_BACKEND", "spirv")
+    with pytest.raises(RuntimeError, match="is not active") as caught:
+        module._create_driver()
+    assert "FOUNDRY_SPIRV_API=vulkan" in str(caught.value)
+    monkeypatch.delenv("TRITON_DEFAULT_BACKEND")
+    active = SimpleNamespace(driver=SimpleNamespace(is_active=lambda: True))
+    monkeypatch.setattr(triton.backends, "backends", {"spirv": active, "nvidia": active})
+    with pytest.raises(RuntimeError, match="2 active drivers") as caught:
+        module._create_driver()
+    assert str(caught.value).endswith("Choose one: TRITON_DEFAULT_BACKEND=spirv or TRITON_DEFAULT_BACKEND=nvidia")
 
 
 def test_the_check_notices_wrong_values_and_values_that_were_not_written() -> None:

@@ -11,13 +11,14 @@ import functools
 import inspect
 import reprlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from triton.runtime import jit
 
 from . import places
 from .arguments import ArgumentError
+from .failure import nearest
 from .front_errors import Advice
 from .specialization import as_tensors
 
@@ -65,7 +66,9 @@ def _explain(
     try:
         values = signature.bind(*arguments, **own).arguments
     except TypeError:
-        return _unbound(launch, signature, parameters, arguments, own)
+        options = getattr(backend, "options_type", None)
+        others = [name for name in named if name not in own and not hasattr(options, name)]
+        return _unbound(launch, signature, parameters, arguments, own, others)
     for parameter in parameters:
         value = values.get(parameter.name)
         if parameter.is_constexpr or value is None:
@@ -82,9 +85,19 @@ def _explain(
 
 
 def _unbound(
-    launch: str, signature: inspect.Signature, parameters: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    launch: str,
+    signature: inspect.Signature,
+    parameters: Any,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    others: Sequence[str],
 ) -> ArgumentError:
-    """Return which parameters a launch gives no argument, or two."""
+    """Return which parameters a launch gives no argument, or two.
+
+    Args:
+        named: the keywords that are parameters.
+        others: the keywords that are neither parameters nor options.
+    """
     names = list(signature.parameters)
     constants = [parameter.name for parameter in parameters if parameter.is_constexpr]
     given = {*names[: len(arguments)], *named}
@@ -92,6 +105,11 @@ def _unbound(
     missing = [name for name in needed if name not in given]
     why = f"its parameters are {', '.join(names)}"
     if missing:
+        for wrong in others:
+            if near := nearest(wrong, missing):
+                what = f"{launch}, has no parameter {wrong}"
+                return ArgumentError(what, why=f"{why}; {near} gets nothing", next=f"did you mean {near}=...?")
+        why += f", and not {', '.join(others)}" * bool(others)
         what = f"{launch}, gets nothing for its parameter {' and '.join(missing)}"
         if missing[0] not in constants:
             return ArgumentError(what, why=why, next=f"pass it in this place, or as {missing[0]}=...")

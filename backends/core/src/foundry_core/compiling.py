@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import gc
 import hashlib
@@ -20,7 +19,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget
 
 from . import checked, descriptors, grids, specialization, tuning
 from .checked import memory as poison
-from .failure import Failure
+from .failure import Failure, nearest
 from .fingerprint import triton_fingerprint
 from .scalars import FP8
 
@@ -267,11 +266,11 @@ def _refuse_unknown(known: list[str], options: dict[str, Any]) -> None:
             continue
         wrong = [name for name in unknown if name not in parameters]
         if wrong:
-            near = difflib.get_close_matches(wrong[0], [*known, *parameters], 1)
+            near = nearest(wrong[0], [*known, *parameters])
             raise OptionError(
                 f"a launch has no option {wrong[0]}",
                 why=f"it is no parameter of the kernel either, which has {', '.join(parameters)}",
-                next=f"did you mean {near[0]}?" if near else f"the options are {', '.join(sorted(known))}",
+                next=f"did you mean {near}?" if near else f"the options are {', '.join(sorted(known))}",
             )
 
 

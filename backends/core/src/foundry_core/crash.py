@@ -10,6 +10,10 @@ The handler is Python code, which no handler of a signal may be in general: the 
 fault in a kernel it is not. The thread is one of PoCL's, or called PoCL's functions from outside the interpreter, so it
 waits for the interpreter's lock as any other thread. Faults elsewhere are passed on at once.
 
+A signal that a process sent (os.kill, signal.raise_signal) has the effect that it would have without PoCL. The handlers
+of LLVM, which PoCL installs, take every signal for a fault: they return, so that the instruction is executed again, and
+the process would live.
+
 Lavapipe compiles kernels into memory without a name and without lines. There the handler names the launches that are
 not known to have finished.
 """
@@ -31,16 +35,19 @@ from typing import Any, NamedTuple
 
 from .failure import Failure
 
-_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL)
+_FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL)
+_SENT = (signal.SIGABRT, signal.SIGQUIT, signal.SIGTRAP, signal.SIGSYS, signal.SIGXCPU)
 # The path of an object of PoCL: CACHE/AB/DIGEST/KERNEL/LOCAL-SIZES-AND-MORE/KERNEL.so
 OBJECT = re.compile(r"/(?P<kernel>[^/]+)/\d+-\d+-\d+[^/]*/(?P=kernel)\.so$")
 _MAPPED = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
 # Executable memory without a file.
 _WITHOUT_FILE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ..x\S* \S+ 00:00 0 *$", re.MULTILINE)
 _SA_SIGINFO = 4
-# Where siginfo_t has the address at fault, and ucontext_t the registers, in bytes (glibc, sys/ucontext.h): the
-# instruction pointer and the stack pointer.
-_ADDRESS = 16
+# Handlers of LLVM have this flag: they are for one fault.
+_SA_RESETHAND = 0x80000000
+# Where siginfo_t has the cause and the address at fault, and ucontext_t the registers, in bytes (glibc,
+# sys/ucontext.h): the instruction pointer and the stack pointer.
+_CAUSE, _ADDRESS = 8, 16
 _REGISTERS = {"x86_64": (168, 160), "aarch64": (440, 432)}
 # Bytes of the stack in which the caller is looked for.
 _STACK = 1024
@@ -57,7 +64,7 @@ class _Action(ctypes.Structure):
     _fields_ = (
         ("handler", ctypes.c_void_p),
         ("mask", ctypes.c_ulong * 16),
-        ("flags", ctypes.c_int),
+        ("flags", ctypes.c_uint),
         ("restorer", ctypes.c_void_p),
     )
 
@@ -88,6 +95,17 @@ class _Found(NamedTuple):
 
 
 _libc = ctypes.CDLL(None)
+
+
+def _action(number: int, new: _Action | None = None) -> _Action:
+    """Return what a signal does, and set it if given."""
+    old = _Action()
+    _libc.sigaction(number, ctypes.byref(new) if new else None, ctypes.byref(old))
+    return old
+
+
+# What signals do before there is PoCL, and before there is the handler of this module.
+_without_pocl: dict[int, _Action] = {number: _action(number) for number in (*_FAULTS, *_SENT)}
 _before: dict[int, _Action] = {}
 _first = threading.Lock()
 
@@ -97,12 +115,24 @@ def install() -> None:
     if _before or platform.machine() not in _REGISTERS:
         return
     action = _Action(ctypes.cast(_handler, ctypes.c_void_p), (ctypes.c_ulong * 16)(), _SA_SIGINFO, None)
-    for number in _SIGNALS:
-        _before[number] = _Action()
-        _libc.sigaction(number, ctypes.byref(action), ctypes.byref(_before[number]))
+    for number in _FAULTS:
+        _before[number] = _action(number, action)
+    for number in _SENT:
+        _let_through(number, _action(number))
+
+
+def _let_through(number: int, action: _Action) -> None:
+    """Set what a signal does to an action, or to what it does without PoCL if the action is LLVM's."""
+    _action(number, _without_pocl[number] if action.flags & _SA_RESETHAND else action)
 
 
 def _report(number: int, information: int, context: int) -> None:
+    # The kernel's own causes are positive; SI_USER, SI_TKILL and SI_QUEUE are not.
+    if ctypes.c_int.from_address(information + _CAUSE).value <= 0:
+        _let_through(number, _before[number])
+        # It is blocked until this function returns.
+        signal.raise_signal(number)
+        return
     # Several threads execute one launch, and fault together. The first one reports, then ends the process.
     while not _first.acquire(blocking=False):
         time.sleep(1)
@@ -116,7 +146,7 @@ def _report(number: int, information: int, context: int) -> None:
     # The instruction at fault is executed again when this function returns. Its fault then has the effect that it would
     # have without this module.
     for each, before in _before.items():
-        _libc.sigaction(each, ctypes.byref(before), None)
+        _action(each, before)
 
 
 _handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(_report)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class Failure(Exception):
     """An error message with what failed, why, and the next thing to do.
@@ -17,3 +20,9 @@ class Failure(Exception):
         if next:
             lines.append(f"  next: {next}")
         super().__init__("\n".join(lines))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the known name that is nearest to a mistyped one, in whatever case; "" if none is near."""
+    lower = {name.lower(): name for name in known}
+    return next((lower[found] for found in difflib.get_close_matches(word.lower(), lower, 1)), "")

@@ -20,7 +20,7 @@ from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 
 from . import places
-from .grids import no_constant
+from .grids import no_constant, referred, replacement
 
 _ADDED = "  at:   "
 
@@ -119,15 +119,16 @@ def _global(mistake: _Mistake) -> Advice:
     return "", f"define it as {name} = tl.constexpr(...), or pass it as a parameter {name}: tl.constexpr"
 
 
-def _numpy(mistake: _Mistake) -> Advice:
-    if not isinstance(mistake.node, ast.Call):
+def _function(mistake: _Mistake) -> Advice:
+    called = referred(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
+    if not callable(called) or str(getattr(called, "__module__", "")).startswith("triton"):
         return "", ""
-    return "it is a function of Python", f"use tl.{ast.unparse(mistake.node.func).split('.')[-1]}"
+    return "it is a function of Python", replacement(called)
 
 
 def _indexed(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript):
-        return "", ""
+        return _function(mistake)
     pointers = {name: type for name, type in mistake.passed.items() if type.startswith("*")}
     if names := mistake.named(pointers):
         return f"{names[0]} is a pointer, which has no elements", f"add the offset and load: tl.load({names[0]} + i)"
@@ -150,7 +151,8 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
     (r"invalid operands of type (pointer<\w+>|.*?) and (pointer<\w+>|[\w.]*)", _operands),
     (r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop", _carried),
     (r"Unsupported ptr type (.*?) in", _no_pointer),
-    (r"'NoneType' object has no attribute 'create_", _numpy),
+    # What functions of NumPy and of math say of a tile.
+    (r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method", _function),
     (r"'NoneType' object has no attribute", _none),
     (
         r"Both operands must be same dtype. Got (\w+) and (\w+)",

@@ -9,12 +9,17 @@ import ast
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from . import after_triton, places
 from .arguments import ArgumentError
 from .failure import Failure
 from .launches import GridError
+
+# Functions of math and NumPy that have another name in Triton.
+_RENAMED = {"fabs": "abs", "absolute": "abs", "power": "pow"}
 
 
 class FunctionError(Failure, RuntimeError):
@@ -112,26 +117,37 @@ def _not_compiled(kernel: Any, wrong: str) -> FunctionError | None:
         for node in ast.walk(function.parse()):
             if not isinstance(node, ast.Name | ast.Attribute):
                 continue
-            value = _referred(node, function.fn.__globals__)
+            value = referred(node, function.fn.__globals__)
             if hasattr(value, "params") and id(value) not in seen:
                 seen.add(id(value))
                 pending.append(value)
             elif value is not None and str(value) == wrong:
-                name = getattr(value, "__name__", "")
-                has = hasattr(sys.modules["triton.language"], name)
                 return FunctionError(
                     f"kernel {kernel.__name__} uses {ast.unparse(node)} at {places.line_of(function, node.lineno)}",
                     why="it is a function of Python, and a kernel is compiled with functions of Triton",
-                    next=f"use tl.{name}" if has else f"decorate it with @triton.jit: def {name}(...)",
+                    next=replacement(value),
                 )
     return None
 
 
-def _referred(node: ast.AST, names: Mapping[str, Any]) -> Any:
+def replacement(function: Any) -> str:
+    """Return what a kernel does in place of calling a function of Python."""
+    name = getattr(function, "__name__", "")
+    if not isinstance(function, FunctionType):  # of math or NumPy, in C
+        same = _RENAMED.get(name, name)
+        if hasattr(sys.modules["triton.language"], same):
+            return f"use tl.{same}"
+        if hasattr(import_module("triton.language.extra.libdevice"), same):
+            return f"use libdevice.{same}, after: from triton.language.extra import libdevice"
+        return f"write it with functions of Triton, as @triton.jit, def {name}(...)"
+    return f"decorate it with @triton.jit: def {name}(...)"
+
+
+def referred(node: ast.AST, names: Mapping[str, Any]) -> Any:
     """Return what a name, or an attribute of one, is in a function's module; None if it is nothing there."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
-    return getattr(_referred(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
+    return getattr(referred(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def no_constant(kernel: Any, name: str, value: Any) -> ArgumentError:

@@ -14,12 +14,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import triton
-from foundry_core.driver import SynchronousDriver
+from foundry_core.driver import BACKEND_VARIABLE, SynchronousDriver, reads_variable
 from foundry_core.failure import Failure
 
 API_VARIABLE = "FOUNDRY_SPIRV_API"
 NAMES = ("opencl", "vulkan")
-_BACKEND_VARIABLE = "TRITON_DEFAULT_BACKEND"
 
 
 class RoadError(Failure):
@@ -89,31 +88,32 @@ def _named() -> str:
     return os.environ.get(API_VARIABLE) or "opencl"
 
 
-def refuse_two() -> None:
+def refuse_two(driver: type[SynchronousDriver]) -> None:
     """Refuse to be one of two active backends, which Triton does not choose between.
 
     Triton's own message names classes and no remedy.
 
+    Args:
+        driver: the one that Triton asks, of Vulkan or derived from that. Another of these is as active as this one.
+
     Raises:
         RoadError: another backend is active, and nothing chooses.
     """
-    if os.environ.get(_BACKEND_VARIABLE) and _reads_variable():
+    if os.environ.get(BACKEND_VARIABLE) and reads_variable():
         return
-    others = [name for name, each in triton.backends.backends.items() if name != "spirv" and each.driver.is_active()]
+    vulkan = road("vulkan")
+    others = [
+        name
+        for name, each in triton.backends.backends.items()
+        if each.driver is not driver and (vulkan in getattr(each.driver, "__mro__", ()) or each.driver.is_active())
+    ]
     if not others:
         return
-    chooses = f"set {_BACKEND_VARIABLE}=spirv, or " if _reads_variable() else ""
-    ignores = "" if _reads_variable() else f", and this release does not read {_BACKEND_VARIABLE}"
+    chooses = f"set {BACKEND_VARIABLE}=spirv, or " if reads_variable() else ""
+    ignores = "" if reads_variable() else f", and this release does not read {BACKEND_VARIABLE}"
     raise RoadError(
         f"{API_VARIABLE}=vulkan asks for Vulkan, and Triton's backend {', '.join(others)} is active, too",
         why=f"Triton {triton.__version__} needs exactly one active backend{ignores}",
         next=f"{chooses}call triton_spirv_backend.activate() before the first launch, or hide the other backend's "
         "device, such as by CUDA_VISIBLE_DEVICES= for CUDA",
     )
-
-
-def _reads_variable() -> bool:
-    """Return whether this Triton lets a variable choose among backends: 3.9.0 does, 3.6.0 does not."""
-    from triton.runtime.driver import _create_driver
-
-    return _BACKEND_VARIABLE in _create_driver.__code__.co_consts

@@ -144,7 +144,7 @@ class VulkanDriver(SynchronousDriver):
         Raises:
             RoadError: another backend is active, and nothing chooses.
         """
-        refuse_two()
+        refuse_two(cls)
         return True
 
     @classmethod

@@ -86,13 +86,18 @@ class Library:
     """The functions of vulkan.c, under their names without `foundry_vulkan_`."""
 
     def __init__(self, path: Path) -> None:
+        if not path.exists() and not os.environ.get(VARIABLE):
+            raise VulkanError(
+                f"{path.name} is not installed",
+                why=f"there is no {path}: an installation from the sources compiles no C",
+                next="take core from the wheels, which have it. In the checkout: ./foundry wheel spirv, then "
+                "pip install --force-reinstall --no-deps build/wheels/spirv/triton_foundry_core-*.whl",
+            )
         try:
             loaded = ctypes.CDLL(str(path))
         except OSError as error:
             raise VulkanError(
-                f"{path.name} cannot be loaded",
-                why=str(error),
-                next=f"set {VARIABLE} to the file, or build the image again",
+                f"{path.name} cannot be loaded", why=str(error), next=f"set {VARIABLE} to a file that can be loaded"
             ) from error
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, f"foundry_vulkan_{name}")
