@@ -71,6 +71,34 @@ def test_descriptors_of_every_rank_and_padding(shape: tuple[int, ...]) -> None:
 
 
 @triton.jit
+def described(source, shape, strides, block: tl.constexpr):
+    if isinstance(source, tl.tensor_descriptor):
+        return source
+    else:
+        return tl.make_tensor_descriptor(source, shape, strides, block)
+
+
+kept = triton.jit(noinline=True)(described.fn)
+
+
+@triton.jit
+def negated(a, out, m, n, M: tl.constexpr, N: tl.constexpr):
+    a = described(a, [m, n], [n, 1], [M, N])
+    out = kept(out, [m, n], [n, 1], [M, N])
+    for j in range(0, n, N):
+        out.store([0, j], -a.load([0, j]))
+
+
+@pytest.mark.parametrize("host", [True, False], ids=["of the host", "of the kernel"])
+def test_a_function_returns_a_descriptor(host: bool) -> None:
+    x, out = np.arange(12 * 40, dtype=np.float32).reshape(12, 40), np.full((16, 40), np.nan, np.float32)
+    passed = [TensorDescriptor.from_tensor(array, [16, 16]) for array in (x, out[:12])] if host else [x, out]
+    negated[(1,)](*passed, 12, 40, M=16, N=16)
+    np.testing.assert_array_equal(out[:12], -x)
+    assert np.isnan(out[12:]).all()
+
+
+@triton.jit
 def rows(x, out, index, n, N: tl.constexpr):
     i = tl.load(index + tl.arange(0, 8))
     out.scatter(x.gather(i, 4), i, n)

@@ -304,17 +304,17 @@ def clean_up(module: Any, metadata: dict[str, Any], *, block_pointers: bool = Fa
     With `block_pointers`, Triton also rewrites them to tensors of pointers; without, that is left to the lowering.
     """
     ones = _last_strides(module)
-    if ones:
-        manager = _passes(module)
-        passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
-        _run(manager, module)
-        _set_to_one(module, ones)
     manager = _passes(module)
+    # Before descriptors are rewritten: the pass that does so cannot rewrite a function that returns one.
     passes.common.add_inliner(manager)
     if block_pointers and hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # 3.9 has no block pointers
         passes.ttir.add_rewrite_tensor_pointer(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
         passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    if ones:
+        _run(manager, module)
+        _set_to_one(module, ones)
+        manager = _passes(module)
     passes.common.add_canonicalizer(manager)
     passes.ttir.add_combine(manager)
     passes.ttir.add_reorder_broadcast(manager)
