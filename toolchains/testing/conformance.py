@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import shlex
 import sys
 import time
@@ -59,6 +60,8 @@ _ROWS = 40
 _LAST = "outcomes.json"
 # The folder for the results of the project's own suite. It is not called language, because upstream's suite is.
 _OWN = "own"
+# A seed that is drawn is below this number.
+_SEEDS = 10**6
 # The width of tables in a log.
 _WIDTH = 160
 
@@ -78,7 +81,16 @@ class Changes:
     newly_passing: list[str]
 
 
-def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT, table: str = "") -> Path:
+def conformance(
+    request: Request,
+    *,
+    suite: str = "",
+    only: str = "",
+    timeout: float = LIMIT,
+    table: str = "",
+    sample: int = 0,
+    seed: int | None = None,
+) -> Path:
     """Run tests of the language in a target's image; print and write the outcome of each.
 
     Args:
@@ -87,6 +99,8 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         only: run the tests whose file and name contain this; all if empty.
         timeout: seconds for a test.
         table: the file to write the target's operations into (operations.py), from a run of the project's own suite.
+        sample: run only so many of these tests, drawn at random; all if 0.
+        seed: of the sample; if None, one is drawn and printed.
 
     Returns:
         The folder with results.json and junit.xml.
@@ -96,8 +110,10 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or no test ran;
             or TABLE says something else than this run.
     """
-    if table and (suite or only):
-        raise UsageError("--table is of the project's whole suite", next="leave --suite and --only out")
+    if table and (suite or only or sample):
+        raise UsageError("--table is of the project's whole suite", next="leave --suite, --only and --sample out")
+    if seed is not None and not sample:
+        raise UsageError("--seed draws a sample", next=f"--sample=100 --seed={seed}, or leave --seed out")
     folder = Path(suite).resolve() if suite else SUITE
     if not folder.exists():
         raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
@@ -113,6 +129,10 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         else {f"{_TESTS}/{module.name}": module for module in folder.parent.glob("*.py")}
     )
     command = ["python", _INSIDE, "--records", "--only", only, "--limit", f"{timeout:g}"]
+    if sample:
+        seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        command += ["--sample", str(sample), "--seed", str(seed)]
+        print(f"a sample of {sample} tests; for the same ones: --sample={sample} --seed={seed}", flush=True)
     env = {"PYTHONPATH": f"{_INSIDE}:{_PYTEST}", "FOUNDRY_SUITE": f"{_TESTS}/{folder.name}"}
     verdict = Verdict()
     with (
@@ -151,7 +171,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         except BaseException as stopped:
             # Ctrl-C, or a signal: keep the results so far, and list the other tests as not run.
             verdict.conclude(f"the run was stopped: {type(stopped).__name__}", stopped=True)
-            _report(verdict, results, whole=not only)
+            _report(verdict, results, whole=not (only or sample))
             raise
     if verdict.plan == ():
         raise UsageError(
@@ -159,7 +179,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
             why=f"the tests that there are: {results / 'output.txt'}" if only else "pytest found none",
             next=f"./foundry conformance {target.name}, or name another folder by --suite",
         )
-    _report(verdict, results, whole=not only)
+    _report(verdict, results, whole=not (only or sample))
     if not suite:
         verdict.faults += _operations(verdict, request, target, table)
     counts = Counter(outcome_of(result) for result in verdict.results.values())

@@ -105,7 +105,7 @@ class Parameters:
         return {**self._constants, **dict(zip(self._signature, arguments, strict=True))}
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it, a wrapper its tensor.
+        """Return the arguments of a launch that are passed: of an array the Tensor over it, of a wrapper its base.
 
         Raises:
             ArgumentError: the kernel stores through an argument that must not be written, or a tensor is on a device
