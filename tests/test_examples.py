@@ -60,6 +60,13 @@ def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(("target", "forms"), [("spirv-torch", 7), ("vsi-torch", 6)])
+def test_host_code_in_the_forms_of_tritons_tutorials_runs_unchanged(target: str, forms: int, tmp_path: Path) -> None:
+    said = run(f"--results={tmp_path}", target, paths.ROOT / "tests" / "host_code.py")
+    assert f"{forms} forms on " in said and "triton.profiler recorded nothing" in said
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("target", ["spirv", "spirv-vulkan"])
 @pytest.mark.parametrize("example", ["matmul", "attention"])
 def test_the_same_example_runs_on_opencl_and_on_vulkan(target: str, example: str, tmp_path: Path) -> None:
