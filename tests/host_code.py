@@ -217,6 +217,10 @@ if MODERN:
 
 
 def profile():
+    try:
+        torch.empty(1, device="cuda")
+    except (AssertionError, RuntimeError) as error:
+        assert "next: make tensors with device=triton.runtime.driver" in str(error), error
     assert torch.cuda.get_device_properties("cuda").multi_processor_count > 0 and not torch.cuda.is_available()
     proton.start("sums", hook="triton")
     proton.deactivate()
