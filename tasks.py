@@ -140,13 +140,21 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
 
 @verb(group="use", request=(*IMAGE, "sdk"))
 def conformance(
-    c: Context, request: Request, suite: str = "", only: str = "", timeout: str = "", table: str = ""
+    c: Context,
+    request: Request,
+    suite: str = "",
+    only: str = "",
+    timeout: str = "",
+    table: str = "",
+    sample: str = "",
+    seed: str = "",
 ) -> None:
     """Run tests of Triton's language on a target: the project's own, or any folder of tests.
 
         ./foundry conformance spirv
         ./foundry conformance spirv --suite=PATH/triton/python/test/unit/language
         ./foundry conformance spirv --suite=my_tests --only='test_sum[float16' --timeout=30
+        ./foundry conformance spirv --suite=PATH/triton/python/test/unit/language --sample=200
         ./foundry conformance spirv --table=docs/operations.md
 
     For each test this says: pass; refused, with the operation; not applicable, with the reason; wrong; crash; time-out;
@@ -159,13 +167,17 @@ def conformance(
                      they run in the variant of the target that has it, such as spirv-torch
     --only=TEXT      run the tests whose file and name contain TEXT; their results go to the folder `only`
     --timeout=SECONDS  for a test; 120 by default
+    --sample=N       run N of these tests, drawn at random
+    --seed=S         draw the same sample again: a run with --sample prints the number
     --table=FILE     write what the project's tests say of each operation and type into FILE, as the target's section
     """
     from toolchains.system.values import read_number
     from toolchains.testing import conformance as tests
 
     seconds = read_number("--timeout", timeout, example=60, default=tests.LIMIT, most=tests.LONGEST)
-    tests.conformance(request, suite=suite, only=only, timeout=seconds, table=table)
+    count = read_number("--sample", sample, example=200)
+    (drawn,) = read_numbers("--seed", seed, least=0, example="7", count=1) or (None,)
+    tests.conformance(request, suite=suite, only=only, timeout=seconds, table=table, sample=count, seed=drawn)
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk"))

@@ -20,8 +20,8 @@ from measurement import Measurement, Row
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _FIRST = _EXAMPLES / "get_started.py"
-# A line of a tutorial's comparison: who, the mean of one call, and the rate.
-_LINE = re.compile(r"^(\S.*?) +([\d.]+) ms +([\d.]+) (\S.*)$", re.MULTILINE)
+# A line of a tutorial's comparison: who, the median and the least time of a call, of how many calls, and the rate.
+_LINE = re.compile(r"^(\S.*?) +([\d.]+) ms, least +([\d.]+) of (\d+) runs +([\d.]+) (\S.*)$", re.MULTILINE)
 
 
 class Tutorials:
@@ -62,8 +62,8 @@ def read(said: str) -> tuple[list[Row], str]:
     """
     found = _LINE.findall(said)
     rows = [
-        Row(" ".join(name.split()), Times.of([float(milliseconds) * 1e-3]), float(rate))
-        for name, milliseconds, rate, _ in found
+        Row(" ".join(name.split()), Times(float(least) * 1e-3, float(median) * 1e-3, int(runs)), float(rate))
+        for name, median, least, runs, rate, _ in found
     ]
     units = {unit.strip() for *_, unit in found}
     assert len(units) == 1 and len({row.label for row in rows}) == len(rows), f"no comparison to read in: {said}"

@@ -17,6 +17,7 @@ import ctypes
 import itertools
 import json
 import os
+import random
 import re
 import secrets
 import select
@@ -240,6 +241,8 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     """
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
+    parser.add_argument("--sample", type=int, default=0, help="run only so many of them, drawn at random; 0 for all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--not-anywhere", action="store_true", help="leave out what says the same with every Triton")
     parser.add_argument("--limit", type=float, default=limit, help="seconds for a case")
     parser.add_argument("--records", action="store_true", help="write a line of JSON for each event; see supervise.py")
@@ -259,6 +262,10 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
         if options.only in (suite, name) if exact and options.only else options.only in f"{suite} {name}":
             lanes.setdefault(tuple(map(tuple, variables)), []).append((suite, name))
     chosen = [key for keys in lanes.values() for key in keys]
+    if 0 < options.sample < len(chosen):
+        drawn = set(random.Random(options.seed).sample(chosen, options.sample))
+        lanes = {variables: [key for key in keys if key in drawn] for variables, keys in lanes.items()}
+        chosen = [key for key in chosen if key in drawn]
     report.plan(chosen, len(cases), first.hello)
     if not chosen:
         first.stop()

@@ -71,11 +71,16 @@ def largest_difference(size: int) -> tuple[str, float]:
     return reference, float(np.max(np.abs(found["triton"][0] - found[reference][0])))
 
 
+# How many additions were timed, for each number in the table.
+runs: list[int] = []
+
+
 def gigabytes_per_second(size: int, provider: str) -> tuple[float, float, float]:
     """Return the median, lowest and highest throughput of one addition."""
     _, add = additions(size)[provider]
-    quantiles = [0.5, 0.2, 0.8]
-    median, low, high = triton.testing.do_bench(add, quantiles=quantiles, warmup=5, rep=20)
+    taken = triton.testing.do_bench(add, return_mode="all", warmup=5, rep=100)
+    runs.append(len(taken))
+    median, low, high = np.quantile(taken, [0.5, 0.2, 0.8])
 
     def throughput(milliseconds: float) -> float:
         return size * BYTES_PER_ELEMENT * 1e-9 / (milliseconds * 1e-3)
@@ -85,7 +90,8 @@ def gigabytes_per_second(size: int, provider: str) -> tuple[float, float, float]
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--sizes", type=int, nargs="+", default=[2**power for power in range(12, 23)])
+    # Of smaller arrays, most of the time is that of a launch.
+    words.add_argument("--sizes", type=int, nargs="+", default=[2**power for power in range(16, 23)])
     sizes = words.parse_args().sizes
     providers = list(additions(1))
     # One element more than a multiple of the block, so that the last program needs a mask.
@@ -108,6 +114,7 @@ def main() -> None:
         )
     )(gigabytes_per_second)
     report.run(print_data=True, save_path=".")
+    print(f"Each is the median of {min(runs)} to {max(runs)} additions.")
 
 
 if __name__ == "__main__":

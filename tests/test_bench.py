@@ -165,11 +165,15 @@ def test_a_result_that_is_returned_is_checked_instead_of_the_output() -> None:
 def test_the_comparison_of_a_tutorial_is_read_from_what_it_prints() -> None:
     from tutorials import read
 
-    lines = "exp     triton       0.250 ms      1.234 G elements/s", "exp     numpy     12.000 ms      0.1 G elements/s"
+    lines = (
+        "exp     triton       0.250 ms, least 0.200 of 12 runs      1.234 G elements/s",
+        "exp     numpy     12.000 ms, least 11.000 of 5 runs      0.1 G elements/s",
+    )
     said = "\n".join(["largest error 2.1e-07", *lines, ""])
     (ours, numpy), unit = read(said)
     assert (ours.label, ours.rate, numpy.label, unit) == ("exp triton", 1.234, "exp numpy", "G elements/s")
     assert ours.times and ours.times.median == pytest.approx(0.25e-3)
+    assert (ours.times.min, ours.times.runs) == (pytest.approx(0.2e-3), 12)
     for nothing in ("largest error 0.1\n", said + said):
         with pytest.raises(AssertionError, match="no comparison"):
             read(nothing)
@@ -182,8 +186,8 @@ def test_every_tutorial_prints_a_comparison_that_can_be_read() -> None:
 
     for path in sources():
         # The format string of the line, with its fields filled in.
-        (line,) = re.findall(r'print\((f"[^\n]*milliseconds[^\n]*")\)', path.read_text())
-        fields = re.sub(r"\{(format|name|label):8\}", "word    ", line[2:-1])
+        (line,) = re.findall(r'print\((f"[^\n]*np.median[^\n]*")\)', path.read_text())
+        fields = re.sub(r"\{(name|who):\d+\}", "word    ", line[2:-1]).replace("{runs}", "5")
         assert tutorials.read(re.sub(r"\{[^}]*\}", "  1.00", fields) + "\n"), path.name
 
 

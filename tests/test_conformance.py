@@ -113,6 +113,25 @@ def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -
     assert verdict.plan == tuple(("test_outcomes.py", f"test_wrong[{number}]") for number in (1, 2, 3))
 
 
+@pytest.mark.slow
+def test_a_sample_is_a_part_of_the_tests_and_the_same_one_for_the_same_seed(tmp_path: Path) -> None:
+    names = [f"test_it[{number}]" for number in range(20)]
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "test_it.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('number', range(20))\ndef test_it(number): pass\n"
+    )
+    found = []
+    for seed in ("1", "1", "2"):
+        verdict, done = run(tmp_path, tmp_path / "suite", "--sample", "5", "--seed", seed)
+        assert verdict.proven, done.stderr
+        found.append([name for _, name in verdict.plan or ()])
+    first, again, other = found
+    assert first == again and len(first) == 5 and first == [name for name in names if name in first]
+    assert len(other) == 5 and other != first
+    verdict, _ = run(tmp_path, tmp_path / "suite", "--sample", "30", "--seed", "1")
+    assert [name for _, name in verdict.plan or ()] == names
+
+
 def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path) -> None:
     """The conftest is like upstream's: it has an option --device with the default cuda."""
     suite = tmp_path / "suite"
@@ -143,9 +162,26 @@ class LoweringError(Exception):
     """foundry_core has an exception of this name. It is raised for errors that no single operation causes."""
 
 
+class OptionError(ValueError):
+    """foundry_core has an exception of this name, for an option of a launch."""
+
+
+class ArgumentError(TypeError):
+    """foundry_core has an exception of this name, for an argument of a launch."""
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
+        (
+            OptionError("num_threads=4 is not possible\n  why:  a launch\n  next: x"),
+            "a launch: num_threads=4 is not possible",
+        ),
+        (
+            ArgumentError("kernel k writes to x, which is read-only\n  why:  it"),
+            "a launch: kernel k writes to x, which is read-only",
+        ),
+        (OptionError("no reason"), None),
         (ZenCompilerError("zen-compiler refused the kernel k\n  why: tt.scan at k.py:7 is not supported"), "tt.scan"),
         (ZenCompilerError("zen-compiler refused the kernel k\n  why: out of memory"), None),
         (ValueError("type fp8e4nv not supported in this architecture. The supported types are ('fp8e5',)"), "fp8e4nv"),
@@ -269,6 +305,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
         return None, None
 
     def run_cases(*words: Any, record: Any, **_: Any) -> None:
+        state["command"] = words[4]
         for each in state["records"]:
             if isinstance(each, BaseException):
                 raise each
@@ -325,6 +362,26 @@ def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, A
     image["records"] = events(other="not applicable")
     with pytest.raises(ProofError, match="no test was applicable"):
         conformance.conformance(Request.read("spirv"))
+
+
+def test_a_sample_is_drawn_by_a_seed_that_is_printed_and_forgets_no_other_test(
+    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    image["records"] = events(a="pass", b="pass")
+    results = conformance.conformance(Request.read("spirv"))
+    assert "--sample" not in image["command"]
+    image["records"] = events(a="pass")
+    capsys.readouterr()
+    conformance.conformance(Request.read("spirv"), sample=7)
+    command = image["command"]
+    assert command[-4:-1] == ["--sample", "7", "--seed"]
+    assert f"--sample=7 --seed={command[-1]}\n" in capsys.readouterr().out
+    conformance.conformance(Request.read("spirv"), sample=7, seed=0)
+    assert image["command"][-1] == "0"
+    assert set(json.loads((results / "outcomes.json").read_text())) == {"test_a.py::a", "test_a.py::b"}
+    for wrong in ({"sample": 7, "table": "x.md"}, {"seed": 3}):
+        with pytest.raises(UsageError, match=r"--table is of|--seed draws"):
+            conformance.conformance(Request.read("spirv"), **wrong)
 
 
 def test_a_run_without_a_test_is_a_mistake(image: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,8 @@ def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: 
     said = run(f"--results={tmp_path}", target, paths.ROOT / "examples" / "get_started.py", "--sizes", "4096", "65536")
     assert f"The maximum difference between {reference} and triton is 0.0\n" in said
     table = said.partition("vector-add-performance:\n")[2].splitlines()
+    runs = re.fullmatch(r"Each is the median of (\d+) to \d+ additions\.", table.pop())
+    assert runs is not None and int(runs[1]) >= 5
     assert table[0].split()[:2] == ["size", "Triton"]
     assert [float(line.split()[1]) for line in table[1:]] == [4096, 65536]
     assert all(float(number) > 0 for line in table[1:] for number in line.split()[2:])
@@ -57,6 +60,13 @@ def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
     said = run(f"--results={tmp_path}", "spirv-torch", paths.BACKENDS / "spirv" / "examples" / "softmax_torch.py")
     # A sum of 781 terms in f32: each addition rounds, and no value is above 1.
     assert float(said.rpartition(" ")[2]) < 781 * 2**-24
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("target", "forms"), [("spirv-torch", 7), ("vsi-torch", 6)])
+def test_host_code_in_the_forms_of_tritons_tutorials_runs_unchanged(target: str, forms: int, tmp_path: Path) -> None:
+    said = run(f"--results={tmp_path}", target, paths.ROOT / "tests" / "host_code.py")
+    assert f"{forms} forms on " in said and "triton.profiler recorded nothing" in said
 
 
 @pytest.mark.docker

@@ -122,16 +122,17 @@ def check(a: np.ndarray, b: np.ndarray) -> None:
 def bench(a: np.ndarray, b: np.ndarray) -> None:
     operations = 2 * a.shape[0] * a.shape[1] * b.shape[1]
     for name, function in (("triton", lambda: matmul(a, b)), ("numpy", lambda: a @ b)):
-        milliseconds = triton.testing.do_bench(function, warmup=5, rep=50)
-        print(f"{name:8}{milliseconds:10.3f} ms {operations * 1e-6 / milliseconds:10.2f} GFLOP/s")
+        taken = triton.testing.do_bench(function, warmup=5, rep=200, return_mode="all")
+        rate, runs = operations * 1e-6 / np.median(taken), len(taken)
+        print(f"{name:8}{np.median(taken):10.3f} ms, least {min(taken):.3f} of {runs} runs {rate:10.2f} GFLOP/s")
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--size", type=int, nargs=3, default=[128, 130, 96], metavar=("M", "N", "K"))
-    words.add_argument("--bench", action="store_true", help="time it, too")
+    words.add_argument("--size", type=int, nargs=3, metavar=("M", "N", "K"))
+    words.add_argument("--bench", action="store_true", help="time it, too, by default a larger one")
     options = words.parse_args()
-    m, n, k = options.size
+    m, n, k = options.size or ([512, 512, 512] if options.bench else [128, 130, 96])
     random = np.random.default_rng(0)
     a, b = random.standard_normal((m, k), np.float32), random.standard_normal((k, n), np.float32)
     check(a, b)

@@ -85,16 +85,18 @@ def check(name: str, x: np.ndarray) -> None:
 def bench(x: np.ndarray) -> None:
     for name, (function, _) in FUNCTIONS.items():
         for label, call in (("triton", lambda name=name: apply(name, x)), ("numpy", lambda f=function: f(x))):
-            milliseconds = triton.testing.do_bench(call, warmup=5, rep=50)
-            print(f"{name:8}{label:8}{milliseconds:10.3f} ms {x.size * 1e-6 / milliseconds:10.3f} G elements/s")
+            taken = triton.testing.do_bench(call, warmup=5, rep=200, return_mode="all")
+            who, rate, runs = f"{name:8}{label}", x.size * 1e-3 / np.median(taken), len(taken)
+            print(f"{who:16}{np.median(taken):9.3f} ms, least {min(taken):.3f} of {runs} runs {rate:9.1f} M elements/s")
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--size", type=int, default=5000)
-    words.add_argument("--bench", action="store_true", help="time it, too")
+    words.add_argument("--size", type=int)
+    words.add_argument("--bench", action="store_true", help="time it, too, by default with more elements")
     options = words.parse_args()
-    x = np.random.default_rng(0).uniform(-1, 1, options.size).astype(np.float32)
+    size = options.size or (1 << 20 if options.bench else 5000)
+    x = np.random.default_rng(0).uniform(-1, 1, size).astype(np.float32)
     for name in FUNCTIONS:
         check(name, np.concatenate([x, x * np.float32(1e-30), SPECIAL]))
     if options.bench:

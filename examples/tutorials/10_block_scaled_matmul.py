@@ -118,20 +118,22 @@ def bench(m: int, n: int, k: int, format: str) -> None:
         # NumPy has the operands in f32 already.
         ("numpy", lambda: wide[0] @ wide[1]),
     ):
-        milliseconds = triton.testing.do_bench(function, warmup=5, rep=50)
-        print(f"{format:8}{name:8}{milliseconds:10.3f} ms {2 * m * n * k * 1e-6 / milliseconds:10.2f} GFLOP/s")
+        taken = triton.testing.do_bench(function, warmup=5, rep=200, return_mode="all")
+        who, rate, runs = f"{format:8}{name}", 2 * m * n * k * 1e-6 / np.median(taken), len(taken)
+        print(f"{who:16}{np.median(taken):10.3f} ms, least {min(taken):.3f} of {runs} runs {rate:10.2f} GFLOP/s")
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--size", type=int, nargs=3, default=[32, 32, 128], metavar=("M", "N", "K"))
+    words.add_argument("--size", type=int, nargs=3, metavar=("M", "N", "K"))
     words.add_argument("--format", choices=FORMATS, help="one of the formats; all by default")
-    words.add_argument("--bench", action="store_true", help="time it, too")
+    words.add_argument("--bench", action="store_true", help="time it, too, by default a larger one")
     options = words.parse_args()
+    size = options.size or ([256, 256, 512] if options.bench else [32, 32, 128])
     for format in [options.format] if options.format else FORMATS:
-        check(*options.size, format)
+        check(*size, format)
         if options.bench:
-            bench(*options.size, format)
+            bench(*size, format)
 
 
 if __name__ == "__main__":

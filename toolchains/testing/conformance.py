@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import shlex
 import sys
 import time
@@ -60,6 +61,8 @@ _ROWS = 40
 _LAST = "outcomes.json"
 # The folder for the results of the project's own suite. It is not called language, because upstream's suite is.
 _OWN = "own"
+# A seed that is drawn is below this number.
+_SEEDS = 10**6
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,16 @@ class Changes:
     newly_passing: list[str]
 
 
-def conformance(request: Request, *, suite: str = "", only: str = "", timeout: float = LIMIT, table: str = "") -> Path:
+def conformance(
+    request: Request,
+    *,
+    suite: str = "",
+    only: str = "",
+    timeout: float = LIMIT,
+    table: str = "",
+    sample: int = 0,
+    seed: int | None = None,
+) -> Path:
     """Run tests of the language in a target's image; print and write the outcome of each.
 
     Args:
@@ -86,6 +98,8 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         only: run the tests whose file and name contain this; all if empty.
         timeout: seconds for a test.
         table: the file to write the target's operations into (operations.py), from a run of the project's own suite.
+        sample: run only so many of these tests, drawn at random; all if 0.
+        seed: of the sample; if None, one is drawn and printed.
 
     Returns:
         The folder with results.json and junit.xml.
@@ -95,8 +109,10 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         ProofError: a test is wrong, crashed, took too long, failed for another reason or was not run; or no test ran;
             or TABLE says something else than this run.
     """
-    if table and (suite or only):
-        raise UsageError("--table is of the project's whole suite", next="leave --suite and --only out")
+    if table and (suite or only or sample):
+        raise UsageError("--table is of the project's whole suite", next="leave --suite, --only and --sample out")
+    if seed is not None and not sample:
+        raise UsageError("--seed draws a sample", next=f"--sample=100 --seed={seed}, or leave --seed out")
     folder = Path(suite).resolve() if suite else SUITE
     if not folder.exists():
         raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
@@ -104,7 +120,7 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
     target = request.target
     engine, image = ensure.ensure_image(request)
     last = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN) / _LAST
-    results = last.parent / proof.PART if only else last.parent
+    results = last.parent / proof.PART if only or sample else last.parent
     results.mkdir(parents=True, exist_ok=True)
     # For a single file, copy the modules next to it, which it may import, but not the user's other files.
     copied = (
@@ -113,6 +129,10 @@ def conformance(request: Request, *, suite: str = "", only: str = "", timeout: f
         else {f"{_TESTS}/{module.name}": module for module in folder.parent.glob("*.py")}
     )
     command = ["python", _INSIDE, "--records", "--only", only, "--limit", f"{timeout:g}"]
+    if sample:
+        seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        command += ["--sample", str(sample), "--seed", str(seed)]
+        print(f"a sample of {sample} tests; for the same ones: --sample={sample} --seed={seed}", flush=True)
     env = {"PYTHONPATH": f"{_INSIDE}:{_PYTEST}", "FOUNDRY_SUITE": f"{_TESTS}/{folder.name}"}
     verdict = Verdict()
     with (

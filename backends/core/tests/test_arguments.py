@@ -79,6 +79,26 @@ def copy(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def halves(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) >> 1, mask=i < n)
+
+
+def test_a_tensor_that_is_reinterpreted_is_read_and_written() -> None:
+    x, base = np.array([-1, -2, 7, np.iinfo(np.int32).min], np.int32), np.full(8, -77, np.int32)
+    x_as, out_as = (triton.reinterpret(Tensor(array), tl.uint32) for array in (x, base[2:6]))
+    halves[(1,)](x_as, out_as, 4, BLOCK=4)
+    np.testing.assert_array_equal(base, [-77, -77, *(x.view(np.uint32) >> 1), -77, -77])
+    x.flags.writeable = False
+    with pytest.raises(ArgumentError, match="halves writes to out, which is read-only"):
+        halves[(1,)](out_as, x_as, 4, BLOCK=4)
+    with pytest.raises(ArgumentError, match="halves writes to out, whose elements share memory"):
+        halves[(1,)](
+            x_as, triton.reinterpret(Tensor(np.lib.stride_tricks.as_strided(base, (4,), (0,))), tl.uint32), 4, BLOCK=4
+        )
+
+
+@triton.jit
 def chosen(x, out, n, first):
     # A pointer that a selection and a loop forward.
     here = out
@@ -293,11 +313,11 @@ def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint:
     "option",
     [
         {"num_warps": 3},
-        {"num_warps": 0},
         {"num_warps": -4},
         {"num_warps": 2.5},
         {"num_warps": True},
-        {"num_ctas": 0},
+        {"num_warps": False},
+        {"num_ctas": -1},
         {"launch_cooperative_grid": True},
         {"ir_override": "kernel.ptx"},
         {"num_stages": -1},
@@ -327,9 +347,28 @@ def test_an_option_that_there_is_not_is_named_with_the_nearest(name: str, near: 
 def test_options_of_gpus_change_nothing() -> None:
     out = np.full(8, np.nan, np.float32)
     options = {"num_warps": 8, "num_stages": 0, "num_threads": 0, "num_ctas": 2, "maxnreg": 32, "launch_pdl": True}
+    options |= {"matrix_instr_nonkdim": 16, "waves_per_eu": 2, "kpack": 2, "schedule_hint": "none", "grf_mode": "large"}
     libraries = {"libdevice": "/no/libdevice.bc"}
     copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, extern_libs=libraries, **options)
     np.testing.assert_array_equal(out, 1)
+
+
+def test_no_warps_and_no_ctas_are_the_default() -> None:
+    assert ProgramOptions(num_warps=0, num_ctas=0) == ProgramOptions()
+    out = np.full(8, np.nan, np.float32)
+    kernel = copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, num_warps=0, num_ctas=0)
+    np.testing.assert_array_equal(out, 1)
+    assert kernel.metadata.num_ctas == 1
+
+
+def test_scripts_can_compute_how_many_programs_a_device_executes() -> None:
+    out = np.full(8, np.nan, np.float32)
+    kernel = copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, num_warps=8)
+    kernel._init_handles()
+    known = triton.runtime.driver.active.utils.get_device_properties(0)
+    assert known["max_num_regs"] // (kernel.n_regs * known["warpSize"] * 8) >= 1
+    assert known["max_shared_mem"] // kernel.metadata.shared >= 1
+    assert known["multiprocessor_count"] >= 1 and known["max_threads_per_sm"] >= known["warpSize"]
 
 
 def test_a_library_that_cannot_be_linked_is_refused() -> None:

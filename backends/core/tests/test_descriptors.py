@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
 from foundry_core.arguments import ArgumentError
+from foundry_core.compiling import PassError, run_passes
 from foundry_core.tensor import Tensor
+from triton._C.libtriton import ir, passes
 
 tools = pytest.importorskip("triton.tools.tensor_descriptor", reason="3.2 has no tensor descriptors")
 TensorDescriptor = tools.TensorDescriptor
@@ -68,6 +72,67 @@ def test_descriptors_of_every_rank_and_padding(shape: tuple[int, ...]) -> None:
         return found
 
     np.testing.assert_array_equal(out, tile(start, np.nan) + tile([0] * (len(shape) - 1) + [-2], 0))
+
+
+@triton.jit
+def described(source, shape, strides, block: tl.constexpr):
+    if isinstance(source, tl.tensor_descriptor):
+        return source
+    else:  # noqa: RET505  as in Triton's tutorials
+        return tl.make_tensor_descriptor(source, shape, strides, block)
+
+
+kept = triton.jit(noinline=True)(described.fn)
+
+
+@triton.jit
+def negated(a, out, m, n, M: tl.constexpr, N: tl.constexpr):
+    a = described(a, [m, n], [n, 1], [M, N])
+    out = kept(out, [m, n], [n, 1], [M, N])
+    for j in range(0, n, N):
+        out.store([0, j], -a.load([0, j]))
+
+
+@pytest.mark.parametrize("host", [True, False], ids=["of the host", "of the kernel"])
+def test_a_function_returns_a_descriptor(host: bool) -> None:
+    x, out = np.arange(12 * 40, dtype=np.float32).reshape(12, 40), np.full((16, 40), np.nan, np.float32)
+    passed = [TensorDescriptor.from_tensor(array, [16, 16]) for array in (x, out[:12])] if host else [x, out]
+    negated[(1,)](*passed, 12, 40, M=16, N=16)
+    np.testing.assert_array_equal(out[:12], -x)
+    assert np.isnan(out[12:]).all()
+
+
+# Triton's pass cannot rewrite a function that returns a descriptor and has an unreachable block.
+KEPT = """
+module {
+  tt.func private @kept(%a: TYPE) -> TYPE {
+    tt.return %a : TYPE
+  ^bb1:
+    %p = ub.poison : TYPE
+    tt.return %p : TYPE
+  }
+}
+"""
+
+
+def test_a_module_whose_pass_fails_goes_to_the_file_that_the_error_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    context = ir.context()
+    ir.load_dialects(context)
+    inner = "16x16xf32" if triton.__version__ >= "3.9" else "tensor<16x16xf32>"
+    (tmp_path / "kept.ttir").write_text(KEPT.replace("TYPE", f"!tt.tensordesc<{inner}>"))
+    module = ir.parse_mlir_module(str(tmp_path / "kept.ttir"), context)
+    manager = ir.pass_manager(context)
+    passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    with pytest.raises(PassError, match=r"stage make_ttir(?s:.*)its passes: (.*)") as failed:
+        run_passes(manager, module, {"hash": "ab"}, "make_ttir")
+    file = Path(str(failed.value).rpartition(": ")[2])
+    assert file.is_relative_to(tmp_path) and "tt.func private @kept" in file.read_text()
+    assert "rewrite-tensor-descriptor" in file.read_text()
+    said = capfd.readouterr().err
+    assert "'tt.return' op has 1 operands" in said and "tt.func" not in said
 
 
 @triton.jit

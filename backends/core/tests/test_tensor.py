@@ -149,3 +149,30 @@ def test_reshape_and_permute_return_views_or_nothing() -> None:
     assert tensor.is_contiguous() and not tensor.T.is_contiguous()
     with pytest.raises(ValueError, match="copy"):
         tensor.T.reshape(6)
+
+
+@pytest.mark.parametrize(
+    ("array", "printed"),
+    [
+        (np.float32([1, 2.5, -3]), "tensor([ 1.0000,  2.5000, -3.0000])"),
+        (np.float32([[1, 2], [np.nan, -np.inf]]), "tensor([[1., 2.],\n        [nan, -inf]])"),
+        (np.float64([1, 2000.5]), "tensor([1.0000e+00, 2.0005e+03], dtype=float64)"),
+        (np.array([1.5], ml_dtypes.bfloat16)[0:], "tensor([1.5000], dtype=bfloat16)"),
+        (np.array(7), "tensor(7)"),
+        (np.array([True, False]), "tensor([ True, False])"),
+        (np.int32([[[1], [-10]]]), "tensor([[[  1],\n         [-10]]], dtype=int32)"),
+        (np.zeros((2, 0), np.int64), "tensor([], size=(2, 0), dtype=int64)"),
+        (
+            np.arange(2002).reshape(2, 1001),
+            "tensor([[   0,    1,    2,  ...,  998,  999, 1000],\n        [1001, 1002, 1003,  ..., 1999, 2000, 2001]])",
+        ),
+        (
+            np.arange(20, dtype=np.float32),
+            "tensor([ 0.,  1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11., 12., 13.,\n"
+            "        14., 15., 16., 17., 18., 19.])",
+        ),
+    ],
+    ids=lambda value: str(getattr(value, "shape", "")),
+)
+def test_it_is_printed_as_torch_prints_it(array: np.ndarray, printed: str) -> None:
+    assert repr(Tensor(array)) == str(Tensor(array)) == printed

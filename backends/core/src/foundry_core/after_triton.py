@@ -1,4 +1,4 @@
-"""Calls functions when Triton has defined its kernels and its autotuner: after it has imported its backends."""
+"""Calls functions when Triton has defined what they replace, which is after it has imported its backends."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from typing import Any
 
-# The later of the two, which imports the other.
-_AUTOTUNER = "triton.runtime.autotuner"
 
+class _After(MetaPathFinder):
+    """Waits for the first import after a module of Triton has defined a name. It finds no modules."""
 
-class _AfterAutotuner(MetaPathFinder):
-    """Waits for the first import after Triton has defined its autotuner. It finds no modules."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[], None], module: str, name: str) -> None:
+        self._function, self._module, self._name = function, module, name
 
     def find_spec(self, *_: Any) -> None:
-        if hasattr(sys.modules.get(_AUTOTUNER), "Autotuner"):
+        if hasattr(sys.modules.get(self._module), self._name):
             try:
                 sys.meta_path.remove(self)
             except ValueError:  # by another thread, which imports too
@@ -26,6 +23,9 @@ class _AfterAutotuner(MetaPathFinder):
             self._function()
 
 
-def call(function: Callable[[], None]) -> None:
-    """Call a function at the first import after Triton has defined its autotuner."""
-    sys.meta_path.insert(0, _AfterAutotuner(function))
+def call(function: Callable[[], None], module: str = "triton.runtime.autotuner", name: str = "Autotuner") -> None:
+    """Call a function at the first import after a module has defined a name, if Triton imports it after its backends.
+
+    By default that is the autotuner, which Triton defines after its kernels.
+    """
+    sys.meta_path.insert(0, _After(function, module, name))

@@ -105,7 +105,7 @@ class Parameters:
         return {**self._constants, **dict(zip(self._signature, arguments, strict=True))}
 
     def pick(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the arguments of a launch that are passed; a NumPy array becomes the Tensor over it.
+        """Return the arguments of a launch that are passed: of an array the Tensor over it, of a wrapper its base.
 
         Raises:
             ArgumentError: the kernel stores through an argument that must not be written, or a tensor is on a device
@@ -118,7 +118,10 @@ class Parameters:
         for i in self.pointers:
             if isinstance(picked[i], np.ndarray):
                 picked[i] = Tensor(picked[i])
-            elif getattr(picked[i], "is_cuda", False) or getattr(picked[i], "is_meta", False):
+                continue
+            # triton.reinterpret wraps a tensor. The wrapper of Triton 3.2 has no strides and no storage.
+            picked[i] = getattr(picked[i], "base", picked[i])
+            if getattr(picked[i], "is_cuda", False) or getattr(picked[i], "is_meta", False):
                 raise ArgumentError(
                     f"kernel {self._kernel} cannot reach {self.names[i]}, a tensor on {picked[i].device}",
                     why="a launch takes tensors in the host's memory",
@@ -150,8 +153,7 @@ class Parameters:
         return decomposed(value)
 
     def _refuse(self, name: str, tensor: Any) -> None:
-        # triton.reinterpret wraps a tensor.
-        if getattr(getattr(tensor, "base", tensor), "readonly", False):
+        if getattr(tensor, "readonly", False):
             raise ArgumentError(
                 f"kernel {self._kernel} writes to {name}, which is read-only",
                 why="its NumPy array has flags.writeable = False: it is a view of bytes, a broadcast, or was set so",

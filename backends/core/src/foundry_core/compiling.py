@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -24,6 +28,8 @@ from .fingerprint import triton_fingerprint
 from .scalars import FP8
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
+# The bytes of shared memory that a kernel without any says it needs: upstream's tutorials divide by this number.
+LEAST_SHARED = 1
 _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 
@@ -31,6 +37,16 @@ _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 _TRITONS_OWN = ("device", "device_type", "stream")
 # Frames between Triton's kernel and `given`: the backend's parse_options, and in some releases one more function.
 _CALLERS = 4
+
+
+# Where Triton writes a module whose passes fail; without it, to the terminal.
+_REPRODUCER = "TRITON_REPRODUCER_PATH"
+# Held while _REPRODUCER is set: all threads have one environment.
+_one_environment = threading.Lock()
+
+
+class PassError(Failure, RuntimeError):
+    """A pass of Triton failed."""
 
 
 class OptionError(Failure, ValueError):
@@ -43,7 +59,9 @@ class ProgramOptions:
 
     The options that only make a program faster on a GPU (num_warps, num_stages, num_ctas, maxnreg, launch_pdl) are
     accepted, because kernels and their autotuner configurations contain them, but they change nothing. Their values
-    must be valid on a GPU. launch_cooperative_grid is refused: it promises that programs can wait for each other.
+    must be valid on a GPU; as in triton-cpu and triton-spirv, num_warps=0 and num_ctas=0 mean the default. Options of
+    one vendor's GPUs (waves_per_eu) may have any value. launch_cooperative_grid is refused: it promises that programs
+    can wait for each other.
 
     Attributes:
         extern_libs: names and paths of libraries, as a dict or as pairs. Only `libdevice` is known, and its file is not
@@ -88,12 +106,31 @@ class ProgramOptions:
     reg_dec_producer: int = 0
     reg_inc_consumer: int = 0
     maxnreg: int | None = None
+    # Of AMD's GPUs, in several releases.
+    waves_per_eu: Any = None
+    matrix_instr_nonkdim: Any = None
+    kpack: Any = None
+    schedule_hint: Any = None
+    instruction_sched_variant: Any = None
+    allow_flush_denorm: Any = None
+    # Of NVIDIA's GPUs.
+    ptx_version: Any = None
+    ptx_options: Any = None
+    enable_reflect_ftz: Any = None
+    minRegAutoWS: Any = None
+    maxRegAutoWS: Any = None
+    pingpongAutoWS: Any = None
+    # Of Intel's GPUs.
+    grf_mode: Any = None
     num_threads: int = 0
     check: str = ""
 
     threads_instead: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        for name in ("num_warps", "num_ctas"):
+            if getattr(self, name) == 0 and type(getattr(self, name)) is int:
+                object.__setattr__(self, name, getattr(type(self), name))
         self._require("num_warps", "a power of two", lambda number: number > 0 and number & (number - 1) == 0)
         self._require("num_ctas", "1 or more", lambda number: number > 0)
         self._require("num_stages", "0 or more", lambda number: number >= 0)
@@ -303,24 +340,24 @@ def clean_up(module: Any, metadata: dict[str, Any], *, block_pointers: bool = Fa
     With `block_pointers`, Triton also rewrites them to tensors of pointers; without, that is left to the lowering.
     """
     ones = _last_strides(module)
-    if ones:
-        manager = _passes(module)
-        passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
-        _run(manager, module)
-        _set_to_one(module, ones)
     manager = _passes(module)
+    # Before descriptors are rewritten: the pass that does so cannot rewrite a function that returns one.
     passes.common.add_inliner(manager)
     if block_pointers and hasattr(passes.ttir, "add_rewrite_tensor_pointer"):  # 3.9 has no block pointers
         passes.ttir.add_rewrite_tensor_pointer(manager)
     if hasattr(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"):  # 3.2 has no descriptors
         passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    if ones:
+        run_passes(manager, module, metadata, "make_ttir")
+        _set_to_one(module, ones)
+        manager = _passes(module)
     passes.common.add_canonicalizer(manager)
     passes.ttir.add_combine(manager)
     passes.ttir.add_reorder_broadcast(manager)
     passes.common.add_cse(manager)
     passes.common.add_symbol_dce(manager)
     passes.ttir.add_loop_unroll(manager)
-    _run(manager, module)
+    run_passes(manager, module, metadata, "make_ttir")
     return module
 
 
@@ -344,9 +381,37 @@ def _passes(module: Any) -> Any:
     return manager
 
 
-def _run(manager: Any, module: Any) -> None:
+def run_passes(manager: Any, module: Any, metadata: dict[str, Any], stage: str) -> None:
+    """Run passes of Triton. If one fails, Triton writes the module to a file, and not to the terminal.
+
+    Args:
+        metadata: of the kernel, with the hash by which Triton's cache knows it.
+        stage: the name of the stage, for the file.
+
+    Raises:
+        PassError: a pass failed; names the file.
+    """
     # Later releases name the passes, for the reproducer that they write if a pass fails.
-    manager.run(module, *(("make_ttir",) if _RELEASE > (3, 2) else ()))
+    named = (stage,) if _RELEASE > (3, 2) else ()
+    if os.environ.get(_REPRODUCER):
+        manager.run(module, *named)
+        return
+    with _one_environment, TemporaryDirectory() as folder:
+        os.environ[_REPRODUCER] = str(Path(folder, "module"))
+        try:
+            manager.run(module, *named)
+        except RuntimeError as error:
+            from triton.runtime.cache import get_cache_manager  # Triton imports its backends before it
+
+            text = "".join(path.read_text() for path in Path(folder).iterdir())
+            cache = get_cache_manager(metadata["hash"])
+            raise PassError(
+                f"a pass of Triton failed in the stage {stage}: {error}",
+                why="Triton prints the reason to stderr, before this error",
+                next=f"report it with the module and its passes: {cache.put(text, f'{stage}.mlir', binary=False)}",
+            ) from error
+        finally:
+            del os.environ[_REPRODUCER]
 
 
 def _last_strides(module: Any) -> list[int]:
@@ -427,7 +492,7 @@ def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True) -> 
         from .pipeline import read_kernel
 
     metadata["name"] = kernel_name(module)
-    metadata["shared"] = 0
+    metadata["shared"] = LEAST_SHARED
     ttir = str(module)
     found = read_kernel(ttir, check=bool(metadata.get("check")), shares=shares)
     metadata["written"] = found.written

@@ -14,10 +14,9 @@ import numpy as np
 import triton
 from triton.backends.driver import DriverBase
 
-from . import after_triton, descriptors, scalars
+from . import after_triton, clock, descriptors, gpu_scripts, scalars
 from .checked import VARIABLE as CHECK_VARIABLE
 from .checked import memory
-from .clock import DeviceInterface, cache_filler
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -72,8 +71,9 @@ def reads_variable() -> bool:
 
 
 after_triton.call(explain_selection)
-# At the import of a plugin, which is before a user can make a descriptor.
+# At the import of a plugin, which is before a user can make a descriptor, or import a profiler.
 descriptors.install()
+gpu_scripts.install()
 # Before a user can make an array. A wrong value of the variable is refused at the first launch.
 if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
     memory.install()
@@ -82,11 +82,34 @@ if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
 def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
     """Return what Triton expects of load_binary: module, function, registers, spills, maximum threads of a program.
 
-    Triton checks num_warps against the maximum. Releases without triton.knobs, such as 3.2, do not check it and
-    expect the first four values only.
+    The registers are not known. One is what scripts can divide by, see `properties`. Triton checks num_warps against
+    the maximum. Releases without triton.knobs, such as 3.2, do not check it and expect the first four values only.
     """
-    known = (module, function, 0, 0)
+    known = (module, function, 1, 0)
     return (*known, most_threads) if hasattr(triton, "knobs") else known
+
+
+def properties(*, shared: int, units: int, clock: int, warp: int, threads: int) -> dict[str, int]:
+    """Describe a device as Triton's own drivers do, for get_device_properties.
+
+    Scripts compute from it how many programs the device executes at a time, and launch no more. With the registers of a
+    GPU here, and one register for each kernel, its registers are never what limits them.
+
+    Args:
+        shared: bytes of memory that a program's work-items share.
+        units: compute units.
+        clock: in kHz; 0 if it is not known.
+        warp: work-items of a warp.
+        threads: work-items that a compute unit executes at a time.
+    """
+    return {
+        "max_shared_mem": shared,
+        "max_num_regs": 1 << 16,
+        "multiprocessor_count": units,
+        "sm_clock_rate": clock,
+        "warpSize": warp,
+        "max_threads_per_sm": threads,
+    }
 
 
 class SynchronousDriver(DriverBase):  # type: ignore[misc]
@@ -103,6 +126,11 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     utils: Any
     launcher_cls: Callable[[Any, Any], Any]
     loads_in_threads = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        if (torch := sys.modules.get("torch")) is not None:
+            gpu_scripts.extend_torch(torch, self)
 
     @classmethod
     def is_active(cls) -> bool:
@@ -133,10 +161,12 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     def get_active_torch_device(self) -> torch.device:
         import torch
 
+        # It may have been imported since this driver was made.
+        gpu_scripts.extend_torch(torch, self)
         return torch.device("cpu")
 
     def get_device_interface(self) -> type[Any]:
-        return DeviceInterface
+        return clock.DeviceInterface
 
     def as_tensor(self, argument: Any) -> Any:
         """Return the Tensor over an array, for Triton's autotuner; any other argument as it is."""
@@ -160,10 +190,17 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         return 0
 
     def get_empty_cache_for_benchmark(self) -> Tensor:
-        return Tensor(cache_filler(self.cache_bytes()))
+        return Tensor(clock.cache_filler(self.cache_bytes()))
 
     def clear_cache(self, cache: Tensor) -> None:
         cache.zero_()
+
+    def samples(self, call: Callable[[], object], **how: Any) -> list[float]:
+        """Return the times of single calls in milliseconds, for triton.testing: see clock.samples."""
+        return clock.samples(self, call, **how)
+
+
+clock.install()
 
 
 class OpenCLUtils:
@@ -181,12 +218,13 @@ class OpenCLUtils:
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Describe the one device."""
         opened = self._open_device().cl
-        return {
-            "max_shared_mem": opened.local_mem_size,
-            "multiprocessor_count": opened.max_compute_units,
-            "sm_clock_rate": opened.max_clock_frequency * 1000,
-            "warpSize": self._warp_size,
-        }
+        return properties(
+            shared=opened.local_mem_size,
+            units=opened.max_compute_units,
+            clock=opened.max_clock_frequency * 1000,
+            warp=self._warp_size,
+            threads=opened.max_work_group_size,
+        )
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Build the module on the device.

@@ -6,7 +6,7 @@ from typing import Any
 
 from triton._C.libtriton import amd, ir, passes
 
-from .compiling import _RELEASE
+from .compiling import run_passes
 
 
 def make_ttgir(module: Any, metadata: dict[str, Any], *, warps: int, warp_size: int, stages: int) -> Any:
@@ -37,6 +37,5 @@ def make_ttgir(module: Any, metadata: dict[str, Any], *, warps: int, warp_size: 
     passes.common.add_cse(manager)
     passes.common.add_symbol_dce(manager)
     passes.common.add_canonicalizer(manager)
-    manager.run(module, *(("make_ttgir",) if _RELEASE > (3, 2) else ()))
-    metadata["shared"] = 0
+    run_passes(manager, module, metadata, "make_ttgir")
     return module

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .overlap import strides_overlap
 from .scalars import FP8, ROWS
+from .tensor_text import text
 
 # NumPy's and ml_dtypes' names of the types that Triton pointers can have.
 DTYPES = tuple(dict.fromkeys(row.dtype for row in ROWS if row.dtype))
@@ -363,7 +364,9 @@ class Tensor:
         return self
 
     def __repr__(self) -> str:
-        return f"Tensor({self._array!r})"
+        """Return the elements as torch shows them; those of an fp8 type in an array of uint8 as bytes."""
+        as_bytes = bool(self._kind) and self._array.dtype == np.uint8
+        return text(self._array, f"{self._kind}, as bytes" if as_bytes else self._array.dtype.name)
 
 
 def _kind(array: npt.NDArray[Any], dtype: str) -> str:

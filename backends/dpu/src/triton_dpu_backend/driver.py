@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import SynchronousDriver, handles
+from foundry_core.driver import SynchronousDriver, handles, properties
 from foundry_core.ran import Kind, Ran
 from triton.backends.compiler import GPUTarget
 
@@ -61,12 +61,7 @@ class DpuUtils:
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Describe one DPU."""
-        return {
-            "max_shared_mem": _WRAM_BYTES,
-            "multiprocessor_count": 1,
-            "sm_clock_rate": int(_CLOCK / 1000),
-            "warpSize": 1,
-        }
+        return properties(shared=_WRAM_BYTES, units=1, clock=int(_CLOCK / 1000), warp=1, threads=_THREADS)
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.

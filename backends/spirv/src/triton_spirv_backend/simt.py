@@ -11,7 +11,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from foundry_core.compiling import ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
+from foundry_core.compiling import LEAST_SHARED, ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
 from foundry_core.gpu import make_ttgir
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.vulkan.library import VALIDATION_VARIABLE
@@ -131,7 +131,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
 
         check_spirv(found.module, "vulkan1.3")
     metadata["written"] = found.written
-    metadata["shared"] = found.local_bytes
+    metadata["shared"] = max(found.local_bytes, LEAST_SHARED)
     metadata["argument_offsets"] = found.offsets
     metadata["tables"] = found.tables
     metadata["argument_bytes"] = found.argument_bytes

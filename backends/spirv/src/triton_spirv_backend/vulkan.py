@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from foundry_core.driver import SynchronousDriver, handles
+from foundry_core.driver import SynchronousDriver, handles, properties
 from foundry_core.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
 from foundry_core.ran import Ran
 from foundry_core.vulkan.array import DeviceTensor
@@ -114,12 +114,9 @@ class VulkanUtils:
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Describe the one device."""
         known = opened().properties
-        return {
-            "max_shared_mem": known.workgroup_bytes,
-            "multiprocessor_count": 1,
-            "sm_clock_rate": 0,
-            "warpSize": known.subgroup,
-        }
+        return properties(
+            shared=known.workgroup_bytes, units=1, clock=0, warp=known.subgroup, threads=known.invocations
+        )
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Return the module and its name; it is compiled before the first launch."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from foundry_core.compiling import (
+    LEAST_SHARED,
     ProgramBackend,
     ProgramOptions,
     clean_up,
@@ -123,7 +124,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
         compiled = started.result()
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
     metadata["name"] = name
-    metadata["shared"] = 0
+    metadata["shared"] = LEAST_SHARED
     metadata["written"] = written
     metadata["addresses"] = uses_addresses(ttir)
     metadata["threads"] = options.threads

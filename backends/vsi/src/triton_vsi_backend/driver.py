@@ -70,8 +70,9 @@ class VsiDriver(OpenCLDriver):
     def get_active_torch_device(self) -> torch.device:
         import torch
 
+        cpu = super().get_active_torch_device()
         # With its number, as the devices of tensors have one: programs compare those with this one.
-        return torch.device("vsi", torch.vsi.current_device()) if hasattr(torch, "vsi") else torch.device("cpu")
+        return torch.device("vsi", torch.vsi.current_device()) if hasattr(torch, "vsi") else cpu
 
     @property
     def last_launch(self) -> LaunchedCommands | None:

@@ -79,8 +79,7 @@ class Launcher:
             VulkanError: an array is neither of this device nor of the host, or the launch failed.
         """
         device = self._device
-        # triton.reinterpret wraps a tensor.
-        tensors = {number: getattr(arguments[number], "base", arguments[number]) for number in self._pointers}
+        tensors = {number: arguments[number] for number in self._pointers}
         hosts = {number: tensor for number, tensor in tensors.items() if type(tensor) is not DeviceTensor}
         for tensor in hosts.values():
             _refuse(tensor)
