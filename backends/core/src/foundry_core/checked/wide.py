@@ -13,13 +13,12 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tt, ttg
+from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
+from ..dialects.elements import source
 
-# Operations that move the elements of a tile: an index moves as the pointer does.
-MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
-_FOLLOWED = (*_SUMS, *MOVES, ExtSIOp, TruncIOp, SelectOp)
+_FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)
 
 
 class WideOffsets:
@@ -119,9 +118,9 @@ class WideOffsets:
                 if ways == (op.lhs, op.rhs):
                     return value
                 return behind(value).insert(SelectOp(op.cond, *ways)).result
-            case _ if isinstance(op, MOVES):
-                source = self.of(op.operands[0])
-                return value if source is op.operands[0] else moved(op, source, wide)
+            case _ if (narrow := source(value)) is not None:
+                found = self.of(narrow)
+                return value if found is narrow else moved(value, found, i64)
             case ConstantOp():
                 return value if value.type == wide else behind(value).insert(ConstantOp(_words(op), wide)).result
         return widened(value, behind(value))
@@ -134,9 +133,10 @@ class WideOffsets:
             op = value.owner
             if value in self._carried:
                 return True
-            if value in seen or not isinstance(op, _FOLLOWED):
+            if value in seen or not _follows(value):
                 continue
             seen.add(value)
+            assert isinstance(op, Operation)
             if isinstance(op, (*_SUMS, TruncIOp)) and width(value) < 64:
                 return True
             pending += op.operands
@@ -179,11 +179,16 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
                 continue
             assert end is not None
             pending += [argument, initial, end.operands[number]]
-            if width(value) < 64 and isinstance(end.operands[number].owner, (*_FOLLOWED, scf.ForOp, scf.WhileOp)):
+            passed_on = end.operands[number]
+            if width(value) < 64 and (_follows(passed_on) or isinstance(passed_on.owner, scf.ForOp | scf.WhileOp)):
                 found.add(argument)
-        elif isinstance(op, _FOLLOWED):
+        elif isinstance(op, Operation) and _follows(value):
             pending += op.operands
     return found | {argument for argument, source in passed.items() if source in found}
+
+
+def _follows(value: SSAValue) -> bool:
+    return isinstance(value.owner, _FOLLOWED) or source(value) is not None
 
 
 def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -192,10 +197,12 @@ def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
     return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
 
 
-def moved(op: Operation, source: SSAValue, type: Attribute) -> SSAValue:
-    """Write what moves elements for another source, behind the operation."""
-    made = op.create(operands=[source], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return behind(op.results[0]).insert(made).results[0]
+def moved(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
+    """Write what moves elements to a value for other elements of this type, behind the value."""
+    op, type = value.owner, alike(value.type, element)
+    assert isinstance(op, Operation)
+    made = op.create(operands=[other], result_types=[type], properties=op.properties, attributes=op.attributes)
+    return behind(value).insert(made).results[0]
 
 
 def _words(op: ConstantOp) -> list[int]:

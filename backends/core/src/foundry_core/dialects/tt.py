@@ -60,6 +60,7 @@ from xdsl.traits import (
 )
 
 from ..effects import ORDERING, LogEffect, OrderingEffect, Rereads, WholeTile
+from .elements import At, ByDimension, ElementMap, RowMajor, extents
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -271,6 +272,7 @@ class SplatOp(_Reshaping):
     """A tensor with the same scalar in all elements."""
 
     name = "tt.splat"
+    traits = traits_def(Pure(), ByDimension(lambda op: ()))
 
 
 @irdl_op_definition
@@ -280,7 +282,7 @@ class UnsplatOp(IRDLOperation):
     name = "tt.unsplat"
     src = operand_def(TensorType)
     result = result_def()
-    traits = traits_def(Pure(), WholeTile())
+    traits = traits_def(Pure(), WholeTile(), ByDimension(lambda op: [At(0)] * len(extents(op.src))))
 
     @classmethod
     def parse(cls, parser: Parser) -> UnsplatOp:
@@ -303,6 +305,7 @@ class BroadcastOp(_Reshaping):
     """Repeat along the dimensions of size 1."""
 
     name = "tt.broadcast"
+    traits = traits_def(Pure(), ByDimension())
 
 
 @irdl_op_definition
@@ -313,9 +316,15 @@ class ExpandDimsOp(IRDLOperation):
     src = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(
+        Pure(), ByDimension(lambda op: [d for d in range(len(extents(op.result))) if d != op.axis.value.data])
+    )
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=lambda d: order[d])
 
 
 @irdl_op_definition
@@ -326,7 +335,7 @@ class TransOp(IRDLOperation):
     src = operand_def(TensorType)
     order = prop_def(DenseArrayBase)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ByDimension(lambda op: _inverse(op.order.get_values())))
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
@@ -338,7 +347,7 @@ class ReshapeOp(IRDLOperation):
     name = "tt.reshape"
     src = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), RowMajor())
 
     @classmethod
     def parse(cls, parser: Parser) -> ReshapeOp:
@@ -365,7 +374,7 @@ class CatOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
@@ -378,7 +387,7 @@ class JoinOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0, 1)))
+    traits = traits_def(Pure(), Rereads((0, 1)), ElementMap(operands=(0, 1)))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
@@ -391,7 +400,7 @@ class SplitOp(IRDLOperation):
     src = operand_def(TensorType)
     lhs = result_def(_T)
     rhs = result_def(_T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ElementMap())
     assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
 
 
@@ -404,7 +413,7 @@ class GatherOp(IRDLOperation):
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0,)))
+    traits = traits_def(Pure(), Rereads((0,)), ElementMap())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)"
 

@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..dialects import tile, tt
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..dialects.elements import chosen
 from ..effects import reads, writes
 from ..errors import unsupported
 from . import interval
@@ -25,17 +26,6 @@ from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul,
 from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
 
 _OF_ONE_BIT = (arith.AndIOp.name, arith.OrIOp.name, arith.XOrIOp.name)
-# These operations move, repeat or select elements; in the analysis a tensor is any one of its elements.
-_MOVES = (
-    tt.SplatOp,
-    tt.UnsplatOp,
-    tt.BroadcastOp,
-    tt.ExpandDimsOp,
-    tt.TransOp,
-    tt.ReshapeOp,
-    tile.PartOp,
-    tt.GatherOp,
-)
 _INFINITY = float("inf")
 
 
@@ -123,10 +113,9 @@ class Walk:
                 return pointer.moved(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
-            case tt.JoinOp():
-                return either(operands[0], operands[1])
-            case _ if isinstance(op, _MOVES):
-                return operands[0]
+            case _ if elements := chosen(op):
+                # In the analysis a tensor is any one of its elements.
+                return functools.reduce(either, map(self._values.get, elements))
         bits = width(result.type)
         if bits is None:
             return unknown(result.type)
