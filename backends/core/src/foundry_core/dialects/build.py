@@ -7,9 +7,19 @@ from collections.abc import Mapping, Sequence
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from . import tt, ttg
 from .elements import extents
+
+
+def before(op: Operation) -> Builder:
+    """Return a builder that writes in front of an operation, with its location."""
+
+    def place(made: Operation) -> None:
+        made.location = op.location
+
+    return Builder(InsertPoint.before(op), operation_insertion_handler=[place])
 
 
 def splat(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:

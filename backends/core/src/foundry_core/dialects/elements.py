@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import OpTrait
@@ -50,6 +51,17 @@ class ElementMap(OpTrait):
     def index(self, op: Operation) -> tuple[Index, ...] | None:
         """Return the index in each dimension of the operand; None if nothing is known of it."""
         return None
+
+
+@dataclass(frozen=True)
+class Composed(OpTrait):
+    """What an operation is in simpler ones, by which the front replaces it.
+
+    Attributes:
+        write: writes these operations, and returns a value for each result.
+    """
+
+    write: Callable[[Any, Builder], Sequence[SSAValue]]
 
 
 @dataclass(frozen=True)
@@ -125,11 +137,15 @@ class Moved:
         return len(self.index) == len(self.shape) and all(map(self.is_along, range(len(self.index))))
 
     @property
+    def keeps_all(self) -> bool:
+        """Whether the result has all elements of the source."""
+        return all(isinstance(i, int) or n == 1 for i, n in zip(self.index, extents(self.source), strict=True))
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the result has all elements of the source, and its dimensions in the same order."""
         along = [index for index in self.index if isinstance(index, int)]
-        whole = all(isinstance(i, int) or n == 1 for i, n in zip(self.index, extents(self.source), strict=True))
-        return whole and along == sorted(along)
+        return self.keeps_all and along == sorted(along)
 
 
 def extents(value: SSAValue) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -21,6 +22,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i32,
     i64,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
@@ -60,7 +62,8 @@ from xdsl.traits import (
 )
 
 from ..effects import ORDERING, LogEffect, OrderingEffect, Rereads, WholeTile
-from .elements import At, ByDimension, ElementMap, RowMajor, extents
+from . import tile
+from .elements import At, ByDimension, Composed, ElementMap, RowMajor, extents
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -374,8 +377,19 @@ class CatOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), ElementMap(operands=(0, 1)))
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)), Composed(lambda op, here: [_joined(op, here)]))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+
+def _joined(op: CatOp, here: Builder) -> SSAValue:
+    """Build what Triton writes for tl.cat without can_reorder: a tt.join whose halves follow each other."""
+    assert isinstance(op.lhs.type, TensorType)
+    (count,), element = op.lhs.type.get_shape(), op.lhs.type.element_type
+    pairs = here.insert(JoinOp.create(operands=[op.lhs, op.rhs], result_types=[TensorType(element, (count, 2))]))
+    order = {"order": DenseArrayBase.from_list(i32, [1, 0])}
+    halves = TensorType(element, (2, count))
+    turned = here.insert(TransOp.create(operands=pairs.results, result_types=[halves], properties=order))
+    return here.insert(ReshapeOp.create(operands=turned.results, result_types=[op.result.type])).results[0]
 
 
 @irdl_op_definition
@@ -400,7 +414,11 @@ class SplitOp(IRDLOperation):
     src = operand_def(TensorType)
     lhs = result_def(_T)
     rhs = result_def(_T)
-    traits = traits_def(Pure(), ElementMap())
+    traits = traits_def(
+        Pure(),
+        ElementMap(),
+        Composed(lambda op, here: [here.insert(tile.PartOp(op.src, half)).result for half in range(2)]),
+    )
     assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
 
 
