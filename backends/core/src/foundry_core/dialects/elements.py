@@ -111,14 +111,15 @@ class Moved:
         return [items[self.index.index(d)] if d in self.index else new for d in range(len(self.shape))]
 
     def to_source(self, items: Sequence[_T], constant: Callable[[int], _T]) -> list[_T]:
-        """Return what the source's dimensions have of items that the result's have; a constant where it is repeated."""
-        found = []
-        for e, (index, extent) in enumerate(zip(self.index, extents(self.source), strict=True)):
-            if isinstance(index, At):
-                found.append(constant(index.number))
-            else:
-                found.append(items[index] if self.is_along(e) or extent == self.shape[index] else constant(0))
-        return found
+        """Return what the source's dimensions have of the result's items; a constant where there is only one index."""
+        return [
+            constant(index.number) if isinstance(index, At) else items[index] if extent > 1 else constant(0)
+            for index, extent in zip(self.index, extents(self.source), strict=True)
+        ]
+
+    def inner(self, dimension: int) -> int | None:
+        """Return the source's dimension that a dimension of the result is; None if elements are repeated along it."""
+        return next((e for e, d in enumerate(self.index) if d == dimension and self.is_along(e)), None)
 
     def is_along(self, dimension: int) -> bool:
         """Return whether a dimension of the source has as many different elements in the result."""

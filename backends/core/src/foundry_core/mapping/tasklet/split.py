@@ -26,6 +26,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp, ExtSIOp
+from ...dialects.build import like
+from ...dialects.elements import moved
 from ...dialects.llvm import AssumeOp
 from ...effects import is_pure
 from ...front.scalars import Scalar, Scalars, constant
@@ -35,9 +37,6 @@ from ..base.plan import argument, is_tile, is_unit
 from ..base.space import extents
 
 _Place: TypeAlias = tuple[SSAValue, int]
-# Operations that only place elements. Each use gets its own copy, because `tl.arange(0, 16)` for rows and for columns
-# is one operation.
-_PLACING = (tt.MakeRangeOp, tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, ConstantOp)
 # The fewest elements of a slice if they are contiguous in memory: a DMA takes as long to start as for 154 bytes.
 _SHORTEST_ROW = 64
 
@@ -92,22 +91,17 @@ class _Dimensions:
 
     def _enter(self, op: Operation) -> None:
         match op:
-            case tt.MakeRangeOp() | tt.SplatOp():
+            case tt.MakeRangeOp():
                 pass
             case ConstantOp():
                 if op.splat is None:
                     self._bind(op.results)
-            case tt.ExpandDimsOp():
-                axis = op.axis.value.data
-                for d in range(len(extents(op.src))):
-                    self._same(op.src, d, op.result, d + (d >= axis))
-            case tt.BroadcastOp():
-                for d, extent in enumerate(extents(op.src)):
-                    if extent == extents(op.result)[d]:
-                        self._same(op.src, d, op.result, d)
-            case tt.TransOp():
-                for d, source in enumerate(map(int, op.order.get_values())):
-                    self._same(op.src, source, op.result, d)
+            case _ if len(op.results) == 1 and (of := moved(op.results[0])) is not None:
+                for e, d in enumerate(of.index):
+                    if isinstance(d, int) and of.is_along(e):
+                        self._same(of.source, e, op.results[0], d)
+                    elif not isinstance(d, int):
+                        self._bound.add((of.source, e))
             case tt.ReduceOp():
                 self._alike(op.srcs)
                 axis = op.axis.value.data
@@ -274,13 +268,10 @@ class _Accesses:
 def _shift(op: tt.MakeRangeOp, offset: SSAValue, size: int) -> None:
     """Let a range of the slice's size start at the slice's offset."""
     op.end = IntegerAttr(op.start.value.data + size, i32)
-    place = tt.SplatOp(operands=[offset], result_types=[op.result.type])
-    total = arith.AddiOp(op.result, place.result)
-    uses = list(op.result.uses)
-    Rewriter.insert_op([place, total], InsertPoint.after(op))
+    uses, here = list(op.result.uses), Builder(InsertPoint.after(op))
+    total = here.insert(arith.AddiOp(op.result, like(here, offset, op.result.type)))
     for use in uses:
-        if use.operation is not total:
-            use.operation.operands[use.index] = total.result
+        use.operation.operands[use.index] = total.result
 
 
 def _is_separable(function: tt.FuncOp) -> bool:
@@ -300,9 +291,14 @@ def _is_separable(function: tt.FuncOp) -> bool:
 
 
 def _separate(function: tt.FuncOp) -> None:
-    """Give each use of an operation that only places elements its own copy."""
+    """Give each use of an operation that only places elements its own copy.
+
+    `tl.arange(0, 16)` for rows and for columns is one operation.
+    """
     for op in reversed(list(function.walk())):
-        if isinstance(op, _PLACING) and is_tile(op.results[0]):
+        if len(op.results) != 1 or not is_tile(op.results[0]):
+            continue
+        if isinstance(op, tt.MakeRangeOp | ConstantOp) or moved(op.results[0]) is not None:
             for use in list(op.results[0].uses)[1:]:
                 copy = op.clone()
                 Rewriter.insert_op(copy, InsertPoint.before(op))
