@@ -66,7 +66,8 @@ def in_layout(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
 
 def _element(value: SSAValue) -> Attribute:
     assert isinstance(value.type, TensorType)
-    return value.type.element_type
+    element: Attribute = value.type.element_type
+    return element
 
 
 def _shaped(

@@ -103,7 +103,7 @@ class Moved:
     """
 
     source: SSAValue
-    index: tuple[int | At, ...]
+    index: tuple[Index, ...]
     shape: tuple[int, ...]
 
     def to_result(self, items: Sequence[_T], new: _T) -> list[_T]:
@@ -112,10 +112,13 @@ class Moved:
 
     def to_source(self, items: Sequence[_T], constant: Callable[[int], _T]) -> list[_T]:
         """Return what the source's dimensions have of the result's items; a constant where there is only one index."""
-        return [
-            constant(index.number) if isinstance(index, At) else items[index] if extent > 1 else constant(0)
-            for index, extent in zip(self.index, extents(self.source), strict=True)
-        ]
+
+        def item(index: Index, extent: int) -> _T:
+            if isinstance(index, At):
+                return constant(index.number)
+            return items[index] if index is not None and extent > 1 else constant(0)
+
+        return list(map(item, self.index, extents(self.source)))
 
     def inner(self, dimension: int) -> int | None:
         """Return the source's dimension that a dimension of the result is; None if elements are repeated along it."""
@@ -161,26 +164,32 @@ def _map(op: object) -> ElementMap | None:
 def chosen(op: Operation | Block) -> list[SSAValue]:
     """Return the operands of which an operation moves, repeats or chooses elements; none if it makes its elements."""
     found = _map(op)
-    return [op.operands[number] for number in found.operands] if found and isinstance(op, Operation) else []
+    return [op.operands[number] for number in found.operands] if isinstance(op, Operation) and found else []
 
 
 def source(value: SSAValue) -> SSAValue | None:
     """Return the only operand of what moves elements to a value; None if anything else makes the value."""
     op = value.owner
-    only = isinstance(op, Operation) and len(op.operands) == len(op.results) == 1
-    return op.operands[0] if only and _map(op) else None
+    only = isinstance(op, Operation) and len(op.operands) == len(op.results) == 1 and _map(op) is not None
+    return op.operands[0] if isinstance(op, Operation) and only else None
 
 
 def moved(value: SSAValue) -> Moved | None:
     """Return where the elements of a value are from, if that is known for each dimension; else None."""
-    operand = source(value)
-    found = operand and _map(value.owner)
-    if operand is None or not found or not isinstance(value.owner, Operation):
-        return None
-    index = found.index(value.owner)
-    if index is None or None in index:
-        return None
-    return Moved(operand, tuple(i for i in index if i is not None), extents(value))
+    found = partly_moved(value)
+    return None if found is None or None in found.index else found
+
+
+def partly_moved(value: SSAValue) -> Moved | None:
+    """Return where the elements of a value are from, if that is known for some dimensions at least; else None."""
+    of, op = source(value), value.owner
+    index = _index(op) if of is not None and isinstance(op, Operation) else None
+    return None if of is None or index is None else Moved(of, index, extents(value))
+
+
+def _index(op: Operation) -> tuple[Index, ...] | None:
+    found = _map(op)
+    return found.index(op) if found else None
 
 
 def is_same(op: Operation | Block) -> bool:
@@ -195,8 +204,7 @@ def reordered(value: SSAValue) -> SSAValue | None:
     return operand if operand is not None and isinstance(_map(value.owner), RowMajor) else None
 
 
-def finds(op: Operation | Block) -> bool:
+def finds(op: Operation) -> bool:
     """Return whether an operation computes which elements of its operands it has."""
-    found = _map(op)
-    index = found.index(op) if found and isinstance(op, Operation) else ()
-    return index is None or None in index
+    index = _index(op)
+    return _map(op) is not None and (index is None or None in index)

@@ -27,7 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp, ExtSIOp
 from ...dialects.build import like
-from ...dialects.elements import moved
+from ...dialects.elements import moved, partly_moved
 from ...dialects.llvm import AssumeOp
 from ...effects import is_pure
 from ...front.scalars import Scalar, Scalars, constant
@@ -96,12 +96,14 @@ class _Dimensions:
             case ConstantOp():
                 if op.splat is None:
                     self._bind(op.results)
-            case _ if len(op.results) == 1 and (of := moved(op.results[0])) is not None:
+            case _ if len(op.results) == 1 and (of := partly_moved(op.results[0])) is not None:
                 for e, d in enumerate(of.index):
                     if isinstance(d, int) and of.is_along(e):
                         self._same(of.source, e, op.results[0], d)
                     elif not isinstance(d, int):
                         self._bound.add((of.source, e))
+                if None in of.index:
+                    self._bound |= {(op.results[0], d) for d in range(len(of.shape)) if d not in of.index}
             case tt.ReduceOp():
                 self._alike(op.srcs)
                 axis = op.axis.value.data
