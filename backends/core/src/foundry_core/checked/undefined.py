@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt, ttg
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
 from ..dialects.elements import moved, reordered
+from ..flow import yielded
 from ..front.offsets import shape
 from ..ops.elementwise import is_elementwise
 
@@ -63,18 +64,10 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 after = tuple(to.to_result(dimensions, None))
             elif not isinstance(user, scf.YieldOp) and not _passes(user):
                 continue
-            for result in _carried(use) if isinstance(user, scf.YieldOp) else user.results:
+            for result in yielded(use) if isinstance(user, scf.YieldOp) else user.results:
                 if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
                     seen.add((result, after))
                     pending.append((result, after, carried or isinstance(user, scf.YieldOp)))
-
-
-def _carried(use: Use) -> list[SSAValue]:
-    """Return what the values that a `for` loop or a branch yields become."""
-    around = use.operation.parent_op()
-    if isinstance(around, scf.ForOp):
-        return [around.body.block.args[use.index + 1], around.results[use.index]]
-    return [around.results[use.index]] if isinstance(around, scf.IfOp) else []
 
 
 def _passes(op: Operation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i32
@@ -45,13 +45,13 @@ def broadcast(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
 def expanded(here: Builder, value: SSAValue, axis: int) -> SSAValue:
     """Insert a dimension of extent 1."""
     shape = extents(value)
-    return _shaped(here, tt.ExpandDimsOp, value, (*shape[:axis], 1, *shape[axis:]), {"axis": IntegerAttr(axis, i32)})
+    return _shaped(here, tt.ExpandDimsOp, value, (*shape[:axis], 1, *shape[axis:]), axis=IntegerAttr(axis, i32))
 
 
 def transposed(here: Builder, value: SSAValue, order: Sequence[int]) -> SSAValue:
     """Make dimension order[d] dimension d."""
     shape = [extents(value)[d] for d in order]
-    return _shaped(here, tt.TransOp, value, shape, {"order": DenseArrayBase.from_list(i32, order)})
+    return _shaped(here, tt.TransOp, value, shape, order=DenseArrayBase.from_list(i32, order))
 
 
 def reshaped(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -71,20 +71,12 @@ def _element(value: SSAValue) -> Attribute:
 
 
 def _shaped(
-    here: Builder,
-    kind: type[Operation],
-    value: SSAValue,
-    shape: Sequence[int],
-    properties: Mapping[str, Attribute] | None = None,
+    here: Builder, kind: type[Operation], value: SSAValue, shape: Sequence[int], **properties: Attribute
 ) -> SSAValue:
-    return _written(here, kind, value, TensorType(_element(value), shape), properties)
+    return _written(here, kind, value, TensorType(_element(value), shape), **properties)
 
 
 def _written(
-    here: Builder,
-    kind: type[Operation],
-    value: SSAValue,
-    type: Attribute,
-    properties: Mapping[str, Attribute] | None = None,
+    here: Builder, kind: type[Operation], value: SSAValue, type: Attribute, **properties: Attribute
 ) -> SSAValue:
-    return here.insert(kind.create(operands=[value], result_types=[type], properties=properties or {})).results[0]
+    return here.insert(kind.create(operands=[value], result_types=[type], properties=properties)).results[0]

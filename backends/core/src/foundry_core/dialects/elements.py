@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import OpTrait
 
 _T = TypeVar("_T")
@@ -202,6 +202,15 @@ def reordered(value: SSAValue) -> SSAValue | None:
     """Return the tile that has the elements of a value in the same row-major order; None if anything else makes it."""
     operand = source(value)
     return operand if operand is not None and isinstance(_map(value.owner), RowMajor) else None
+
+
+def repeats(use: Use) -> bool:
+    """Return whether an operation may read an element of an operand more than once, or other elements than it makes."""
+    op = use.operation
+    of = moved(op.results[0]) if len(op.results) == 1 else None
+    if of is not None or isinstance(_map(op), RowMajor):
+        return of is not None and of.repeats
+    return op.operands[use.index] in chosen(op)
 
 
 def finds(op: Operation) -> bool:

@@ -61,7 +61,7 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..effects import ORDERING, LogEffect, OrderingEffect, Rereads, WholeTile
+from ..effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from . import tile
 from .elements import At, ByDimension, Composed, ElementMap, RowMajor, extents
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
@@ -401,7 +401,7 @@ class JoinOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0, 1)), ElementMap(operands=(0, 1)))
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
@@ -431,7 +431,7 @@ class GatherOp(IRDLOperation):
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0,)), ElementMap())
+    traits = traits_def(Pure(), ElementMap())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)"
 

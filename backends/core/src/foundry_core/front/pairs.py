@@ -26,7 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import tile, tt
 from ..dialects.arith import BitcastOp, ConstantOp, SelectOp
 from ..dialects.build import reshaped, unsplat
-from ..dialects.elements import moved, reordered
+from ..dialects.elements import extents, moved, reordered
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)
@@ -55,7 +55,7 @@ def replace_pairs(body: Block) -> None:
 
 def _is_of_pairs(op: tt.ReduceOp) -> bool:
     """Return whether a reduction combines two elements each; other kernels need no search."""
-    return len(op.srcs) == 1 and _shape(op.srcs[0])[op.axis.value.data] == 2
+    return len(op.srcs) == 1 and extents(op.srcs[0])[op.axis.value.data] == 2
 
 
 def _reshaped(value: SSAValue) -> SSAValue:
@@ -75,7 +75,7 @@ def _flatten(op: tt.ReduceOp) -> None:
     if len(op.srcs) != 1:
         return
     builder = Builder(InsertPoint.before(op))
-    shape, axis = _shape(op.srcs[0]), op.axis.value.data
+    shape, axis = extents(op.srcs[0]), op.axis.value.data
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     element = _scalar(op.srcs[0].type)
     made = tt.ReduceOp.create(
@@ -89,7 +89,7 @@ def _flatten(op: tt.ReduceOp) -> None:
     if not isinstance(op.results[0].type, TensorType):
         result = unsplat(builder, reshaped(builder, result, (1,)))
     else:
-        result = reshaped(builder, result, _shape(op.results[0]))
+        result = reshaped(builder, result, extents(op.results[0]))
     op.results[0].replace_all_uses_with(result)
     Rewriter.erase_op(op)
 
@@ -379,7 +379,7 @@ class _Steps:
 
     def _write(self, chain: list[_Step]) -> None:
         """Write one operation for a chain of steps with the same function; a single step of few dimensions stays."""
-        if len(chain) < 2 and all(len(_shape(node)) <= 3 for node in chain[0].nodes):
+        if len(chain) < 2 and all(len(extents(node)) <= 3 for node in chain[0].nodes):
             return
         results, sources = chain[-1].results, chain[0].sources
         owner = max(results, key=self._place).owner
@@ -531,7 +531,7 @@ class _Pairing:
     def _reduced(self, op: tt.ReduceOp, place: _Place) -> int:
         axis = op.axis.value.data
         (src,) = op.srcs
-        shape = _shape(src)
+        shape = extents(src)
         if shape[axis] != 2:
             raise _Unfit
         before = sum(extent.bit_length() - 1 for extent in shape[:axis])
@@ -626,18 +626,14 @@ def _scalar(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return value.type.get_shape() if isinstance(value.type, TensorType) else ()
-
-
 def _size(value: SSAValue) -> int:
-    return math.prod(_shape(value))
+    return math.prod(extents(value))
 
 
 def _parts(place: _Place, value: SSAValue) -> list[_Place]:
     """Split the bits of an index into those of each dimension."""
     parts, first = [], 0
-    for extent in _shape(value):
+    for extent in extents(value):
         bits = extent.bit_length() - 1
         parts.append(place[first : first + bits])
         first += bits

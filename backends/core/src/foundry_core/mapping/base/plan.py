@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from xdsl.dialects.builtin import IntegerType, TensorType
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
-from ...dialects.elements import moved, source
-from ...effects import is_sink, reads, rereads, waits, writes
+from ...dialects.elements import moved, repeats, source
+from ...effects import is_sink, reads, waits, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
@@ -137,7 +137,7 @@ class Plan:
             return True
         if len(sinks) > 1 and self._is_costly(value):
             return True
-        if self._is_costly(value) and any(_repeats(use) for use in value.uses):
+        if self._is_costly(value) and any(map(repeats, value.uses)):
             return True
         return reads(op) and any(self._may_change(op, sink) for sink in sinks)
 
@@ -248,10 +248,3 @@ def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool
         if not is_elementwise(user) or not _is_straight(user.results[0], sink, seen):
             return False
     return True
-
-
-def _repeats(use: Use) -> bool:
-    """Return whether an operation reads an element of its operand more than once."""
-    results = use.operation.results
-    of = moved(results[0]) if len(results) == 1 else None
-    return rereads(use) if of is None else of.repeats

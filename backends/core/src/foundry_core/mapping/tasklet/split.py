@@ -30,6 +30,7 @@ from ...dialects.build import like
 from ...dialects.elements import moved, partly_moved
 from ...dialects.llvm import AssumeOp
 from ...effects import is_pure
+from ...flow import incoming
 from ...front.scalars import Scalar, Scalars, constant
 from ...front.structured import kernel
 from ...ops.elementwise import is_elementwise
@@ -127,17 +128,10 @@ class _Dimensions:
                         self._same(op.elements, d, moving.owner.offsets, d)
             case tile.IndexedOp():
                 pass
-            case scf.ForOp():
-                last_op = op.body.block.last_op
-                assert last_op is not None
-                after = zip(last_op.operands, op.results, strict=True)
-                for before, inner, values in zip(op.iter_args, op.body.block.args[1:], after, strict=True):
-                    self._alike((before, inner, *values))
-            case scf.IfOp():
-                for region in op.regions:
-                    if region.blocks and region.block.last_op is not None:
-                        for values in zip(region.block.last_op.operands, op.results, strict=True):
-                            self._alike(values)
+            case scf.ForOp() | scf.IfOp():
+                inner = op.body.block.args[1:] if isinstance(op, scf.ForOp) else ()
+                for value in (*inner, *op.results):
+                    self._alike((value, *(incoming(value) or ())))
             case scf.YieldOp() if isinstance(op.parent_op(), scf.ForOp | scf.IfOp):
                 pass
             case _ if is_elementwise(op):
