@@ -1,9 +1,14 @@
-"""Where values go that loops and branches pass on."""
+"""Where values go that loops and branches pass on, and how these are given more values to pass on."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import cf, scf
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.rewriter import Rewriter
+
+from .errors import unsupported
 
 
 def incoming(value: SSAValue) -> list[SSAValue] | None:
@@ -43,6 +48,34 @@ def yielded(use: Use) -> list[SSAValue]:
         case scf.IfOp():
             return [around.results[use.index]]
     return []
+
+
+def extended(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
+    """Replace a loop or branch by one that passes on more values; its blocks take and pass them already.
+
+    Args:
+        more: their initial values; none for a branch.
+        types: the types of the further results.
+
+    Returns:
+        what replaces it; the further results come last.
+    """
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    match op:
+        case scf.ForOp():
+            made: Operation = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *more], *regions)
+        case scf.WhileOp():
+            made = scf.WhileOp([*op.arguments, *more], [*op.result_types, *types], *regions)
+        case scf.IfOp():
+            made = scf.IfOp(op.cond, [*op.result_types, *types], regions[0], regions[1])
+        case _:
+            raise unsupported(op)
+    made.attributes |= op.attributes
+    made.location = op.location
+    for old, new in zip(op.results, made.results, strict=False):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(op, made, made.results[: len(op.results)])
+    return made
 
 
 def _end(block: Block, number: int) -> SSAValue:
