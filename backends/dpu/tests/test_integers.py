@@ -1,4 +1,4 @@
-"""Each integer operation that address analysis supports: intervals and C code, compared with Python's integers."""
+"""Each integer operation that address analysis supports: numbers, intervals and C code, compared with Python's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
-from foundry_core.footprint.integers import INTEGERS
+from foundry_core.footprint.integers import INTEGERS, Form
 from foundry_core.footprint.interval import exactly, fit
 
 WIDTH = 32
+SAME, ONE_BIT = Form(WIDTH, WIDTH), Form(1, WIDTH)
 EDGES = [0, 1, 2, 3, 7, 31, 100, 2**31 - 1, -1, -2, -7, -100, -(2**31)]
 SHIFTS = [0, 1, 5, 31]
 
@@ -48,38 +48,73 @@ REFERENCES: dict[str, Callable[[int, int], int]] = {
 }
 
 
+# Casts, comparisons and selections: a form, operands and the result.
+OTHERS: list[tuple[str, Form, tuple[int, ...], int]] = [
+    *(("arith.extsi", Form(8, WIDTH), (a,), a) for a in (0, 127, -1, -128)),
+    *(("arith.extui", Form(8, WIDTH), (a,), a % 256) for a in (0, 127, -1, -128)),
+    ("arith.extsi", ONE_BIT, (1,), -1),
+    ("arith.extui", ONE_BIT, (1,), 1),
+    *(("arith.trunci", Form(WIDTH, 8), (a,), (a + 128) % 256 - 128) for a in EDGES),
+    *(("arith.trunci", Form(WIDTH, 1), (a,), a & 1) for a in EDGES),
+    *(("arith.index_cast", Form(64, WIDTH), (a,), a) for a in EDGES),
+    *(("arith.select", SAME, (c, 3, -4), 3 if c else -4) for c in (0, 1)),
+    *(
+        ("arith.cmpi", Form(WIDTH, 1, kind + order), (a, b), int(compared(a, b)))
+        for kind, order in (*itertools.product("su", ("lt", "le", "gt", "ge")), ("", "eq"), ("", "ne"))
+        for compared in [of_unsigned(getattr(operator, order)) if kind == "u" else getattr(operator, order)]
+        for a, b in itertools.product(EDGES, EDGES)
+    ),
+]
+
+
 def wrapped(number: int) -> int:
     return (number + 2**31) % 2**WIDTH - 2**31
 
 
-def pairs(name: str) -> list[tuple[int, int]]:
-    return list(itertools.product(EDGES, SHIFTS if ".sh" in name else EDGES))
+def cases() -> list[tuple[str, Form, tuple[int, ...], int]]:
+    """Return operations with operands and the result. The result of a division by 0 is 0."""
+    binary = [
+        (name, SAME, pair, wrapped(reference(*pair)))
+        for name, reference in REFERENCES.items()
+        for pair in itertools.product(EDGES, SHIFTS if ".sh" in name else EDGES)
+    ]
+    return [*binary, *OTHERS]
 
 
 def test_each_operation_has_a_reference() -> None:
-    assert set(REFERENCES) == set(INTEGERS)
+    assert {name for name, *_ in cases()} == set(INTEGERS)
 
 
-@pytest.mark.parametrize("name", REFERENCES)
-def test_an_interval_of_single_numbers_holds_what_the_operation_makes_of_them(name: str) -> None:
-    for a, b in pairs(name):
-        if b == 0 and (".div" in name or ".rem" in name):
+def test_numbers_are_what_the_operation_makes() -> None:
+    for name, form, operands, expected in cases():
+        assert INTEGERS[name].number(form, operands) == expected, (name, form, operands)
+
+
+def test_a_selection_by_sign_of_one_bit_takes_a_set_bit_for_minus_one() -> None:
+    assert INTEGERS["arith.cmpi"].number(Form(1, 1, "slt"), (1, 0)) == 1
+    assert INTEGERS["arith.minsi"].number(Form(1, 1), (1, 0)) == 1
+
+
+def test_an_interval_of_single_numbers_holds_what_the_operation_makes_of_them() -> None:
+    for name, form, operands, expected in cases():
+        if operands[-1] == 0 and (".div" in name or ".rem" in name):
             continue
-        found = fit(INTEGERS[name].intervals(exactly(np.float64(a)), exactly(np.float64(b)), WIDTH), WIDTH)
-        expected = wrapped(REFERENCES[name](a, b))
-        assert found.low <= expected <= found.high, (a, b)
-        if min(a, b, expected) >= 0 and REFERENCES[name](a, b) == expected:
-            assert found.low == found.high == expected, (a, b)
+        made = INTEGERS[name].intervals(form, [exactly(np.float64(a)) for a in operands])
+        if made is None:
+            assert form.result == 1 and name == "arith.trunci"
+            continue
+        found = fit(made, form.result)
+        assert found.low <= expected <= found.high, (name, operands)
+        if name in REFERENCES and min(*operands, expected) >= 0 and REFERENCES[name](*operands) == expected:
+            assert found.low == found.high == expected, (name, operands)
 
 
 def test_c_computes_what_the_operation_does(tmp_path: Path) -> None:
     lines, expected = [], []
-    for name, meaning in INTEGERS.items():
-        kind = "uint32_t" if meaning.is_unsigned else "int64_t"
-        for a, b in pairs(name):
-            code = meaning.c.format(f"({kind})INT64_C({a})", f"({kind})INT64_C({b})")
-            lines.append(f'    printf("%d\\n", (int32_t){code});')
-            expected.append(wrapped(REFERENCES[name](a, b)))
+    for name, form, operands, result in cases():
+        code = INTEGERS[name].c(form, [f"(int64_t)INT64_C({a})" for a in operands])
+        lines.append(f'    printf("%d\\n", (int32_t){code});')
+        expected.append(result)
     functions = (
         "static int64_t quotient(int64_t a, int64_t b) { return b ? a / b : 0; }\n"
         "static int64_t remainder_of(int64_t a, int64_t b) { return b ? a % b : 0; }\n"

@@ -13,7 +13,6 @@ or from xDSL's, is refused by name when a kernel is read (`refuse_undeclared`).
     traits_def(LogEffect())                                     writes to the launch's log, which no operation reads
     traits_def(MemoryReadEffect(), OrderingEffect())            a load that may wait for another program
     traits_def(Pure(), WholeTile())                             needs all elements of its operands at once
-    traits_def(Pure(), Rereads((0,)))                           may read an element of operand 0 several times
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, cf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Use
+from xdsl.ir import Operation
 from xdsl.traits import (
     EffectInstance,
     IsTerminator,
@@ -76,24 +75,6 @@ class LogEffect(MemoryEffect):
 
 class WholeTile(OpTrait):
     """An operation that needs all elements of its operands at once: they are evaluated at its position."""
-
-
-@dataclass(frozen=True)
-class Rereads(OpTrait):
-    """An operation that may read an element of some operands several times, or other elements than it makes.
-
-    These operands are stored in memory before, if they are costly to compute.
-
-    Attributes:
-        operands: the numbers of the operands.
-    """
-
-    operands: tuple[int, ...]
-
-
-def rereads(use: Use) -> bool:
-    """Return whether an operation may read an element of an operand several times."""
-    return any(isinstance(trait, Rereads) and use.index in trait.operands for trait in use.operation.traits)
 
 
 # Operations whose effects xDSL 0.74 does not declare.

@@ -45,8 +45,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tile, tt, ttg
+from ..dialects import tile, tt
 from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
+from ..dialects.build import in_layout, like
+from ..dialects.elements import is_same, source
 from ..errors import source_lines, unsupported
 from ..front.offsets import splat_constant
 from ..front.writes import Sources
@@ -54,7 +56,7 @@ from ..log import INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying
-from .wide import MOVES, WideOffsets, alike, behind, moved, widened, width
+from .wide import WideOffsets, alike, behind, moved, widened, width
 
 _EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
@@ -182,24 +184,9 @@ class _Checks:
         if isinstance(pointer, BlockArgument) and pointer in self._pointers:
             return None
         match op:
-            case (
-                tt.SplatOp()
-                | tt.ExpandDimsOp()
-                | tt.BroadcastOp()
-                | tt.TransOp()
-                | tt.ReshapeOp()
-                | ttg.ConvertLayoutOp()
-            ):
-                index = self._index(op.operands[0], argument)
-                if index is None:
-                    return None
-                moved = type(op).create(
-                    operands=[index],
-                    result_types=[alike(pointer.type, i64)],
-                    properties=op.properties,
-                    attributes=op.attributes,
-                )
-                return behind(pointer).insert(moved).results[0]
+            case _ if (of := source(pointer)) is not None:
+                index = self._index(of, argument)
+                return None if index is None else moved(pointer, index, i64)
             case tt.AddPtrOp():
                 before, here = self._index(op.ptr, argument), behind(pointer)
                 step = widened(op.offset, here)
@@ -228,13 +215,9 @@ class _Checks:
     def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
         op, here = pointer.owner, behind(pointer)
         match op:
-            case _ if isinstance(op, MOVES):
-                source, index = self._exact_index(op.operands[0]), self._indices[op.operands[0]]
-                return (
-                    self._indices[pointer]
-                    if source is index or source is None
-                    else moved(op, source, alike(pointer.type, i64))
-                )
+            case _ if (of := source(pointer)) is not None:
+                exact, index = self._exact_index(of), self._indices[of]
+                return self._indices[pointer] if exact is index or exact is None else moved(pointer, exact, i64)
             case tt.AddPtrOp() if self._wide.differs(op.offset):
                 before, step = self._exact_index(op.ptr), self._wide.of(op.offset)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
@@ -266,9 +249,9 @@ class _Checks:
             )
             return {pointer.index: (always, start)}
         match op:
-            case _ if isinstance(op, MOVES):
-                parts = self._parts_of(op.operands[0])
-                return parts and {at: (moved(op, it, chosen), moved(op, i, wide)) for at, (it, i) in parts.items()}
+            case _ if (of := source(pointer)) is not None:
+                parts = self._parts_of(of)
+                return parts and {at: (moved(pointer, it, i1), moved(pointer, i, i64)) for at, (it, i) in parts.items()}
             case tt.AddPtrOp():
                 parts, step = self._parts_of(op.ptr), widened(op.offset, here)
                 return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
@@ -359,7 +342,7 @@ class _Checks:
 
     def _within(self, index: SSAValue, argument: int, size: int, here: Builder) -> SSAValue:
         """Return whether an argument's array has an index, for elements of `size` bytes."""
-        low, extent = (_spread(limit, index.type, here) for limit in self._limit(argument, size))
+        low, extent = (like(here, limit, index.type) for limit in self._limit(argument, size))
         distance = here.insert(arith.SubiOp(index, low)).result
         return here.insert(CmpiOp(_ULT, distance, extent)).result
 
@@ -380,8 +363,8 @@ class _Checks:
         zero = here.insert(ConstantOp.integer(0, i64)).result
         # An extent has less than 2^63 bytes.
         firsts = here.insert(arith.MaxSIOp(last, zero)).result
-        distance = here.insert(arith.SubiOp(place, _spread(low, place.type, here))).result
-        return here.insert(CmpiOp(_ULT, distance, _spread(firsts, place.type, here))).result
+        distance = here.insert(arith.SubiOp(place, like(here, low, place.type))).result
+        return here.insert(CmpiOp(_ULT, distance, like(here, firsts, place.type))).result
 
     def _restrict(
         self, op: Operation, mask: SSAValue | None, inside: SSAValue, allowed: SSAValue, here: Builder
@@ -395,7 +378,7 @@ class _Checks:
         # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
         whole = allowed
         if isinstance(inside.type, TensorType):
-            whole = here.insert(arith.OrIOp(_spread(allowed, inside.type, here), inside)).result
+            whole = here.insert(arith.OrIOp(like(here, allowed, inside.type), inside)).result
         if mask is not None:
             whole = here.insert(arith.AndIOp(mask, whole)).result
         return self._guard(op, whole, allowed), whole
@@ -480,9 +463,9 @@ class _Checks:
         self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Builder
     ) -> Sequence[SSAValue]:
         """Return the number of each element of an argument from its first one, and a mask of those below a size."""
-        low, _ = (_spread(limit, index.type, here) for limit in self._limit(argument, _size(self._argument(argument))))
+        low, _ = (like(here, limit, index.type) for limit in self._limit(argument, _size(self._argument(argument))))
         place = here.insert(arith.SubiOp(index, low)).result
-        there = here.insert(CmpiOp(_ULT, place, _spread(size, index.type, here))).result
+        there = here.insert(CmpiOp(_ULT, place, like(here, size, index.type))).result
         return place, here.insert(arith.AndIOp(mask, there)).result
 
     def _map_pointer(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> Sequence[SSAValue]:
@@ -490,7 +473,7 @@ class _Checks:
             self._maps[argument] = self._append(tt.PointerType(IntegerType(8), IntegerAttr(1, 32))), self._append(i64)
         start, size = self._maps[argument]
         place, there = self._place(argument, size, mask, index, here)
-        base = _spread(start, alike(index.type, start.type), here)
+        base = like(here, start, alike(index.type, start.type))
         return here.insert(tt.AddPtrOp(base, place)).result, there
 
     def _read_map(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> SSAValue:
@@ -521,9 +504,9 @@ class _Checks:
         wide, narrow = index.type, alike(index.type, i32)
         shadow, size = self._shadow(argument)
         place, mask = self._place(argument, size, mask, index, here)
-        base = _spread(shadow, alike(wide, shadow.type), here)
+        base = like(here, shadow, alike(wide, shadow.type))
         pointer = here.insert(tt.AddPtrOp(base, place)).result
-        program, bits, rest = (_spread(number, narrow, here) for number in self._program())
+        program, bits, rest = (like(here, number, narrow) for number in self._program())
         hashed = here.insert(arith.ShRUIOp(_hashed(store.value, element.bitwidth, narrow, here), rest)).result
         word = here.insert(arith.OrIOp(program, hashed)).result
         kind = {"kind": StringAttr("exch")}
@@ -668,7 +651,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             stored = _mask(use)
             if stored is mask:
                 continue
-            ok = _unless(stored and _in_layout(stored, mask.type, here), mask, here)
+            ok = _unless(stored and in_layout(here, stored, mask.type), mask, here)
         else:
             name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
@@ -787,25 +770,18 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
             ):
                 if isinstance(user, tt.LoadOp) and current is user.other:
                     return None
-                found.append((user, _in_layout(mask, mask_type, Builder(InsertPoint.before(user)))))
+                found.append((user, in_layout(Builder(InsertPoint.before(user)), mask, mask_type)))
             elif isinstance(user, SelectOp) and use.index and user.cond.type == alike(current.type, i1):
                 here = Builder(InsertPoint.before(user))
-                chosen = _in_layout(user.cond, mask_type, here)
+                chosen = in_layout(here, user.cond, mask_type)
                 found.append((user, _inverted(chosen, here) if use.index == 2 else chosen))
-            elif isinstance(user, tt.AddPtrOp | ttg.ConvertLayoutOp) or is_elementwise(user):
+            elif isinstance(user, tt.AddPtrOp) or is_elementwise(user) or is_same(user):
                 if user.results[0] not in seen:
                     seen.add(user.results[0])
                     pending.append(user.results[0])
             else:
                 return None
     return found or None
-
-
-def _in_layout(mask: SSAValue, type: Attribute, here: Builder) -> SSAValue:
-    """Return a mask as a value of a type, which has the same shape and may have another layout."""
-    if mask.type == type:
-        return mask
-    return here.insert(ttg.ConvertLayoutOp.create(operands=[mask], result_types=[type])).results[0]
 
 
 def _combines(op: Operation) -> bool:
@@ -830,13 +806,6 @@ def _is_pointer(value: SSAValue) -> bool:
 
 def _element(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
-
-
-def _spread(scalar: SSAValue, type: Attribute, here: Builder) -> SSAValue:
-    """Return a scalar as a value of a type: the same in all elements of a tile."""
-    if not isinstance(type, TensorType):
-        return scalar
-    return here.insert(tt.SplatOp.create(operands=[scalar], result_types=[type])).results[0]
 
 
 def _size(pointer: SSAValue) -> int:

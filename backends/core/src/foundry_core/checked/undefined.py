@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt, ttg
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
+from ..dialects.elements import moved, reordered
+from ..flow import yielded
 from ..front.offsets import shape
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
 _LESS, _GREATER = (2, 3, 6, 7), (4, 5, 8, 9)
-_SAME = (ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp)
+_SAME = (ttg.LocalAllocOp, ttg.LocalLoadOp)
 # The dimensions of the load of which a tile's dimensions are; None for one along which elements repeat.
 _Dimensions = tuple[int | None, ...]
 
@@ -39,7 +41,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
         for use in list(value.uses):
             user = use.operation
             after = dimensions
-            if isinstance(user, tt.ReshapeOp) and len(shape(user.results[0])) == 1:
+            if user.results and reordered(user.results[0]) and len(shape(user.results[0])) == 1:
                 # A reduction without an axis: along each dimension.
                 pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
                 continue
@@ -58,51 +60,33 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 if dimensions == first:
                     yield user, None, carried
                 continue
-            elif isinstance(user, tt.ExpandDimsOp):
-                axis = user.axis.value.data
-                after = (*dimensions[:axis], None, *dimensions[axis:])
-            elif isinstance(user, tt.TransOp):
-                after = tuple(dimensions[d] for d in user.order.get_values())
+            elif user.results and (to := moved(user.results[0])) is not None:
+                after = tuple(to.to_result(dimensions, None))
             elif not isinstance(user, scf.YieldOp) and not _passes(user):
                 continue
-            for result in _carried(use) if isinstance(user, scf.YieldOp) else user.results:
+            for result in yielded(use) if isinstance(user, scf.YieldOp) else user.results:
                 if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
                     seen.add((result, after))
                     pending.append((result, after, carried or isinstance(user, scf.YieldOp)))
-
-
-def _carried(use: Use) -> list[SSAValue]:
-    """Return what the values that a `for` loop or a branch yields become."""
-    around = use.operation.parent_op()
-    if isinstance(around, scf.ForOp):
-        return [around.body.block.args[use.index + 1], around.results[use.index]]
-    return [around.results[use.index]] if isinstance(around, scf.IfOp) else []
 
 
 def _passes(op: Operation) -> bool:
     """Return whether element i of the result is made of element i of each operand, whatever the others are."""
     if isinstance(op, SelectOp | tt.AddPtrOp):
         return False
-    return isinstance(op, (*_SAME, tt.BroadcastOp, tt.DotOp)) or is_elementwise(op)
+    return isinstance(op, (*_SAME, tt.DotOp)) or is_elementwise(op)
 
 
 def varying(value: SSAValue) -> frozenset[int]:
     """Return the dimensions along which the elements of a tile may differ."""
     op = value.owner
     extents = shape(value)
+    if (of := moved(value)) is not None:
+        inner = varying(of.source)
+        return frozenset(d for e, d in enumerate(of.index) if e in inner and isinstance(d, int))
     match op:
-        case tt.SplatOp():
-            return frozenset()
         case ConstantOp() if op.splat is not None:
             return frozenset()
-        case tt.ExpandDimsOp():
-            axis = op.axis.value.data
-            return frozenset(d + (d >= axis) for d in varying(op.src))
-        case tt.BroadcastOp() | ttg.ConvertLayoutOp():
-            return varying(op.operands[0])
-        case tt.TransOp():
-            inner = varying(op.src)
-            return frozenset(d for d, source in enumerate(op.order.get_values()) if source in inner)
         case Operation() if is_elementwise(op):
             tiles = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
             return frozenset[int]().union(*map(varying, tiles))
@@ -137,9 +121,8 @@ def _grows(value: SSAValue, axis: int) -> bool:
 
 def _below(value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
     """Return the tile that a tile repeats or moves, and a dimension in it; None if another operation makes the tile."""
-    match op := value.owner:
-        case tt.ExpandDimsOp() if axis != op.axis.value.data:
-            return op.src, axis - (axis > op.axis.value.data)
-        case ttg.ConvertLayoutOp() | tt.BroadcastOp() if shape(op.operands[0])[axis] > 1:
-            return op.operands[0], axis
-    return None
+    of = moved(value)
+    if of is None or axis not in of.index:
+        return None
+    inner = of.index.index(axis)
+    return (of.source, inner) if shape(of.source)[inner] > 1 else None

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerType, TensorType, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint
 
-from ..dialects import tt, ttg
+from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
+from ..dialects.elements import source
+from ..flow import extended, incoming
 
-# Operations that move the elements of a tile: an index moves as the pointer does.
-MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
-_FOLLOWED = (*_SUMS, *MOVES, ExtSIOp, TruncIOp, SelectOp)
+_FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)
 
 
 class WideOffsets:
@@ -48,10 +48,9 @@ class WideOffsets:
         zeros = _zeros(loop, [block.args[number + 1] for number in numbers])
         self._add_arguments(block, [number + 1 for number in numbers])
         self._pass(block.last_op, numbers, zeros)
-        made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *zeros], loop.detach_region(loop.body))
-        first = len(loop.operands) - len(loop.iter_args)
-        self._passed += [(made, len(loop.operands) + at, first + number) for at, number in enumerate(numbers)]
-        self._replace(loop, made, numbers)
+        first, count = len(loop.operands) - len(loop.iter_args), len(loop.operands)
+        made = self._replace(loop, zeros, numbers, zeros)
+        self._passed += [(made, count + at, first + number) for at, number in enumerate(numbers)]
 
     def _extend_while(self, loop: scf.WhileOp, carried: set[SSAValue]) -> None:
         """Do what `_extend_for` does; what the condition passes to the body may be others than what the body passes."""
@@ -69,11 +68,9 @@ class WideOffsets:
         self._pass(after.last_op, tested, zeros)
         # The first operand of what ends the test is the condition.
         self._pass(before.last_op, [number + 1 for number in passed], more)
-        regions = [loop.detach_region(region) for region in (loop.before_region, loop.after_region)]
-        types = [*loop.result_types, *(value.type for value in more)]
-        made = scf.WhileOp([*loop.arguments, *zeros], types, *regions)
-        self._passed += [(made, len(loop.arguments) + at, number) for at, number in enumerate(tested)]
-        self._replace(loop, made, passed)
+        count = len(loop.arguments)
+        made = self._replace(loop, zeros, passed, more)
+        self._passed += [(made, count + at, number) for at, number in enumerate(tested)]
 
     def _add_arguments(self, block: Block, numbers: Sequence[int]) -> None:
         """Append an i64 to a block's arguments for each of these."""
@@ -86,17 +83,15 @@ class WideOffsets:
         self._passed += [(op, len(op.operands) + at, number) for at, number in enumerate(numbers)]
         op.operands = [*op.operands, *zeros]
 
-    def _replace(self, loop: Operation, made: Operation, numbers: Sequence[int]) -> None:
+    def _replace(
+        self, loop: Operation, zeros: Sequence[SSAValue], numbers: Sequence[int], alike: Sequence[SSAValue]
+    ) -> Operation:
         """Replace a loop by one with more results: in 64 bits, those of these numbers."""
-        made.attributes |= loop.attributes
-        made.location = loop.location
-        Builder(InsertPoint.before(loop)).insert(made)
-        for old, new in zip(loop.results, made.results, strict=False):
-            old.replace_all_uses_with(new)
-            new.name_hint = old.name_hint
+        count = len(loop.results)
+        made = extended(loop, zeros, [value.type for value in alike])
         for at, number in enumerate(numbers):
-            self._known[made.results[number]] = made.results[len(loop.results) + at]
-        Rewriter.erase_op(loop)
+            self._known[made.results[number]] = made.results[count + at]
+        return made
 
     def of(self, value: SSAValue) -> SSAValue:
         """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
@@ -119,9 +114,9 @@ class WideOffsets:
                 if ways == (op.lhs, op.rhs):
                     return value
                 return behind(value).insert(SelectOp(op.cond, *ways)).result
-            case _ if isinstance(op, MOVES):
-                source = self.of(op.operands[0])
-                return value if source is op.operands[0] else moved(op, source, wide)
+            case _ if (narrow := source(value)) is not None:
+                found = self.of(narrow)
+                return value if found is narrow else moved(value, found, i64)
             case ConstantOp():
                 return value if value.type == wide else behind(value).insert(ConstantOp(_words(op), wide)).result
         return widened(value, behind(value))
@@ -134,9 +129,10 @@ class WideOffsets:
             op = value.owner
             if value in self._carried:
                 return True
-            if value in seen or not isinstance(op, _FOLLOWED):
+            if value in seen or not _follows(value):
                 continue
             seen.add(value)
+            assert isinstance(op, Operation)
             if isinstance(op, (*_SUMS, TruncIOp)) and width(value) < 64:
                 return True
             pending += op.operands
@@ -150,7 +146,6 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
     """
     offsets = [op.offset for op in function.body.walk() if isinstance(op, tt.AddPtrOp)]
     found, seen, pending = set[SSAValue](), set[SSAValue](), offsets
-    argument: SSAValue
     # What the condition of a `while` passes to its body, by the body's argument.
     passed: dict[SSAValue, SSAValue] = {}
     while pending:
@@ -158,32 +153,24 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         if value in seen:
             continue
         seen.add(value)
-        op = value.owner
-        loop = op.parent_op() if isinstance(op, Block) else op
-        if isinstance(loop, scf.ForOp | scf.WhileOp):
-            number = list(op.args if isinstance(op, Block) else op.results).index(value)
-            if isinstance(loop, scf.ForOp):
-                number -= isinstance(op, Block)
-                if number < 0:
-                    continue
-                argument, initial = loop.body.block.args[number + 1], loop.iter_args[number]
-                end = loop.body.block.last_op
-            elif op is loop.before_region.block:
-                argument, initial, end = value, loop.arguments[number], loop.after_region.block.last_op
-            else:
-                end = loop.before_region.block.last_op
-                assert end is not None
-                argument = loop.after_region.block.args[number]
-                passed[argument] = end.operands[number + 1]
-                pending += [argument, passed[argument]]
-                continue
-            assert end is not None
-            pending += [argument, initial, end.operands[number]]
-            if width(value) < 64 and isinstance(end.operands[number].owner, (*_FOLLOWED, scf.ForOp, scf.WhileOp)):
-                found.add(argument)
-        elif isinstance(op, _FOLLOWED):
-            pending += op.operands
+        sources, op = incoming(value), value.owner
+        if sources is None or isinstance(op, scf.IfOp):
+            pending += op.operands if isinstance(op, Operation) and _follows(value) else []
+            continue
+        argument = value
+        if isinstance(value, OpResult) and isinstance(op, Operation):
+            argument = op.regions[-1].block.args[value.index + isinstance(op, scf.ForOp)]
+        pending += [argument, *sources]
+        last = sources[-1]
+        if len(sources) == 1:
+            passed[argument] = last
+        elif width(value) < 64 and (_follows(last) or isinstance(last.owner, scf.ForOp | scf.WhileOp)):
+            found.add(argument)
     return found | {argument for argument, source in passed.items() if source in found}
+
+
+def _follows(value: SSAValue) -> bool:
+    return isinstance(value.owner, _FOLLOWED) or source(value) is not None
 
 
 def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -192,10 +179,12 @@ def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
     return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
 
 
-def moved(op: Operation, source: SSAValue, type: Attribute) -> SSAValue:
-    """Write what moves elements for another source, behind the operation."""
-    made = op.create(operands=[source], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return behind(op.results[0]).insert(made).results[0]
+def moved(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
+    """Write what moves elements to a value for other elements of this type, behind the value."""
+    op, type = value.owner, alike(value.type, element)
+    assert isinstance(op, Operation)
+    made = op.create(operands=[other], result_types=[type], properties=op.properties, attributes=op.attributes)
+    return behind(value).insert(made).results[0]
 
 
 def _words(op: ConstantOp) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from xdsl.builder import Builder
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -21,6 +22,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i32,
     i64,
 )
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
@@ -59,7 +61,9 @@ from xdsl.traits import (
     SymbolOpInterface,
 )
 
-from ..effects import ORDERING, LogEffect, OrderingEffect, Rereads, WholeTile
+from ..effects import ORDERING, LogEffect, OrderingEffect, WholeTile
+from . import tile
+from .elements import At, ByDimension, Composed, ElementMap, RowMajor, extents
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -271,6 +275,7 @@ class SplatOp(_Reshaping):
     """A tensor with the same scalar in all elements."""
 
     name = "tt.splat"
+    traits = traits_def(Pure(), ByDimension(lambda op: ()))
 
 
 @irdl_op_definition
@@ -280,7 +285,7 @@ class UnsplatOp(IRDLOperation):
     name = "tt.unsplat"
     src = operand_def(TensorType)
     result = result_def()
-    traits = traits_def(Pure(), WholeTile())
+    traits = traits_def(Pure(), WholeTile(), ByDimension(lambda op: [At(0)] * len(extents(op.src))))
 
     @classmethod
     def parse(cls, parser: Parser) -> UnsplatOp:
@@ -303,6 +308,7 @@ class BroadcastOp(_Reshaping):
     """Repeat along the dimensions of size 1."""
 
     name = "tt.broadcast"
+    traits = traits_def(Pure(), ByDimension())
 
 
 @irdl_op_definition
@@ -313,9 +319,15 @@ class ExpandDimsOp(IRDLOperation):
     src = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(
+        Pure(), ByDimension(lambda op: [d for d in range(len(extents(op.result))) if d != op.axis.value.data])
+    )
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=lambda d: order[d])
 
 
 @irdl_op_definition
@@ -326,7 +338,7 @@ class TransOp(IRDLOperation):
     src = operand_def(TensorType)
     order = prop_def(DenseArrayBase)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ByDimension(lambda op: _inverse(op.order.get_values())))
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
@@ -338,7 +350,7 @@ class ReshapeOp(IRDLOperation):
     name = "tt.reshape"
     src = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), RowMajor())
 
     @classmethod
     def parse(cls, parser: Parser) -> ReshapeOp:
@@ -365,8 +377,19 @@ class CatOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)), Composed(lambda op, here: [_joined(op, here)]))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+
+def _joined(op: CatOp, here: Builder) -> SSAValue:
+    """Build what Triton writes for tl.cat without can_reorder: a tt.join whose halves follow each other."""
+    assert isinstance(op.lhs.type, TensorType)
+    (count,), element = op.lhs.type.get_shape(), op.lhs.type.element_type
+    pairs = here.insert(JoinOp.create(operands=[op.lhs, op.rhs], result_types=[TensorType(element, (count, 2))]))
+    order = {"order": DenseArrayBase.from_list(i32, [1, 0])}
+    halves = TensorType(element, (2, count))
+    turned = here.insert(TransOp.create(operands=pairs.results, result_types=[halves], properties=order))
+    return here.insert(ReshapeOp.create(operands=turned.results, result_types=[op.result.type])).results[0]
 
 
 @irdl_op_definition
@@ -378,7 +401,7 @@ class JoinOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0, 1)))
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
@@ -391,7 +414,11 @@ class SplitOp(IRDLOperation):
     src = operand_def(TensorType)
     lhs = result_def(_T)
     rhs = result_def(_T)
-    traits = traits_def(Pure())
+    traits = traits_def(
+        Pure(),
+        ElementMap(),
+        Composed(lambda op, here: [here.insert(tile.PartOp(op.src, half)).result for half in range(2)]),
+    )
     assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
 
 
@@ -404,7 +431,7 @@ class GatherOp(IRDLOperation):
     indices = operand_def(TensorType)
     axis = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure(), Rereads((0,)))
+    traits = traits_def(Pure(), ElementMap())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)"
 

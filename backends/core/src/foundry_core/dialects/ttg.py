@@ -24,6 +24,7 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
+from .elements import ByDimension
 from .syntax import parse_conversion, parse_operands
 
 
@@ -165,7 +166,7 @@ class ConvertLayoutOp(IRDLOperation):
     name = "ttg.convert_layout"
     src = operand_def(TensorType)
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ByDimension())
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
 

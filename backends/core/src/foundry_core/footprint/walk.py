@@ -12,34 +12,22 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from ..dialects import tile, tt
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..dialects.arith import ConstantOp, SelectOp
+from ..dialects.elements import chosen
 from ..effects import reads, writes
-from ..errors import unsupported
-from . import interval
+from ..interpret import Interpreter, Part
 from .accesses import Accesses, box
-from .integers import INTEGERS
-from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul, sub
+from .integers import INTEGERS, form
+from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul
 from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
 
-_OF_ONE_BIT = (arith.AndIOp.name, arith.OrIOp.name, arith.XOrIOp.name)
-# These operations move, repeat or select elements; in the analysis a tensor is any one of its elements.
-_MOVES = (
-    tt.SplatOp,
-    tt.UnsplatOp,
-    tt.BroadcastOp,
-    tt.ExpandDimsOp,
-    tt.TransOp,
-    tt.ReshapeOp,
-    tile.PartOp,
-    tt.GatherOp,
-)
 _INFINITY = float("inf")
 
 
-class Walk:
+class Walk(Interpreter[Value]):
     """The values and accesses of a kernel for many programs at once.
 
     Args:
@@ -52,58 +40,25 @@ class Walk:
     def __init__(
         self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: Accesses, writes: Accesses
     ) -> None:
+        super().__init__()
         self._ids = ids
         self._grid = grid
         self._reads = reads
         self._writes = writes
-        self._values: dict[SSAValue, Value] = {}
         # The programs that may reach this point, and those that certainly reach it.
         self._active: Truth = np.ones(programs, np.bool_)
         self._certain: Truth = np.ones(programs, np.bool_)
         self._trial = False
 
-    def run(self, body: Block, arguments: Sequence[Value]) -> None:
-        """Walk a kernel; `arguments` are its parameters' values."""
-        self._values.update(zip(body.args, arguments, strict=True))
-        self._block(body)
-
-    def _block(self, block: Block) -> list[Value]:
-        """Walk a block and return the values that it yields."""
-        for op in block.ops:
-            self._operation(op)
-        last = block.last_op
-        return [self._values.get(value) for value in last.operands] if last is not None else []
-
     def _number(self, value: SSAValue) -> Interval:
-        found = self._values.get(value)
+        found = self.values[value]
         assert isinstance(found, Interval)
         return found
 
-    def _operation(self, op: Operation) -> None:
-        match op:
-            case tile.Access():
-                for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
-                    if is_made:
-                        self._access(accesses, op)
-                self._values.update((result, unknown(result.type)) for result in op.results)
-            case scf.ForOp():
-                self._for(op)
-            case scf.IfOp():
-                self._if(op)
-            case scf.WhileOp():
-                self._while(op)
-            case tt.MapElementwiseOp():
-                self._map(op)
-            case scf.YieldOp() | scf.ConditionOp() | tt.ReturnOp() | tt.MapElementwiseReturnOp():
-                pass
-            case _ if reads(op) or writes(op):
-                raise unsupported(op, "what it reaches in memory is not known")
-            case _:
-                for result in op.results:
-                    self._values[result] = self._result(op, result)
+    def compute(self, op: Operation, operands: Sequence[Value]) -> list[Value]:
+        return [self._result(op, operands, result) for result in op.results]
 
-    def _result(self, op: Operation, result: SSAValue) -> Value:
-        operands = [self._values.get(operand) for operand in op.operands]
+    def _result(self, op: Operation, operands: Sequence[Value], result: SSAValue) -> Value:
         match op:
             case tile.AffineOp():
                 return Axis(stride=self._number(op.stride))
@@ -117,23 +72,22 @@ class Walk:
             case tt.BitcastOp() if isinstance(operands[0], Pointer):
                 return operands[0]
             case tt.AddPtrOp():
-                pointer = self._values.get(op.ptr)
+                pointer = operands[0]
                 assert isinstance(pointer, Pointer)
                 size = exactly(np.float64(item_bytes(op.ptr.type)))
                 return pointer.moved(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
-            case tt.JoinOp():
-                return either(operands[0], operands[1])
-            case _ if isinstance(op, _MOVES):
-                return operands[0]
+            case _ if elements := chosen(op):
+                # In the analysis a tensor is any one of its elements.
+                return functools.reduce(either, self.of(elements))
         bits = width(result.type)
         if bits is None:
             return unknown(result.type)
-        found = self._integer(op, operands, bits)
+        found = self._integer(op, operands)
         return fit(found, bits) if found is not None else anything(bits)
 
-    def _integer(self, op: Operation, operands: Sequence[Value], bits: int) -> Interval | None:
+    def _integer(self, op: Operation, operands: Sequence[Value]) -> Interval | None:
         """Return the result of an operation before it wraps around; None if it is unknown."""
         match op:
             case ConstantOp():
@@ -144,39 +98,23 @@ class Walk:
                 return exactly(np.float64(self._grid[op.axis.value.data]))
             case tt.MakeRangeOp():
                 return Interval(np.float64(op.start.value.data), np.float64(op.end.value.data - 1))
-        if not operands or not all(isinstance(operand, Interval) for operand in operands):
-            return None
+        meaning, bits_of = INTEGERS.get(op.name), form(op)
         numbers = [operand for operand in operands if isinstance(operand, Interval)]
-        from_bits = width(op.operands[-1].type)
-        match op:
-            case ExtSIOp():
-                return sub(exactly(np.float64(0)), numbers[0]) if from_bits == 1 else numbers[0]
-            case ExtUIOp():
-                assert from_bits is not None
-                whole = Interval(np.float64(0), np.exp2(from_bits))
-                return choose(interval.compare("sge", numbers[0], exactly(0.0)), numbers[0], whole)
-            case TruncIOp():
-                # The analysis does not track numbers modulo 2.
-                return numbers[0] if bits > 1 else None
-            case CmpiOp():
-                if from_bits == 1 and op.predicate_name not in ("eq", "ne"):
-                    return None
-                return interval.compare(op.predicate_name, *numbers)
-            case SelectOp():
-                return choose(*numbers)
-        meaning = INTEGERS.get(op.name)
-        # The analysis does not track sums and the like of one-bit numbers.
-        if meaning is None or (bits == 1 and op.name not in _OF_ONE_BIT):
+        if meaning is None or bits_of is None or len(numbers) < len(operands):
             return None
-        return meaning.intervals(numbers[0], numbers[1], bits)
+        return meaning.intervals(bits_of, numbers)
+
+    def access(self, op: tile.Access) -> list[Value]:
+        for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
+            if is_made and not self._trial:
+                self._access(accesses, op)
+        return [unknown(result.type) for result in op.results]
 
     def _access(self, accesses: Accesses, op: tile.Access) -> None:
-        if self._trial:
-            return
-        pointer = self._values.get(op.base)
+        pointer = self.values[op.base]
         assert isinstance(pointer, Pointer)
-        axes = [axis for value in op.axes if isinstance(axis := self._values.get(value), Axis)]
-        ranges = [found for value in op.ranges if isinstance(found := self._values.get(value), Range)]
+        axes = [axis for axis in self.of(op.axes) if isinstance(axis, Axis)]
+        ranges = [found for found in self.of(op.ranges) if isinstance(found, Range)]
         type = op.elements.type
         shape = type.get_shape() if isinstance(type, TensorType) else ()
         start = self._number(op.start)
@@ -189,81 +127,71 @@ class Walk:
         reached = box(start, axes, ranges, shape, loose=op.gather is not None)
         accesses.add(pointer, reached, item_bytes(op.base.type), active, certain)
 
-    def _if(self, op: scf.IfOp) -> None:
-        condition = self._number(op.cond)
+    def branch(self, op: scf.IfOp, condition: Value, ways: Sequence[Part[Value]]) -> list[Value]:
+        assert isinstance(condition, Interval)
         active, certain = self._active, self._certain
-        branches: list[list[Value]] = []
-        for region, may, must in (
-            (op.true_region, np.greater(condition.high, 0), np.greater(condition.low, 0)),
-            (op.false_region, np.less(condition.low, 1), np.less(condition.high, 1)),
-        ):
+        found: list[list[Value]] = []
+        taken = (
+            (np.greater(condition.high, 0), np.greater(condition.low, 0)),
+            (np.less(condition.low, 1), np.less(condition.high, 1)),
+        )
+        for way, (may, must) in zip(ways, taken, strict=False):
+            # A branch that no program takes has no effect here.
             self._active, self._certain = active & may, certain & must
-            # A branch that no program takes has no effect here; a missing branch yields nothing.
-            branches.append(self._block(region.block) if region.blocks else [])
+            found.append(way(()))
         self._active, self._certain = active, certain
-        for i, result in enumerate(op.results):
-            then, other = branches[0][i], branches[1][i]
-            if isinstance(then, Interval) and isinstance(other, Interval):
-                self._values[result] = choose(condition, then, other)
-            else:
-                self._values[result] = either(then, other)
+        return [self._either_way(condition, *pair) for pair in zip(*found, strict=True)]
 
-    def _map(self, op: tt.MapElementwiseOp) -> None:
-        block, pack = op.function.block, op.pack.value.data
-        for place, argument in enumerate(block.args):
-            self._values[argument] = self._values.get(op.srcs[place // pack])
-        found = self._block(block)
-        for place, result in enumerate(op.results):
-            values = found[place * pack : (place + 1) * pack]
-            self._values[result] = functools.reduce(either, values)
+    @staticmethod
+    def _either_way(condition: Interval, then: Value, other: Value) -> Value:
+        if isinstance(then, Interval) and isinstance(other, Interval):
+            return choose(condition, then, other)
+        return either(then, other)
 
-    def _while(self, op: scf.WhileOp) -> None:
+    def map(self, op: tt.MapElementwiseOp, tiles: Sequence[Value], function: Part[Value]) -> list[Value]:
+        pack = op.pack.value.data
+        found = function([value for value in tiles for _ in range(pack)])
+        return [functools.reduce(either, found[at : at + pack]) for at in range(0, len(found), pack)]
+
+    def repeat(self, op: scf.WhileOp, initial: Sequence[Value], test: Part[Value], body: Part[Value]) -> list[Value]:
         certain = self._certain
-        for argument in op.before_region.block.args:
-            self._values[argument] = unknown(argument.type)
-        passed = self._block(op.before_region.block)[1:]  # the condition comes first
+        passed = test([unknown(value.type) for value in op.arguments])[1:]
         self._certain = np.zeros_like(np.asarray(certain))
-        self._values.update(zip(op.after_region.block.args, passed, strict=True))
-        self._block(op.after_region.block)
+        body(passed)
         self._certain = certain
-        self._values.update(zip(op.results, passed, strict=True))
+        return passed
 
-    def _for(self, op: scf.ForOp) -> None:
-        body = op.body.block
-        counter, *carried = body.args
-        counts = width(counter.type)
-        assert counts is not None
+    def loop(self, op: scf.ForOp, bounds: Sequence[Value], initial: Sequence[Value], body: Part[Value]) -> list[Value]:
+        counter, *arguments = op.body.block.args
+        counts, last = width(counter.type), op.body.block.last_op
+        assert counts is not None and last is not None
         trips, index = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
-        self._values[counter] = fit(index, counts)
+        index = fit(index, counts)
         active, certain, trial = self._active, self._certain, self._trial
         self._active, self._certain = active & np.greater(trips.high, 0), certain & np.greater(trips.low, 0)
 
-        initial = [self._values.get(value) for value in op.iter_args]
-        yields = body.last_op
-        assert yields is not None
-        steps = [_steps(value, argument) for value, argument in zip(yields.operands, carried, strict=True)]
+        steps = [_steps(value, argument) for value, argument in zip(last.operands, arguments, strict=True)]
         matter = [isinstance(value, Interval | Pointer) for value in initial]
-        for argument in carried:
-            self._values[argument] = unknown(argument.type)
-        final: list[Value] = [self._values[argument] for argument in carried]
+        carried = [unknown(argument.type) for argument in arguments]
+        final = list(carried)
         if any(matter):
             self._trial = True
-            self._block(body)
+            body([index, *carried])
             amounts = [self._amount(found) if found is not None else None for found in steps]
-            for i, (argument, amount) in enumerate(zip(carried, amounts, strict=True)):
+            for i, (argument, amount) in enumerate(zip(arguments, amounts, strict=True)):
                 if matter[i] and amount is not None:
                     before = Interval(0.0, np.maximum(trips.high - 1, 0))
-                    self._values[argument] = _moved(initial[i], mul(before, amount), argument)
+                    carried[i] = _moved(initial[i], mul(before, amount), argument)
                     final[i] = _moved(initial[i], mul(trips, amount), argument)
             others = [i for i in range(len(carried)) if matter[i] and amounts[i] is None]
             if others:
-                yielded = self._block(body)
+                yielded = body([index, *carried])
                 for i in others:
-                    final[i] = self._values[carried[i]] = either(initial[i], yielded[i])
+                    final[i] = carried[i] = either(initial[i], yielded[i])
             self._trial = trial
-        self._block(body)
+        body([index, *carried])
         self._active, self._certain = active, certain
-        self._values.update(zip(op.results, final, strict=True))
+        return final
 
     def _amount(self, steps: Sequence[tuple[SSAValue, float]]) -> Interval:
         """Return the amount that one iteration adds, in bytes for a pointer."""

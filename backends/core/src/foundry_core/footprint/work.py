@@ -11,9 +11,11 @@ from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation
 
 from ..dialects import tile, tt
+from ..interpret import Part
 from ..ops.elementwise import is_elementwise
 from .accesses import Accesses
 from .interval import Interval
+from .values import Value
 from .walk import Walk, loop_trips
 
 # Elementwise operations of floats that a processor has as an instruction. Every other one of the dialect math, and
@@ -70,23 +72,24 @@ class Count(Walk):
         self._times = np.asarray(sizes, np.float64)
         self.work = Work()
 
-    def _operation(self, op: Operation) -> None:
+    def operation(self, op: Operation) -> None:
         if not self._trial:
             self._count(op)
-        super()._operation(op)
+        super().operation(op)
 
-    def _for(self, op: scf.ForOp) -> None:
+    def loop(self, op: scf.ForOp, bounds: Sequence[Value], initial: Sequence[Value], body: Part[Value]) -> list[Value]:
         before = self._times
         most = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))[0]
         if not np.all(np.isfinite(most.high)):
             self.work.exact = False
         self._times = before * np.where(np.isfinite(most.high), most.high, 1.0)
-        super()._for(op)
+        found = super().loop(op, bounds, initial, body)
         self._times = before
+        return found
 
-    def _while(self, op: scf.WhileOp) -> None:
+    def repeat(self, op: scf.WhileOp, initial: Sequence[Value], test: Part[Value], body: Part[Value]) -> list[Value]:
         self.work.exact = False
-        super()._while(op)
+        return super().repeat(op, initial, test, body)
 
     def _count(self, op: Operation) -> None:
         times = float(np.sum(np.where(self._active, self._times, 0.0)))

@@ -17,11 +17,12 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from ..dialects import tile, tt
 from ..dialects.arith import ConstantOp
 from ..errors import unsupported
+from ..flow import extended
 
 
 def end_failed_programs(function: tt.FuncOp) -> None:
@@ -104,17 +105,14 @@ class _Guard:
         raise unsupported(op, "an assertion inside")
 
     def _if(self, op: scf.IfOp) -> SSAValue:
-        regions = []
-        for region in (op.true_region, op.false_region):
-            block = region.block if region.blocks else Block([scf.YieldOp()])
-            last = block.last_op
+        for region in op.regions:
+            if not region.blocks:
+                region.add_block(Block([scf.YieldOp()]))
+            last = region.block.last_op
             assert last is not None
-            alive = self.guard(block, last)
+            alive = self.guard(region.block, last)
             last.operands = [*last.operands, alive or _flag(True, Builder(InsertPoint.before(last)))]
-            if region.blocks:
-                region.detach_block(block)
-            regions.append(Region(block))
-        return _replaced(op, scf.IfOp(op.cond, [*op.result_types, i1], regions[0], regions[1]))
+        return extended(op, [], [i1]).results[-1]
 
     def _for(self, op: scf.ForOp) -> SSAValue:
         block = op.body.block
@@ -124,9 +122,7 @@ class _Guard:
         operations = [inner for inner in block.ops if inner is not last]
         after = self._under(before, operations, last, list(block.args[1:-1]))
         last.operands = [*last.operands, after]
-        op.body.detach_block(block)
-        first = [*op.iter_args, _flag(True, Builder(InsertPoint.before(op)))]
-        return _replaced(op, scf.ForOp(op.lb, op.ub, op.step, first, Region(block)))
+        return extended(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
 
     def _while(self, op: scf.WhileOp) -> SSAValue:
         before, after = op.before_region.block, op.after_region.block
@@ -140,10 +136,7 @@ class _Guard:
         # It replaces operands of the terminator, so they are read afterwards.
         goes_on = self.guard(after, last)
         last.operands = [*last.operands, goes_on or inside]
-        op.before_region.detach_block(before)
-        op.after_region.detach_block(after)
-        first = [*op.arguments, _flag(True, Builder(InsertPoint.before(op)))]
-        return _replaced(op, scf.WhileOp(first, [*op.result_types, i1], Region(before), Region(after)))
+        return extended(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
 
     def _zero(self, type: Attribute, builder: Builder, op: Operation) -> SSAValue:
         """Return any value of a type, for what nobody uses."""
@@ -163,13 +156,3 @@ def _may_end(op: Operation) -> bool:
 
 def _flag(value: bool, builder: Builder) -> SSAValue:
     return builder.insert(ConstantOp([int(value)], i1)).result
-
-
-def _replaced(op: Operation, new: Operation) -> SSAValue:
-    """Replace an operation by one with one more result; return that result."""
-    new.attributes |= op.attributes
-    new.location = op.location
-    for old, result in zip(op.results, new.results, strict=False):
-        result.name_hint = old.name_hint
-    Rewriter.replace_op(op, new, new.results[:-1])
-    return new.results[-1]

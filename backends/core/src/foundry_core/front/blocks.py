@@ -14,12 +14,13 @@ from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, PackableType, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, PackableType, TensorType, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ..dialects import tt
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp
+from ..dialects.build import broadcast, expanded, like, splat
 from ..errors import unsupported
 from .scalars import constant
 
@@ -196,22 +197,18 @@ class _Writer:
         base, rest, rank = pointer.parts[0], pointer.parts[1:], pointer.rank
         extents = pointer.tile.get_shape()
         checked = op.boundary_check.get_values() if op.boundary_check is not None else ()
-        wide = TensorType(i64, extents)
         assert isinstance(base.type, tt.PointerType)
-        address = _splat(base, extents, builder)
+        address = splat(builder, base, extents)
         mask: SSAValue | None = None
         for d in range(rank):
             extent, stride, offset = rest[d], rest[rank + d], rest[2 * rank + d]
             index = _index(offset, d, extents, builder)
             step: SSAValue = index
             if constant(stride) != 1:
-                across = index.type
-                assert isinstance(across, TensorType)
-                step = builder.insert(arith.MuliOp(index, _splat(stride, across.get_shape(), builder))).result
-            address = builder.insert(tt.AddPtrOp(address, _broadcast(step, wide, builder))).result
+                step = builder.insert(arith.MuliOp(index, like(builder, stride, index.type))).result
+            address = builder.insert(tt.AddPtrOp(address, broadcast(builder, step, extents))).result
             if d in checked:
-                inside = _inside(index, extent, builder)
-                inside = _broadcast(inside, TensorType(i1, extents), builder)
+                inside = broadcast(builder, _inside(index, extent, builder), extents)
                 mask = inside if mask is None else builder.insert(arith.AndIOp(mask, inside)).result
         masks = [] if mask is None else [mask]
         if isinstance(op, tt.StoreOp):
@@ -260,11 +257,6 @@ def _wide(value: SSAValue, builder: Builder) -> SSAValue:
     return value if value.type == i64 else builder.insert(ExtSIOp(value, i64)).result
 
 
-def _splat(value: SSAValue, extents: Sequence[int], builder: Builder) -> SSAValue:
-    made = tt.SplatOp.create(operands=[value], result_types=[TensorType(value.type, extents)])
-    return builder.insert(made).results[0]
-
-
 def _index(offset: SSAValue, d: int, extents: Sequence[int], builder: Builder) -> SSAValue:
     """Write the indices of a tile along dimension d, with an extent of 1 along all others."""
     extent = extents[d]
@@ -273,32 +265,18 @@ def _index(offset: SSAValue, d: int, extents: Sequence[int], builder: Builder) -
         0
     ]
     wide = builder.insert(ExtSIOp(steps, TensorType(i64, [extent]))).result
-    index: SSAValue = builder.insert(arith.AddiOp(_splat(offset, [extent], builder), wide)).result
-    shape = [extent]
+    index: SSAValue = builder.insert(arith.AddiOp(splat(builder, offset, [extent]), wide)).result
     for axis in range(len(extents)):
         if axis != d:
-            shape.insert(axis, 1)
-            made = tt.ExpandDimsOp.create(
-                operands=[index],
-                properties={"axis": IntegerAttr(axis, 32)},
-                result_types=[TensorType(i64, list(shape))],
-            )
-            index = builder.insert(made).results[0]
+            index = expanded(builder, index, axis)
     return index
 
 
 def _inside(index: SSAValue, extent: SSAValue, builder: Builder) -> SSAValue:
-    assert isinstance(index.type, TensorType)
     zero = builder.insert(ConstantOp.integer(0, index.type)).result
     low = builder.insert(CmpiOp(_SGE, index, zero)).result
-    high = builder.insert(CmpiOp(_SLT, index, _splat(extent, index.type.get_shape(), builder))).result
+    high = builder.insert(CmpiOp(_SLT, index, like(builder, extent, index.type))).result
     return builder.insert(arith.AndIOp(low, high)).result
-
-
-def _broadcast(value: SSAValue, type: TensorType[Attribute], builder: Builder) -> SSAValue:
-    if value.type == type:
-        return value
-    return builder.insert(tt.BroadcastOp.create(operands=[value], result_types=[type])).results[0]
 
 
 def _padding(op: tt.LoadOp, tile: TensorType[Attribute], builder: Builder) -> SSAValue:

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, TruncIOp
+from ..dialects.build import splat
 from .offsets import Offsets, shape, width
 from .scalars import Scalars, Writer
 
@@ -110,7 +111,7 @@ def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:
     if not isinstance(element, tt.PointerType) and element != i64:
         by = here.insert(TruncIOp(by, element)).result
     if not isinstance(by.type, TensorType):
-        by = here.insert(tt.SplatOp.create(operands=[by], result_types=[TensorType(by.type, extents)])).results[0]
+        by = splat(here, by, extents)
     if isinstance(element, tt.PointerType):
         return here.insert(tt.AddPtrOp(initial, by)).result
     return here.insert(arith.AddiOp(initial, by)).result

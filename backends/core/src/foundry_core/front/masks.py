@@ -13,10 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile, tt
+from ..dialects import tile
 from ..dialects.arith import CmpiOp
+from ..dialects.build import like
+from ..dialects.elements import Moved, moved, source
 from .offsets import Offsets, shape, splat_constant, width
 from .scalars import Scalar, Scalars, Writer, is_small
 
@@ -84,33 +87,25 @@ class Masks:
             return Rectangle(everywhere) if known else Rectangle(((0, 0), *everywhere[1:]))
         found: Rectangle | None = None
         match op:
-            case tt.SplatOp():
-                found = Rectangle(everywhere, (op.src,))
             case arith.AndIOp():
                 found = self._intersection(mask, self.of(op.lhs), self.of(op.rhs))
             case CmpiOp():
                 found = self._comparison(op)
-            case tt.ExpandDimsOp():
-                source = self.of(op.src)
-                ranges = list(source.ranges)
-                ranges.insert(op.axis.value.data, _EVERYWHERE)
-                found = Rectangle(tuple(ranges), source.conditions, self._rest(op, source))
-            case tt.TransOp():
-                source = self.of(op.src)
-                turned = tuple(source.ranges[d] for d in op.order.get_values())
-                found = Rectangle(turned, source.conditions, self._rest(op, source))
-            case tt.BroadcastOp():
-                source = self.of(op.src)
-                grown = [a != b for a, b in zip(shape(op.src), shape(mask), strict=True)]
-                if not any(g and r != _EVERYWHERE for g, r in zip(grown, source.ranges, strict=True)):
-                    found = Rectangle(source.ranges, source.conditions, self._rest(op, source))
+            case _ if (of := moved(mask)) is not None:
+                found = self._moved(mask, of)
         return found or Rectangle(everywhere, rest=mask)
 
-    def _rest(self, op: Operation, source: Rectangle) -> SSAValue | None:
-        """Apply an operation that moves dimensions to the rest of its source's mask."""
-        if source.rest is None:
+    def _moved(self, mask: SSAValue, of: Moved) -> Rectangle | None:
+        """Return the rectangle of a mask that moves or repeats the elements of another mask, or a condition."""
+        if of.source.type == i1:
+            return Rectangle((_EVERYWHERE,) * len(of.shape), (of.source,))
+        found = self.of(of.source)
+        if any(ends != _EVERYWHERE and not of.is_along(d) for d, ends in enumerate(found.ranges)):
             return None
-        return self._writer.behind(op.results[0]).builder.insert(op.clone({op.operands[0]: source.rest})).results[0]
+        rest, op = found.rest, mask.owner
+        if rest is not None and isinstance(op, Operation):
+            rest = self._writer.behind(mask).builder.insert(op.clone({of.source: rest})).results[0]
+        return Rectangle(tuple(of.to_result(found.ranges, _EVERYWHERE)), found.conditions, rest)
 
     def _intersection(self, mask: SSAValue, a: Rectangle, b: Rectangle) -> Rectangle:
         scalars = self._writer.behind(mask)
@@ -164,7 +159,7 @@ class Masks:
                 low if low is None else scalars.choose(whole, low, 0),
                 high if high is None else scalars.choose(whole, high, shape(moving)[d]),
             )
-            wide = scalars.builder.insert(tt.SplatOp.create(operands=[whole], result_types=[op.result.type])).results[0]
+            wide = like(scalars.builder, whole, op.result.type)
             rest = scalars.builder.insert(arith.OrIOp(wide, op.result)).result
         return Rectangle((*everywhere[:d], limits, *everywhere[d + 1 :]), rest=rest)
 
@@ -180,11 +175,10 @@ class Masks:
 def sufficient(mask: SSAValue) -> list[SSAValue] | None:
     """Return scalars of type i1 that together imply that the mask is set everywhere; None if there are none."""
     match mask.owner:
-        case arith.OrIOp() as op if isinstance(op.lhs.owner, tt.SplatOp):
-            return [op.lhs.owner.src]
+        case arith.OrIOp() as op if (condition := source(op.lhs)) is not None and condition.type == i1:
+            return [condition]
         case arith.AndIOp() as op:
             one, other = sufficient(op.lhs), sufficient(op.rhs)
             return None if one is None or other is None else [*one, *other]
-        case tt.ExpandDimsOp() | tt.TransOp() | tt.BroadcastOp() as op:
-            return sufficient(op.operands[0])
-    return None
+    moving = moved(mask)
+    return None if moving is None else sufficient(moving.source)

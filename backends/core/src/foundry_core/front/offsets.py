@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp
+from ..dialects.elements import Moved, moved
 from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
@@ -186,14 +187,12 @@ class Offsets:
                 if found is None:
                     return self._opaque(value)
                 return replace(found, bits=min(width(value), self.of(op.lhs).bits, self.of(op.rhs).bits))
-            case tt.SplatOp():
-                return Sum(self.of(op.src).start, still)
             case tt.MakeRangeOp():
                 return Sum(op.start.value.data, (Strided(1),))
             case ExtSIOp():
                 return self._extended(op)
-            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tt.ReshapeOp():
-                return self.moved(op, self.of(op.src)) or self._opaque(value)
+            case _ if (of := moved(value)) is not None:
+                return self.moved(value, of, self.of(of.source)) or self._opaque(value)
             case _:
                 return self._opaque(value)
 
@@ -206,33 +205,24 @@ class Offsets:
             case arith.MuliOp():
                 return self._multiplied(op)
 
-    def moved(self, op: Operation, source: Sum) -> Sum | None:
-        """Return the sum of a tensor after an operation that only moves dimensions; None if it mixes them.
+    def moved(self, value: SSAValue, of: Moved, source: Sum) -> Sum | None:
+        """Return the sum of a tensor that moves or repeats the elements of another one, which has the sum `source`.
 
         Also works for pointers: `source` is then the sum of their offsets.
+
+        Returns:
+            None if the tensor has only some of the elements along a dimension.
         """
-        axes = list(source.axes)
-        before, after = shape(op.operands[0]), shape(op.results[0])
-        match op:
-            case tt.ExpandDimsOp():
-                axes.insert(op.axis.value.data, STILL)
-            case tt.TransOp():
-                axes = [axes[d] for d in op.order.get_values()]
-            case tt.BroadcastOp():
-                pass  # a dimension of extent 1 is constant, and stays so
-            case _:
-                # A reshape keeps dimensions separate only if it adds or drops dimensions of extent 1.
-                if [e for e in before if e > 1] != [e for e in after if e > 1]:
-                    return None
-                long = iter(axis for axis, extent in zip(axes, before, strict=True) if extent > 1)
-                axes = [next(long) if extent > 1 else STILL for extent in after]
-        rest = source.rest
+        if not of.keeps_all:
+            return None
+        rest, op = source.rest, value.owner
         if rest is not None:
-            assert isinstance(rest.type, TensorType)
-            copy = op.clone({op.operands[0]: rest})
-            copy.results[0]._type = TensorType(rest.type.element_type, after)
-            rest = self._writer.behind(op.results[0]).builder.insert(copy).results[0]
-        return Sum(source.start, tuple(axes), rest, source.bits)
+            assert isinstance(rest.type, TensorType) and isinstance(op, Operation)
+            copy = op.clone({of.source: rest})
+            copy.results[0]._type = TensorType(rest.type.element_type, of.shape)
+            rest = self._writer.behind(value).builder.insert(copy).results[0]
+        # A dimension of extent 1 is constant, and stays so.
+        return Sum(source.start, tuple(of.to_result(source.axes, STILL)), rest, source.bits)
 
     def added(self, a: Sum, b: Sum, behind: SSAValue, b_value: SSAValue) -> Sum:
         """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `behind`."""

@@ -25,10 +25,10 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt
 from ..dialects.arith import BitcastOp, ConstantOp, SelectOp
+from ..dialects.build import reshaped, unsplat
+from ..dialects.elements import extents, moved, reordered
 from ..ops.elementwise import is_elementwise
 
-# Operations that only move elements.
-_MOVES = (tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp)
 _BITCASTS = (tt.BitcastOp, BitcastOp)
 # The operations of one step for each tile, at most. Triton's steps have about 20.
 _MOST = 64
@@ -55,14 +55,19 @@ def replace_pairs(body: Block) -> None:
 
 def _is_of_pairs(op: tt.ReduceOp) -> bool:
     """Return whether a reduction combines two elements each; other kernels need no search."""
-    return len(op.srcs) == 1 and _shape(op.srcs[0])[op.axis.value.data] == 2
+    return len(op.srcs) == 1 and extents(op.srcs[0])[op.axis.value.data] == 2
 
 
 def _reshaped(value: SSAValue) -> SSAValue:
     """Return the value that a value is a reshape of."""
-    while isinstance(value.owner, tt.ReshapeOp):
-        value = value.owner.src
+    while (before := reordered(value)) is not None:
+        value = before
     return value
+
+
+def _moves(value: SSAValue) -> bool:
+    """Return whether an operation only moves elements to a tile."""
+    return reordered(value) is not None or moved(value) is not None
 
 
 def _flatten(op: tt.ReduceOp) -> None:
@@ -70,15 +75,11 @@ def _flatten(op: tt.ReduceOp) -> None:
     if len(op.srcs) != 1:
         return
     builder = Builder(InsertPoint.before(op))
-    shape, axis = _shape(op.srcs[0]), op.axis.value.data
+    shape, axis = extents(op.srcs[0]), op.axis.value.data
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     element = _scalar(op.srcs[0].type)
-
-    def reshaped(value: SSAValue, type: Attribute) -> SSAValue:
-        return builder.insert(tt.ReshapeOp.create(operands=[value], result_types=[type])).results[0]
-
     made = tt.ReduceOp.create(
-        operands=[reshaped(op.srcs[0], TensorType(element, (outer, shape[axis], inner)))],
+        operands=[reshaped(builder, op.srcs[0], (outer, shape[axis], inner))],
         properties={"axis": IntegerAttr(1, 32)},
         regions=[op.detach_region(op.combine)],
         result_types=[TensorType(element, (outer, inner))],
@@ -86,11 +87,9 @@ def _flatten(op: tt.ReduceOp) -> None:
     made.location = op.location
     result: SSAValue = builder.insert(made).results[0]
     if not isinstance(op.results[0].type, TensorType):
-        result = builder.insert(
-            tt.UnsplatOp.create(operands=[reshaped(result, TensorType(element, (1,)))], result_types=[element])
-        ).results[0]
+        result = unsplat(builder, reshaped(builder, result, (1,)))
     else:
-        result = reshaped(result, op.results[0].type)
+        result = reshaped(builder, result, extents(op.results[0]))
     op.results[0].replace_all_uses_with(result)
     Rewriter.erase_op(op)
 
@@ -197,7 +196,7 @@ class _Steps:
         inner: set[SSAValue] = set()
         # The last value of a step first: values within a step may look like steps as well.
         for op in reversed(self._order):
-            if len(op.results) == 1 and op.results[0] not in inner and (is_elementwise(op) or isinstance(op, _MOVES)):
+            if len(op.results) == 1 and op.results[0] not in inner and (is_elementwise(op) or _moves(op.results[0])):
                 step = self._step(op.results[0])
                 if step is not None:
                     steps.append(step)
@@ -265,7 +264,7 @@ class _Steps:
             op = value.owner
             if not isinstance(op, Operation) or op not in self._order or len(op.results) != 1:
                 return
-            if not (is_elementwise(op) or isinstance(op, (*_MOVES, tt.ReduceOp))):
+            if not (is_elementwise(op) or isinstance(op, tt.ReduceOp) or _moves(value)):
                 return
             nodes.add(value)
             is_reduced |= isinstance(op, tt.ReduceOp)
@@ -281,7 +280,7 @@ class _Steps:
                     sources, between = set(bases), between.union(*map(_reshapes, waiting))
                 if max(map(self._place, sources)) < min(map(self._place, between)):
                     yield sorted(sources, key=self._place), between
-            unary = all(isinstance(node.owner, (*_BITCASTS, tt.ReshapeOp)) for node in nodes)
+            unary = all(isinstance(node.owner, _BITCASTS) or reordered(node) is not None for node in nodes)
             if len(waiting) == 1 and not is_reduced and not unary:
                 return
 
@@ -316,11 +315,11 @@ class _Steps:
         """Return whether a value is a scalar, or depends on scalars and on the index only."""
         if value not in self._leafless:
             op = value.owner
-            if not isinstance(value.type, TensorType) or isinstance(op, tt.MakeRangeOp | tt.SplatOp | ConstantOp):
+            if not isinstance(value.type, TensorType) or isinstance(op, tt.MakeRangeOp | ConstantOp):
                 self._leafless[value] = True
             else:
-                moved = is_elementwise(op) or isinstance(op, _MOVES)
-                self._leafless[value] = moved and all(map(self.is_leafless, op.operands))  # type: ignore[union-attr]
+                known = is_elementwise(op) or _moves(value)
+                self._leafless[value] = known and all(map(self.is_leafless, op.operands))  # type: ignore[union-attr]
         return self._leafless[value]
 
     def _extend(self, chain: list[_Step], step: _Step) -> bool:
@@ -368,10 +367,11 @@ class _Steps:
         for source in step.sources:
             value, users = source, self._owners(step.nodes)
             while value not in before.results:
-                op = value.owner
-                if not isinstance(op, tt.ReshapeOp) or any(use.operation not in users for use in value.uses):
+                op, inner = value.owner, reordered(value)
+                if inner is None or any(use.operation not in users for use in value.uses):
                     return None
-                value, users = op.src, {op}
+                assert isinstance(op, Operation)
+                value, users = inner, {op}
             if {use.operation for use in value.uses} - users:
                 return None
             found[value] = source
@@ -379,7 +379,7 @@ class _Steps:
 
     def _write(self, chain: list[_Step]) -> None:
         """Write one operation for a chain of steps with the same function; a single step of few dimensions stays."""
-        if len(chain) < 2 and all(len(_shape(node)) <= 3 for node in chain[0].nodes):
+        if len(chain) < 2 and all(len(extents(node)) <= 3 for node in chain[0].nodes):
             return
         results, sources = chain[-1].results, chain[0].sources
         owner = max(results, key=self._place).owner
@@ -475,10 +475,8 @@ class _Pairing:
         match op:
             case ConstantOp():
                 return make.constant(op)
-            case tt.SplatOp():
-                return self._scalar(op.src)
-            case tt.ExpandDimsOp() | tt.ReshapeOp() | tt.BroadcastOp() | tt.TransOp():
-                return self._at(*_moved(op, place))
+            case _ if (before := _before(value, place)) is not None:
+                return self._at(*before) if isinstance(before[0].type, TensorType) else self._scalar(before[0])
             case _ if self._is_of_index(value) and (bits := _bits(value, place)) is not None:
                 return self._number(bits, _scalar(value.type))
             case tt.ReduceOp():
@@ -533,7 +531,7 @@ class _Pairing:
     def _reduced(self, op: tt.ReduceOp, place: _Place) -> int:
         axis = op.axis.value.data
         (src,) = op.srcs
-        shape = _shape(src)
+        shape = extents(src)
         if shape[axis] != 2:
             raise _Unfit
         before = sum(extent.bit_length() - 1 for extent in shape[:axis])
@@ -553,18 +551,15 @@ class _Pairing:
         raise _Unfit
 
 
-def _moved(op: tt.ExpandDimsOp | tt.ReshapeOp | tt.BroadcastOp | tt.TransOp, place: _Place) -> tuple[SSAValue, _Place]:
-    """Return the operand of an operation that moves elements, and which of its elements is at this place."""
-    match op:
-        case tt.BroadcastOp():
-            parts = _parts(place, op.result)
-            kept = [part for part, extent in zip(parts, _shape(op.src), strict=True) if extent > 1]
-            return op.src, tuple(bit for part in kept for bit in part)
-        case tt.TransOp():
-            parts, order = _parts(place, op.result), list(op.order.get_values())
-            turned = [parts[order.index(d)] for d in range(len(order))]
-            return op.src, tuple(bit for part in turned for bit in part)
-    return op.src, place
+def _before(value: SSAValue, place: _Place) -> tuple[SSAValue, _Place] | None:
+    """Return of what a tile moves the elements, and which element of it is at this place; None if it does not."""
+    if (same := reordered(value)) is not None:
+        return same, place
+    of = moved(value)
+    if of is None or not of.keeps_all:
+        return None
+    parts = of.to_source(_parts(place, value), lambda index: ())
+    return of.source, tuple(bit for part in parts for bit in part)
 
 
 def _bits(value: SSAValue, place: _Place) -> _Place | None:
@@ -573,10 +568,8 @@ def _bits(value: SSAValue, place: _Place) -> _Place | None:
     if not isinstance(type, IntegerType) or not isinstance(op, Operation):
         return None
     width = type.width.data
-    if isinstance(op, _MOVES):
-        return _bits(*_moved(op, place))
-    if isinstance(op, tt.SplatOp):
-        return _bits(op.src, ())
+    if (before := _before(value, place)) is not None:
+        return _bits(*before)
     if isinstance(op, ConstantOp):
         return None if op.splat is None else tuple(_ONE if op.splat >> n & 1 else _ZERO for n in reversed(range(width)))
     if isinstance(op, tt.MakeRangeOp):
@@ -624,27 +617,23 @@ def _whole(bits: _Place) -> int | None:
 
 def _reshapes(value: SSAValue) -> Iterator[SSAValue]:
     """Yield a value and what it is a reshape of, without the last one."""
-    while isinstance(value.owner, tt.ReshapeOp):
+    while (before := reordered(value)) is not None:
         yield value
-        value = value.owner.src
+        value = before
 
 
 def _scalar(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
 
 
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return value.type.get_shape() if isinstance(value.type, TensorType) else ()
-
-
 def _size(value: SSAValue) -> int:
-    return math.prod(_shape(value))
+    return math.prod(extents(value))
 
 
 def _parts(place: _Place, value: SSAValue) -> list[_Place]:
     """Split the bits of an index into those of each dimension."""
     parts, first = [], 0
-    for extent in _shape(value):
+    for extent in extents(value):
         bits = extent.bit_length() - 1
         parts.append(place[first : first + bits])
         first += bits

@@ -39,7 +39,7 @@ def replace_prints(module: ModuleOp) -> list[Site]:
         elif isinstance(op, tt.AssertOp):
             ends = not _OVERFLOW.match(op.message.data)
             _insert(op, tile.CheckOp(len(sites), op.condition, ends))
-            sites.append(Site("assert", op.message.data, _places(op), shape=_shape(op.condition)))
+            sites.append(Site("assert", op.message.data, _places(op), shape=shape(op.condition)))
         else:
             continue
         Rewriter.erase_op(op)
@@ -67,7 +67,7 @@ def _print(op: tt.PrintOp, sites: list[Site]) -> None:
             op.prefix.data,
             _places(op),
             type=_type(value),
-            shape=_shape(value),
+            shape=shape(value),
             signed=bool(signs[number]),
             hex=bool(op.hex.value.data),
             operand=number if len(op.args) > 1 else None,
@@ -89,10 +89,6 @@ def _insert(op: Operation, record: tile.RecordOp | tile.CheckOp) -> None:
 
 def _places(op: Operation) -> tuple[tuple[str, int], ...]:
     return tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(shape(value)) if isinstance(value.type, TensorType) else ()
 
 
 def _type(value: SSAValue) -> str:

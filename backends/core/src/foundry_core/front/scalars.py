@@ -7,10 +7,11 @@ from typing import TypeAlias
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerType, i1, i64
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..flow import incoming
 
 # A number known at compile time, or an i64 value of the program.
 Scalar: TypeAlias = int | SSAValue
@@ -160,22 +161,13 @@ def zeros(scalar: Scalar) -> int:
                 return min(of(value, carried) for value in op.operands[1:])
             case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.RemSIOp() | arith.OrIOp():
                 return min(of(op.lhs, carried), of(op.rhs, carried))
-            case scf.IfOp() if isinstance(a, OpResult):
-                ends = [region.block.last_op for region in op.regions]
-                return min(of(end.operands[a.index], carried) for end in ends if end is not None)
-        loop, number_of = (op.parent_op(), -1) if isinstance(op, Block) else (op, 0)
-        if not isinstance(loop, scf.ForOp) or not isinstance(a, BlockArgument | OpResult):
-            return 0
-        index = a.index + number_of
-        if index < 0:
-            return min(of(loop.lb, carried), of(loop.step, carried))
-        # A carried value has the zeros that its first value has and that each iteration preserves.
-        argument = loop.body.block.args[index + 1]
-        if argument in carried:
-            return 64
-        end = loop.body.block.last_op
-        assert end is not None
-        return min(of(loop.iter_args[index], carried), of(end.operands[index], carried | {argument}))
+        sources = incoming(a)
+        if sources is not None:
+            # A carried value has the zeros that its first value has and that each iteration preserves.
+            return 64 if a in carried else min(of(source, carried | {a}) for source in sources)
+        loop = op.parent_op() if isinstance(op, Block) else None
+        # The counter.
+        return min(of(loop.lb, carried), of(loop.step, carried)) if isinstance(loop, scf.ForOp) else 0
 
     return of(scalar, frozenset())
 

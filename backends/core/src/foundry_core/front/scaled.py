@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     Float8E4M3FNType,
     Float8E5M2Type,
     IntegerAttr,
@@ -24,10 +22,11 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, TruncIOp
+from ..dialects.build import before, broadcast, expanded, reshaped, transposed
 from ..errors import unsupported
 
 _FP8 = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type()}
@@ -57,7 +56,7 @@ class _Writer:
 
     def __init__(self, op: tt.DotScaledOp) -> None:
         self._op = op
-        self._builder = Builder(InsertPoint.before(op))
+        self._builder = before(op)
 
     def operand(self, side: int) -> SSAValue:
         """Return a (side 0) or b (side 1) as f32, multiplied by its scales."""
@@ -73,9 +72,7 @@ class _Writer:
         factor = self._repeated(factor, rank - 1, _shape(wide)[along_k] // _shape(scale)[-1])
         if side:
             order = [*range(rank - 2), rank - 1, rank - 2]
-            shape = [_shape(factor)[d] for d in order]
-            properties = {"order": DenseArrayBase.from_list(i32, order)}
-            factor = self._made(tt.TransOp, [factor], TensorType(f32, shape), properties)
+            factor = transposed(self._builder, factor, order)
         return self._builder.insert(arith.MulfOp(wide, factor)).result
 
     def _numbers(self, value: SSAValue, format: str, packed: int) -> SSAValue:
@@ -110,29 +107,20 @@ class _Writer:
         by: SSAValue = self._builder.insert(TruncIOp(bits, TensorType(i8, [count]))).result
         for axis in range(len(shape)):
             if axis != dimension:
-                by = self._expanded(by, axis)
-        by = self._made(tt.BroadcastOp, [by], both.type)
+                by = expanded(self._builder, by, axis)
+        by = broadcast(self._builder, by, shape)
         shifted = self._builder.insert(arith.ShRUIOp(both, by)).result
         return self._builder.insert(arith.AndIOp(shifted, self._constant(0xF, both.type))).result
 
     def _repeated(self, value: SSAValue, dimension: int, times: int) -> SSAValue:
         """Return every element `times` times in a row along a dimension."""
-        assert isinstance(value.type, TensorType)
         if times == 1:
             return value
-        shape, kind = _shape(value), value.type.element_type
-        value = self._expanded(value, dimension + 1)
-        longer = [*shape[: dimension + 1], times, *shape[dimension + 1 :]]
-        value = self._made(tt.BroadcastOp, [value], TensorType(kind, longer))
-        shape[dimension] *= times
-        return self._made(tt.ReshapeOp, [value], TensorType(kind, shape))
-
-    def _expanded(self, value: SSAValue, axis: int) -> SSAValue:
-        assert isinstance(value.type, TensorType)
         shape = _shape(value)
-        shape.insert(axis, 1)
-        kind = TensorType(value.type.element_type, shape)
-        return self._made(tt.ExpandDimsOp, [value], kind, {"axis": IntegerAttr(axis, i32)})
+        value = expanded(self._builder, value, dimension + 1)
+        value = broadcast(self._builder, value, [*shape[: dimension + 1], times, *shape[dimension + 1 :]])
+        shape[dimension] *= times
+        return reshaped(self._builder, value, shape)
 
     def _function(self, symbol: str, value: SSAValue) -> SSAValue:
         kind = TensorType(f32, _shape(value))
@@ -149,7 +137,6 @@ class _Writer:
         properties: Mapping[str, Attribute] | None = None,
     ) -> SSAValue:
         made = kind.create(operands=operands, result_types=[type], properties=properties or {})
-        made.location = self._op.location
         return self._builder.insert(made).results[0]
 
 

@@ -17,6 +17,8 @@ from xdsl.transforms.dead_code_elimination import dce
 
 from ..dialects import tile, tt
 from ..dialects.arith import ConstantOp, ExtSIOp
+from ..dialects.build import like
+from ..dialects.elements import moved
 from ..effects import writes
 from ..errors import LoweringError, unsupported
 from .blocks import replace_block_pointers
@@ -149,10 +151,8 @@ class _Accesses:
         here = Builder(InsertPoint.before(op))
         here.insert(poll)
         # The wait ends when all elements are as expected.
-        done: SSAValue = here.insert(ConstantOp.integer(1, i1)).result
-        if isinstance(op.result.type, TensorType):
-            done = here.insert(tt.SplatOp.create(operands=[done], result_types=[op.result.type])).results[0]
-        op.result.replace_all_uses_with(done)
+        done = here.insert(ConstantOp.integer(1, i1)).result
+        op.result.replace_all_uses_with(like(here, done, op.result.type))
 
     def _where(self, mask: SSAValue | None) -> tuple[list[SSAValue], SSAValue | None]:
         if mask is None:
@@ -199,17 +199,15 @@ class _Accesses:
             return pointer, Sum(0, ())
         op = pointer.owner
         match op:
-            case tt.SplatOp():
-                return op.src, Sum(0, (STILL,) * len(shape(pointer)))
             case tt.AddPtrOp():
                 base, before = self._pointer(op.ptr)
                 if base is not op.ptr:
                     return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
-            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tt.ReshapeOp():
-                base, before = self._pointer(op.src)
-                moved = self._offsets.moved(op, before) if base is not op.src else None
-                if moved is not None:
-                    return base, moved
+            case _ if (of := moved(pointer)) is not None:
+                base, before = self._pointer(of.source)
+                known = base is not of.source or not isinstance(base.type, TensorType)
+                if known and (after := self._offsets.moved(pointer, of, before)) is not None:
+                    return base, after
             case tt.BitcastOp():
                 base, before = self._pointer(op.src)
                 target = pointer.type.element_type
@@ -234,5 +232,5 @@ def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:
     wide = TensorType(i64, shape(offsets))
     if offsets.type.element_type != i64:
         offsets = scalars.builder.insert(ExtSIOp(offsets, wide)).result
-    factor = scalars.builder.insert(tt.SplatOp.create(operands=[scalars.value(scale)], result_types=[wide])).results[0]
+    factor = like(scalars.builder, scalars.value(scale), wide)
     return scalars.builder.insert(arith.MuliOp(offsets, factor)).result

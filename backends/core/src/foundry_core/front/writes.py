@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ..dialects import tt
 from ..effects import writes
+from ..flow import incoming
 from .structured import kernel
 
 
@@ -28,10 +28,6 @@ class Sources:
 
     def __init__(self, function: tt.FuncOp) -> None:
         self._parameters = function.body.blocks[0].args
-        # Recorded for operations that pass values on; the sources of other pointers are an operation's operands.
-        self._known: dict[SSAValue, list[SSAValue]] = {}
-        for op in function.body.walk():
-            self._note(op)
 
     def arguments(self, pointers: Iterable[SSAValue]) -> list[int]:
         """Return the numbers of the arguments that one of these pointers, or tensors of them, may point into."""
@@ -51,48 +47,14 @@ class Sources:
                 pending += sources
         return [argument.index for argument in self._parameters if argument in seen], unknown
 
-    def _of(self, value: SSAValue) -> list[SSAValue]:
-        if value in self._known:
-            return self._known[value]
-        owner = value.owner
-        if isinstance(value, BlockArgument) or isinstance(owner, Block):
-            return []
-        return [operand for operand in owner.operands if _is_pointer(operand)]
-
-    def _note(self, op: Operation) -> None:
-        match op:
-            case scf.ForOp():
-                self._pass(op.iter_args, op.body.block.args[1:])
-                self._pass(op.iter_args, op.results)
-                self._pass(_last(op.body.block).operands, op.body.block.args[1:])
-                self._pass(_last(op.body.block).operands, op.results)
-            case scf.WhileOp():
-                before, after = op.before_region.block, op.after_region.block
-                self._pass(op.arguments, before.args)
-                self._pass(_last(before).operands[1:], after.args)
-                self._pass(_last(before).operands[1:], op.results)
-                self._pass(_last(after).operands, before.args)
-            case scf.IfOp():
-                for region in op.regions:
-                    if region.blocks:
-                        self._pass(_last(region.block).operands, op.results)
-            case cf.BranchOp():
-                self._pass(op.arguments, op.successor.args)
-            case cf.ConditionalBranchOp():
-                self._pass(op.then_arguments, op.then_block.args)
-                self._pass(op.else_arguments, op.else_block.args)
-
-    def _pass(self, sources: Iterable[SSAValue], targets: Iterable[SSAValue]) -> None:
-        for source, target in zip(sources, targets, strict=True):
-            if _is_pointer(target):
-                self._known.setdefault(target, []).append(source)
+    @staticmethod
+    def _of(value: SSAValue) -> list[SSAValue]:
+        sources = incoming(value)
+        if sources is None:
+            sources = [] if isinstance(value.owner, Block) else list(value.owner.operands)
+        return [source for source in sources if _is_pointer(source)]
 
 
 def _is_pointer(value: SSAValue) -> bool:
     element = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return isinstance(element, tt.PointerType)
-
-
-def _last(block: Block) -> Operation:
-    assert block.last_op is not None
-    return block.last_op

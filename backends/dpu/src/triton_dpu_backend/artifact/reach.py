@@ -19,21 +19,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from foundry_core.dialects import tile, tt
-from foundry_core.dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from foundry_core.dialects.arith import ConstantOp, ExtSIOp
 from foundry_core.effects import reads, writes
 from foundry_core.errors import unsupported
-from foundry_core.footprint.integers import INTEGERS
+from foundry_core.footprint.integers import INTEGERS, form
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
 from foundry_core.front.structured import kernel
+from foundry_core.interpret import Interpreter, Part
 from foundry_core.parse import read_structured
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _WIDTHS = (1, 8, 16, 32, 64)
 
 
@@ -69,21 +70,26 @@ class _Pointer:
     offset: str
 
 
-class _Writer:
-    """Writes the C code of a kernel. A known value is C code (a name or a number) or a pointer; data is not known."""
+# A known value is C code (a name or a number) or a pointer; None is data, which is not known.
+_Value: TypeAlias = "str | _Pointer | None"
+
+
+class _Writer(Interpreter[_Value]):
+    """Writes the C code of a kernel."""
 
     def __init__(self, body: Block) -> None:
+        super().__init__()
         self.lines: list[str] = []
         self._indent = 0
         self._count = 0
-        self._values: dict[SSAValue, str | _Pointer] = {}
         self._body = body
-        for index, argument in enumerate(body.args):
-            if isinstance(argument.type, tt.PointerType):
-                self._values[argument] = _Pointer(index, "0")
-            elif _bits(argument.type) is not None:
-                self._values[argument] = f"argument[{index}]"
-        self._block(body)
+        self.run(body, map(self._parameter, body.args))
+
+    @staticmethod
+    def _parameter(argument: BlockArgument) -> _Value:
+        if isinstance(argument.type, tt.PointerType):
+            return _Pointer(argument.index, "0")
+        return f"argument[{argument.index}]" if _bits(argument.type) is not None else None
 
     def _write(self, line: str) -> None:
         self.lines.append("    " * self._indent + line)
@@ -101,95 +107,80 @@ class _Writer:
         return f"v{self._count}"
 
     def _number(self, value: SSAValue) -> str | None:
-        found = self._values.get(value)
-        return found if isinstance(found, str) else None
+        return _code(self.values[value])
 
     def _numbers(self, values: Sequence[SSAValue]) -> list[str] | None:
         """Return the C code of each value; None if one of them is not known."""
-        found = [number for value in values if (number := self._number(value)) is not None]
-        return found if len(found) == len(values) else None
+        return _all_known(self.of(values))
 
-    def _block(self, block: Block) -> None:
-        for op in block.ops:
-            self._operation(op)
-
-    def _operation(self, op: Operation) -> None:
+    def compute(self, op: Operation, operands: Sequence[_Value]) -> Sequence[_Value]:
         match op:
-            case tile.Access():
-                self._access(op)
-            case scf.ForOp():
-                self._for(op)
-            case scf.IfOp():
-                self._if(op)
-            case scf.WhileOp():
-                self._anywhere(op)
             case tt.AddPtrOp():
-                pointer, offset = self._values.get(op.ptr), self._number(op.offset)
-                if isinstance(pointer, _Pointer) and offset is not None:
-                    self._values[op.result] = _Pointer(pointer.parameter, f"({pointer.offset} + {offset})")
+                pointer, offset = operands
+                if isinstance(pointer, _Pointer) and isinstance(offset, str):
+                    return [_Pointer(pointer.parameter, f"({pointer.offset} + {offset})")]
             case ConstantOp() if (number := constant(op.result)) is not None:
-                self._values[op.result] = _literal(number, _bits(op.result.type))
+                return [_literal(number, _bits(op.result.type))]
             case tt.GetProgramIdOp():
-                self._values[op.result] = f"program[{op.axis.value.data}]"
+                return [f"program[{op.axis.value.data}]"]
             case tt.GetNumProgramsOp():
-                self._values[op.result] = f"grid[{op.axis.value.data}]"
-            case _:
-                _refuse_memory(op)
-                self._compute(op)
+                return [f"grid[{op.axis.value.data}]"]
+        return [self._named(op, operands, result) for result in op.results]
 
-    def _compute(self, op: Operation) -> None:
-        numbers = self._numbers(op.operands)
-        if not numbers or len(op.results) != 1:
-            return
-        code = _expression(op, numbers)
-        if code in numbers:
-            self._values[op.results[0]] = code
-        elif code is not None:
-            name = self._name()
-            self._write(f"const int64_t {name} = {code};")
-            self._values[op.results[0]] = name
+    def _named(self, op: Operation, operands: Sequence[_Value], result: SSAValue) -> str | None:
+        """Write the C code of an integer, and return its name."""
+        numbers, meaning, bits = _all_known(operands), INTEGERS.get(op.name), form(op)
+        if not numbers or meaning is None or bits is None or _bits(result.type) is None:
+            return None
+        code = meaning.c(bits, numbers)
+        if code is None or code in numbers:
+            return code
+        name = self._name()
+        self._write(f"const int64_t {name} = {code};")
+        return name
 
     # Control flow. A result of a branch or loop is a variable, if it is known in each branch and after each iteration.
 
-    def _if(self, op: scf.IfOp) -> None:
-        condition = self._number(op.cond)
+    def branch(self, op: scf.IfOp, condition: _Value, ways: Sequence[Part[_Value]]) -> Sequence[_Value]:
         if condition is None:
-            self._anywhere(op)
-            return
+            return self._anywhere(op)
 
         def write(names: Sequence[str | None]) -> list[int]:
             lost: list[int] = []
             self._declare(names, ["0"] * len(names))
-            branches = [op.true_region.block, *([op.false_region.block] if op.false_region.blocks else [])]
-            for opening, block in zip((f"if ({condition}) {{", "else {"), branches, strict=False):
+            for opening, way in zip((f"if ({condition}) {{", "else {"), ways, strict=False):
                 with self._nested(opening):
-                    self._block(block)
-                    lost += self._assign(names, block)
+                    lost += self._assign(names, way(()))
             return lost
 
-        self._results(op.results, self._settled(op.results, write))
+        return self._settled(op.results, write)
 
-    def _for(self, op: scf.ForOp) -> None:
-        bounds = self._numbers([op.lb, op.ub, op.step])
-        if bounds is None:
-            self._anywhere(op)
-            return
-        low, high, step = bounds
-        body = op.body.block
+    def loop(
+        self, op: scf.ForOp, bounds: Sequence[_Value], initial: Sequence[_Value], body: Part[_Value]
+    ) -> Sequence[_Value]:
+        known = _all_known(bounds)
+        if known is None:
+            return self._anywhere(op)
+        low, high, step = known
 
         def write(names: Sequence[str | None]) -> list[int]:
-            starts = [self._number(start) for start in op.iter_args]
+            starts = [_code(start) for start in initial]
             if lost := [i for i, start in enumerate(starts) if start is None and names[i] is not None]:
                 return lost
             self._declare(names, starts)
-            self._results(body.args[1:], names)
             index = self._name()
-            self._values[body.args[0]] = index
             with self._nested(f"for (int64_t {index} = {low}; {index} < {high}; {index} += {step}) {{"):
-                self._block(body)
-                return self._assign(names, body)
+                return self._assign(names, body([index, *names]))
 
-        self._results(op.results, self._settled(op.results, write))
+        return self._settled(op.results, write)
+
+    def repeat(
+        self, op: scf.WhileOp, initial: Sequence[_Value], test: Part[_Value], body: Part[_Value]
+    ) -> Sequence[_Value]:
+        return self._anywhere(op)
+
+    def map(self, op: tt.MapElementwiseOp, tiles: Sequence[_Value], function: Part[_Value]) -> Sequence[_Value]:
+        return [None] * len(op.results)
 
     def _settled(
         self, results: Sequence[SSAValue], write: Callable[[Sequence[str | None]], list[int]]
@@ -197,12 +188,12 @@ class _Writer:
         """Run `write` with a variable for each result, and again without those that turn out to be unknown."""
         names = [self._name() if _bits(result.type) is not None else None for result in results]
         while True:
-            before = len(self.lines), dict(self._values)
+            before = len(self.lines), dict(self.values)
             lost = write(names)
             if not lost:
                 return names
             del self.lines[before[0] :]
-            self._values = before[1]
+            self.values = before[1]
             for index in lost:
                 names[index] = None
 
@@ -211,15 +202,13 @@ class _Writer:
             if name is not None:
                 self._write(f"int64_t {name} = {value};")
 
-    def _assign(self, names: Sequence[str | None], block: Block) -> list[int]:
-        """Assign the values that a block yields, all at once: a new value may be the old value of another variable.
+    def _assign(self, names: Sequence[str | None], yielded: Sequence[_Value]) -> list[int]:
+        """Assign what a block yields, all at once: a new value may be the old value of another variable.
 
         Returns:
             Which variables cannot be assigned to, because data decides their value.
         """
-        last = block.last_op
-        assert last is not None
-        values = [self._number(value) for value in last.operands]
+        values = [_code(value) for value in yielded]
         wanted = [i for i, name in enumerate(names) if name is not None]
         for i in wanted:
             self._write(f"const int64_t {names[i]}_next = {values[i]};")
@@ -227,18 +216,16 @@ class _Writer:
             self._write(f"{names[i]} = {names[i]}_next;")
         return [i for i in wanted if values[i] is None]
 
-    def _results(self, results: Sequence[SSAValue], names: Sequence[str | None]) -> None:
-        self._values |= {result: name for result, name in zip(results, names, strict=True) if name is not None}
-
     # Accesses.
 
-    def _anywhere(self, op: Operation) -> None:
-        """Handle control flow that depends on data: an access inside may reach anything."""
+    def _anywhere(self, op: Operation) -> Sequence[_Value]:
+        """Handle control flow that depends on data: an access inside may reach anything. Return the results."""
         for inner in op.walk():
             if isinstance(inner, tile.Access):
                 self._any(inner)
             else:
                 _refuse_memory(inner)
+        return [None] * len(op.results)
 
     def _any(self, op: tile.Access) -> None:
         for parameter in self._parameters(op.base):
@@ -253,9 +240,13 @@ class _Writer:
             return [pointer.index]
         return [argument.index for argument in self._body.args if isinstance(argument.type, tt.PointerType)]
 
+    def access(self, op: tile.Access) -> Sequence[_Value]:
+        self._access(op)
+        return [None] * len(op.results)
+
     def _access(self, op: tile.Access) -> None:
         type = op.elements.type
-        pointer = self._values.get(op.base)
+        pointer = self.values[op.base]
         span = self._span(op, type.get_shape() if isinstance(type, TensorType) else ())
         if span is None or not isinstance(pointer, _Pointer):
             self._any(op)
@@ -325,46 +316,14 @@ def _literal(number: int, bits: int | None) -> str:
     return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
 
 
-def _signed(code: str, bits: int) -> str:
-    """Return C code that wraps a number to a signed one of this many bits."""
-    match bits:
-        case 1:
-            return f"({code} & 1)"
-        case 64:
-            return code
-        case _:
-            return f"(int{bits}_t){code}"
+def _code(value: _Value) -> str | None:
+    return value if isinstance(value, str) else None
 
 
-def _unsigned(number: str, bits: int) -> str:
-    """Return C code that reads a signed number of this many bits as an unsigned one."""
-    return f"(uint{max(bits, 8)}_t){number}"
-
-
-def _expression(op: Operation, numbers: Sequence[str]) -> str | None:
-    """Return C code for an operation on numbers; None if there is none."""
-    bits, source = _bits(op.results[0].type), _bits(op.operands[0].type)
-    if bits is None or source is None:
-        return None
-    match op:
-        case CmpiOp():
-            order = op.predicate_name
-            sides = [_unsigned(number, source) for number in numbers] if order.startswith("u") else numbers
-            return f"({sides[0]} {_SIGNS[order[-2:]]} {sides[1]})"
-        case SelectOp():
-            return f"({numbers[0]} ? {numbers[1]} : {numbers[2]})"
-        case ExtSIOp():
-            # A set i1 is 1 here. Its sign extension has all bits set.
-            return f"-{numbers[0]}" if source == 1 else numbers[0]
-        case ExtUIOp():
-            return f"(int64_t){_unsigned(numbers[0], source)}"
-        case TruncIOp() | arith.IndexCastOp():
-            return _signed(numbers[0], bits)
-    meaning = INTEGERS.get(op.name)
-    if meaning is None:
-        return None
-    sides = [_unsigned(number, source) for number in numbers] if meaning.is_unsigned else numbers
-    return _signed(meaning.c.format(*sides), bits)
+def _all_known(values: Sequence[_Value]) -> list[str] | None:
+    """Return the C code of each value; None if one of them is not a known number."""
+    found = [value for value in values if isinstance(value, str)]
+    return found if len(found) == len(values) else None
 
 
 def _block(body: Block) -> int | None:

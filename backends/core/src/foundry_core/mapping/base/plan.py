@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from xdsl.dialects.builtin import IntegerType, TensorType
-from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
-from ...effects import is_sink, reads, rereads, waits, writes
+from ...dialects.elements import moved, repeats, source
+from ...effects import is_sink, reads, waits, writes
 from ...front.scalars import constant
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
@@ -105,12 +106,12 @@ class Plan:
         op = value.owner
         if isinstance(op, Block):
             return False
-        if isinstance(op, tt.MakeRangeOp | tt.SplatOp | ConstantOp):
+        of = source(value)
+        if isinstance(op, tt.MakeRangeOp | ConstantOp) or (of is not None and not is_tile(of)):
             return True
         if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
             return False
-        moves = isinstance(op, tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tt.ReshapeOp)
-        return (moves or is_elementwise(op)) and all(self._is_index(operand) for operand in op.operands)
+        return (of is not None or is_elementwise(op)) and all(self._is_index(operand) for operand in op.operands)
 
     def _is_costly(self, value: SSAValue) -> bool:
         if value not in self._costly:
@@ -136,7 +137,7 @@ class Plan:
             return True
         if len(sinks) > 1 and self._is_costly(value):
             return True
-        if self._is_costly(value) and any(_repeats(use) for use in value.uses):
+        if self._is_costly(value) and any(map(repeats, value.uses)):
             return True
         return reads(op) and any(self._may_change(op, sink) for sink in sinks)
 
@@ -181,10 +182,10 @@ def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int |
                     columns = [dimensions[d] for d, n in enumerate(extents(value)) if n > 1 and is_unit(store.axes[d])]
                     if columns and rows[-1] not in columns:
                         return columns[-1]
-                case tt.TransOp() as op:
-                    pending.append((op.result, tuple(dimensions[d] for d in op.order.get_values())))
                 case user if is_elementwise(user):
                     pending.append((user.results[0], dimensions))
+                case user if len(user.results) == 1 and (of := moved(user.results[0])) and of.is_permutation:
+                    pending.append((user.results[0], tuple(of.to_result(dimensions, 0))))
     return None
 
 
@@ -247,13 +248,3 @@ def _is_straight(value: SSAValue, sink: Operation, seen: set[Operation]) -> bool
         if not is_elementwise(user) or not _is_straight(user.results[0], sink, seen):
             return False
     return True
-
-
-def _repeats(use: Use) -> bool:
-    """Return whether an operation reads an element of its operand more than once."""
-    if not isinstance(use.operation, tt.BroadcastOp):
-        return rereads(use)
-    user = use.operation
-    before, after = user.src.type, user.result.type
-    assert isinstance(before, TensorType) and isinstance(after, TensorType)
-    return before.get_shape() != after.get_shape() and any(extent > 1 for extent in before.get_shape())

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
+from ...dialects.elements import extents as extents
 from .mlir import Reg, Text
 
 
@@ -27,10 +27,6 @@ class Point:
     lane: int
     lanes: int
     inside: frozenset[SSAValue] = frozenset()
-
-
-def extents(value: SSAValue) -> tuple[int, ...]:
-    return value.type.get_shape() if isinstance(value.type, TensorType) else ()
 
 
 class Space:

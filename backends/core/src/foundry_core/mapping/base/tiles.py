@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tile, tt
+from ...dialects import tile
 from ...dialects.arith import ConstantOp
+from ...dialects.elements import Moved, moved
 from ...errors import source_line, unsupported
 from ...front.scalars import constant as known
 from ...literals import widened
@@ -282,15 +283,10 @@ class Tiles:
                     if inside is None:
                         return None
                     found.append(Run(op, lane, ends, inside))
-                case tt.ExpandDimsOp() if lane != op.axis.value.data:
-                    axis = op.axis.value.data
-                    pending.append((op.src, lane - (lane > axis), [*ends[:axis], *ends[axis + 1 :]]))
-                case tt.BroadcastOp() if extents(op.src)[lane] > 1:
-                    one = self.text.integer(1)
-                    shape = extents(op.src)
-                    pending.append(
-                        (op.src, lane, [one if size == 1 else end for size, end in zip(shape, ends, strict=True)])
-                    )
+                case _ if (of := moved(current)) is not None:
+                    inner = of.inner(lane)
+                    if of.keeps_order and inner is not None:
+                        pending.append((of.source, inner, of.to_source(ends, lambda index: self.text.integer(1))))
                 case Operation() if is_elementwise(op):
                     count += 1
                     if is_costly(op) or count > _MOST_TWICE:
@@ -383,17 +379,8 @@ class Tiles:
         match op:
             case tile.LoadOp():
                 return tuple(size * is_unit(axis) for axis in op.axes)
-            case tt.TransOp():
-                inner = self._votes(op.src, counted)
-                return tuple(inner[d] for d in op.order.get_values())
-            case tt.BroadcastOp():
-                return self._votes(op.src, counted)
-            case tile.PartOp():
-                return self._votes(op.src, counted)[:-1]
-            case tt.ExpandDimsOp():
-                inner_list = list(self._votes(op.src, counted))
-                inner_list.insert(op.axis.value.data, 0)
-                return tuple(inner_list)
+            case _ if (of := moved(value)) is not None:
+                return tuple(of.to_result(self._votes(of.source, counted), 0))
             case Operation() if is_elementwise(op):
                 parts = [self._votes(operand, counted) for operand in op.operands if is_tile(operand)]
                 return tuple(sum(column) for column in zip(none, *parts, strict=True))
@@ -442,6 +429,8 @@ class Tiles:
             if value in self.plan.across and isinstance(op, Operation):
                 return self.numeric.from_memory(found, element(value.type, op))
             return found
+        if (of := moved(value)) is not None:
+            return self.text.broadcast(self.at(of.source, self.behind(of, point), memo), point.lanes)
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):
@@ -450,27 +439,12 @@ class Tiles:
         assert owner is not None
         raise unsupported(owner)
 
-    def behind(self, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tile.PartOp, point: Point) -> Point:
-        """Return the point of the operand that has a point's elements: as many, or one that all lanes share."""
-        index = point.index
-        match op:
-            case tt.ExpandDimsOp():
-                axis = op.axis.value.data
-                index = index[:axis] + index[axis + 1 :]
-                if point.lane == axis:
-                    return Point(index, 0, 1)
-                return Point(index, point.lane - (point.lane > axis), point.lanes, point.inside)
-            case tt.BroadcastOp():
-                shape = extents(op.src)
-                zero = self.text.integer(0)
-                index = tuple(zero if extent == 1 else i for extent, i in zip(shape, index, strict=True))
-                return Point(index, 0, 1) if shape[point.lane] == 1 else replace(point, index=index)
-            case tile.PartOp():
-                return _moved(point, (*index, self.text.integer(op.number.value.data)), point.lane)
-            case tt.TransOp():
-                order = list(op.order.get_values())
-                index = tuple(index[order.index(d)] for d in range(len(order)))
-                return _moved(point, index, order[point.lane])
+    def behind(self, of: Moved, point: Point) -> Point:
+        """Return the point of the source that has a point's elements: as many, or one that all lanes share."""
+        index, lane = tuple(of.to_source(point.index, self.text.integer)), of.inner(point.lane)
+        if lane is None:
+            return Point(index, 0, 1)
+        return Point(index, lane, point.lanes, point.inside if of.keeps_order else frozenset())
 
     def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
         """Return the most rows, and the columns, of the tile that tl.dot keeps in registers, in vectors.
@@ -497,8 +471,3 @@ class Tiles:
         op = value.owner
         assert isinstance(op, tile.RangeOp)
         return self.index(op.low), self.index(op.high)
-
-
-def _moved(point: Point, index: tuple[Reg, ...], lane: int) -> Point:
-    """Return the same lanes in another index space, with no known ranges."""
-    return Point(index, lane, point.lanes)

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from ...dialects import tt, ttg
 from ...dialects.arith import ConstantOp, SelectOp
+from ...dialects.elements import is_same, moved, source
 from ..base.numeric import element
 from . import layouts
 from .layouts import Layout
@@ -303,19 +304,17 @@ def _users(value: SSAValue) -> list[Operation]:
 
 def is_splat(value: SSAValue) -> bool:
     """Return whether all elements of a tile are one number."""
-    owner = value.owner
-    return isinstance(owner, tt.SplatOp) or (isinstance(owner, ConstantOp) and owner.splat is not None)
+    owner, of = value.owner, source(value)
+    scalar = of is not None and not isinstance(of.type, TensorType)
+    return scalar or (isinstance(owner, ConstantOp) and owner.splat is not None)
 
 
 def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
     """Return the column or row that a tile repeats, and the dimension along which it does; None if it does not."""
-    owner = value.owner
-    if not isinstance(owner, tt.BroadcastOp) or not isinstance(owner.src.type, TensorType):
+    of = moved(value)
+    if of is None or of.index != (0, 1) or not of.repeats:
         return None
-    shape = owner.src.type.get_shape()
-    if len(shape) != 2 or shape.count(1) != 1:
-        return None
-    return owner.src, shape.index(1)
+    return of.source, 1 if of.is_along(0) else 0
 
 
 def _combination(op: Operation, made: Plan) -> Fragments | None:
@@ -388,7 +387,7 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> boo
     if isinstance(user, scf.YieldOp):
         parent = user.parent_op()
         return isinstance(parent, (scf.ForOp, scf.IfOp)) and made.fragments.get(parent.results[index]) == fragments
-    if isinstance(user, ttg.ConvertLayoutOp):
+    if is_same(user):
         return True
     return len(user.results) == 1 and user.results[0] in made.fragments
 
@@ -396,12 +395,12 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> boo
 def _load(function: tt.FuncOp, made: Plan) -> None:
     """Find what is read as fragments of factors, and what is written to workgroup memory for that only."""
     for op in list(function.body.walk()):
-        if isinstance(op, (ttg.LocalLoadOp, ttg.ConvertLayoutOp)):
-            fragments = _factor(op.result, made)
+        if isinstance(op, ttg.LocalLoadOp) or is_same(op):
+            fragments = _factor(op.results[0], made)
             if fragments is not None:
                 made.factors[op] = fragments
-                if isinstance(op, ttg.ConvertLayoutOp):
-                    _passes(op.src, fragments, made)
+                if is_same(op):
+                    _passes(op.operands[0], fragments, made)
     for op in list(function.body.walk()):
         if isinstance(op, ttg.LocalAllocOp) and op.src is not None:
             loads = _users(op.result)

@@ -8,11 +8,12 @@ from math import prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt, ttg
 from ...effects import writes
 from ...errors import LoweringError
+from ...flow import incoming
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element
 from .cooperative import Fragments, Product
@@ -189,13 +190,9 @@ def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
     owner = tile.owner
     if isinstance(owner, (ttg.MemoryIndexOp, ttg.MemoryTransOp)):
         return _roots(owner.src, seen)
-    loop = owner if isinstance(owner, Operation) else owner.parent_op()
-    if isinstance(loop, scf.ForOp):
-        assert isinstance(tile, (BlockArgument, OpResult))
-        number = tile.index - isinstance(tile, BlockArgument)
-        last = loop.body.block.last_op
-        assert last is not None
-        return _roots(loop.iter_args[number], seen) | _roots(last.operands[number], seen)
+    sources = incoming(tile)
+    if sources is not None:
+        return set[SSAValue | None]().union(*(_roots(source, seen) for source in sources))
     return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
 
 

@@ -66,18 +66,27 @@ class Layout:
             index //= extent
         return tuple(reversed(found))
 
-    def permuted(self, dims: Sequence[int]) -> Layout:
-        """Return the layout of the tile with its dimensions in another order; each element stays in its register."""
-        shape = tuple(self.shape[d] for d in dims)
+    def index(self, position: Sequence[int]) -> int:
+        """Return the row-major index of a position."""
+        index = 0
+        for at, extent in zip(position, self.shape, strict=True):
+            index = index * extent + at
+        return index
+
+    def permuted(self, dims: Sequence[int | None]) -> Layout:
+        """Return the layout of the tile with its dimensions in another order; each element stays in its register.
+
+        Args:
+            dims: the numbers of the dimensions; None for a new one of extent 1. Those left out have an extent of 1.
+        """
+        made = Layout(tuple(1 if d is None else self.shape[d] for d in dims), (), (), ())
 
         def moved(index: int) -> int:
-            position, found = self.position(index), 0
-            for d in dims:
-                found = found * self.shape[d] + position[d]
-            return found
+            position = self.position(index)
+            return made.index([0 if d is None else position[d] for d in dims])
 
         parts = (tuple(moved(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
-        return Layout(shape, *parts)
+        return Layout(made.shape, *parts)
 
     def without(self, mask: int) -> Layout:
         """Return the layout of a part of the tile: the elements whose index has zeros in the bits of a mask.

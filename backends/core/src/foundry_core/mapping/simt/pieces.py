@@ -1,11 +1,15 @@
-"""Tiles that are put together, taken apart, looked up or counted: elements go to other invocations."""
+"""Tiles that are moved, put together, taken apart, looked up or counted: elements go to other invocations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
 from ...dialects import tt
+from ...dialects.elements import is_same, moved, reordered
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from .exchange import Rows, convert
@@ -22,6 +26,47 @@ def _doubled(layout: Layout, low: bool) -> Layout:
         registers, lanes, warps = parts
         return Layout(shape, (*registers, 1), lanes, warps)
     return Layout((2 * layout.shape[0],), (*layout.registers, layout.shape[0]), layout.lanes, layout.warps)
+
+
+def move(program: Program, op: Operation) -> None:
+    """Write an operation that moves or repeats the elements of its only operand.
+
+    Triton gives a result that repeats elements a layout in which these are in the same invocations.
+    """
+    (source,), (result,), of = op.operands, op.results, moved(op.results[0])
+    regs = program.values.get(source, ())
+    if not isinstance(source.type, TensorType):
+        program.values[result] = [program.scalar(source)] * program.size(result)
+    elif not isinstance(result.type, TensorType):
+        program.values[result] = regs[:1]
+    elif is_same(op):
+        _place(program, op, source, result)
+    elif reordered(result) is not None:
+        program.values[result] = convert(program, op, regs, program.layout(source), program.layout(result))
+    elif of is not None and of.keeps_all:
+        before, after = program.layout(source), program.layout(result)
+        if prod(before.shape) < prod(after.shape):
+            indices = (before.index(of.to_source(after.position(offset), int)) for offset in after.offsets)
+            program.values[result] = [regs[before.register_of[index]] for index in indices]
+        else:
+            made = before.permuted(of.to_result(range(len(before.shape)), None))
+            program.values[result] = convert(program, op, regs, made, after)
+    else:
+        raise unsupported(op)
+
+
+def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) -> None:
+    """Write a tile in another layout."""
+    from .fragments import elements, to_fragments, to_registers
+
+    before, after = program.layout(source), program.layout(result)
+    kept, factor = program.plan.fragments.get(source), program.plan.factors.get(op)
+    if factor is not None:
+        program.fragments[result] = to_fragments(program, op, elements(program, op, source), before, factor)
+    elif kept is not None:
+        program.values[result] = to_registers(program, op, kept, program.fragments[source], after)
+    else:
+        program.values[result] = convert(program, op, program.values[source], before, after)
 
 
 @statement(tt.JoinOp, tt.CatOp)

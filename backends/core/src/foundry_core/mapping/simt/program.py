@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ... import literals
-from ...dialects import tile, tt, ttg
+from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp
+from ...dialects.elements import source
 from ...dialects.llvm import AssumeOp
 from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
 from ...ops.elementwise import is_elementwise
@@ -217,6 +218,10 @@ class Program:
                 STATEMENTS[type(op)](self, op)
             elif is_elementwise(op):
                 self.elementwise(op)
+            elif len(op.results) == 1 and source(op.results[0]) is not None:
+                from .pieces import move
+
+                move(self, op)
             else:
                 raise unsupported(op)
         except UnsupportedOperation:
@@ -315,49 +320,6 @@ def _range(program: Program, op: tt.MakeRangeOp) -> None:
     ]
 
 
-@statement(tt.SplatOp)
-def _splat(program: Program, op: tt.SplatOp) -> None:
-    program.values[op.result] = [program.scalar(op.src)] * program.size(op.result)
-
-
-@statement(tt.BroadcastOp)
-def _broadcast(program: Program, op: tt.BroadcastOp) -> None:
-    source, target = program.layout(op.src), program.layout(op.result)
-    regs = program.values[op.src]
-    strides = [0 if extent == 1 else 1 for extent in source.shape]
-    program.values[op.result] = [
-        regs[
-            source.register_of[_index([p * s for p, s in zip(target.position(o), strides, strict=True)], source.shape)]
-        ]
-        for o in target.offsets
-    ]
-
-
-def _index(position: Sequence[int], shape: Sequence[int]) -> int:
-    index = 0
-    for at, extent in zip(position, shape, strict=True):
-        index = index * extent + at
-    return index
-
-
-@statement(tt.ExpandDimsOp, tt.ReshapeOp)
-def _reshape(program: Program, op: tt.ExpandDimsOp | tt.ReshapeOp) -> None:
-    """The row-major index stays; so does the invocation, if the layouts agree on it."""
-    from .exchange import convert
-
-    source, target = program.layout(op.src), program.layout(op.result)
-    program.values[op.result] = convert(program, op, program.values[op.src], source, target)
-
-
-@statement(tt.TransOp)
-def _transpose(program: Program, op: tt.TransOp) -> None:
-    """Triton gives the result the layout in which each element stays in its register."""
-    from .exchange import convert
-
-    made = program.layout(op.src).permuted(op.order.get_values())
-    program.values[op.result] = convert(program, op, program.values[op.src], made, program.layout(op.result))
-
-
 @statement(tile.KeepOp)
 def _barrier(program: Program, op: tile.KeepOp) -> None:
     """A barrier between invocations, as tl.debug_barrier asks for."""
@@ -367,27 +329,6 @@ def _barrier(program: Program, op: tile.KeepOp) -> None:
 @statement(AssumeOp)
 def _assume(program: Program, op: AssumeOp) -> None:
     """A promise: nothing is written."""
-
-
-@statement(tt.UnsplatOp)
-def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
-    program.values[op.result] = program.values[op.src][:1]
-
-
-@statement(ttg.ConvertLayoutOp)
-def _convert(program: Program, op: ttg.ConvertLayoutOp) -> None:
-    from .exchange import convert
-    from .fragments import elements, to_fragments, to_registers
-
-    source, target = program.layout(op.src), program.layout(op.result)
-    kept = program.plan.fragments.get(op.src)
-    factor = program.plan.factors.get(op)
-    if factor is not None:
-        program.fragments[op.result] = to_fragments(program, op, elements(program, op, op.src), source, factor)
-    elif kept is not None:
-        program.values[op.result] = to_registers(program, op, kept, program.fragments[op.src], target)
-    else:
-        program.values[op.result] = convert(program, op, program.values[op.src], source, target)
 
 
 @statement(scf.ForOp)

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tile, tt
+from ...dialects import tile
+from ...dialects.elements import chosen, finds, moved
 from ...errors import source_line
 from ...front.masks import sufficient
 from ...front.scalars import constant
@@ -193,7 +194,7 @@ class StagedMemory(Memory):
             return 1
         if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
             return 1
-        found = sum(_FINDING for op in expression if isinstance(op, tt.ReshapeOp | tt.JoinOp | tt.GatherOp))
+        found = sum(map(finds, expression)) * _FINDING
         operations = found + sum(is_elementwise(op) for op in expression)
         for most, elements in _UNROLLED:
             unroll = min(elements, self._unrolled)
@@ -213,10 +214,12 @@ class StagedMemory(Memory):
             return
         piece.seen.add((value, point))
         match op:
-            case tt.ExpandDimsOp() | tt.BroadcastOp() | tt.TransOp() | tile.PartOp():
-                self._stage(op.src, self._tiles.behind(op, point), piece)
-            case tt.GatherOp():
-                self._stage(op.indices, point, piece)
+            case _ if (of := moved(value)) is not None:
+                self._stage(of.source, self._tiles.behind(of, point), piece)
+            case _ if elements := chosen(op):
+                for operand in op.operands:
+                    if operand not in elements:
+                        self._stage(operand, point, piece)
             case tile.LoadOp():
                 self._stage_load(op, point, piece)
             case _ if is_elementwise(op):

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
+from ...dialects.elements import chosen, finds
 from ...effects import is_sink
 from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
@@ -246,7 +247,8 @@ class TaskletPlan(Plan):
         if isinstance(value.owner, tile.LoadOp) and self._is_stored_across(value.owner):
             return True
         return self._is_costly(value) and any(
-            isinstance(use.operation, tt.ReshapeOp | tt.MapElementwiseOp)
+            isinstance(use.operation, tt.MapElementwiseOp)
+            or (finds(use.operation) and value in chosen(use.operation))
             or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
             for use in value.uses
         )

@@ -26,8 +26,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects import tile, tt
 from ...dialects.arith import ConstantOp, ExtSIOp
+from ...dialects.build import like
+from ...dialects.elements import moved, partly_moved
 from ...dialects.llvm import AssumeOp
 from ...effects import is_pure
+from ...flow import incoming
 from ...front.scalars import Scalar, Scalars, constant
 from ...front.structured import kernel
 from ...ops.elementwise import is_elementwise
@@ -35,9 +38,6 @@ from ..base.plan import argument, is_tile, is_unit
 from ..base.space import extents
 
 _Place: TypeAlias = tuple[SSAValue, int]
-# Operations that only place elements. Each use gets its own copy, because `tl.arange(0, 16)` for rows and for columns
-# is one operation.
-_PLACING = (tt.MakeRangeOp, tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, ConstantOp)
 # The fewest elements of a slice if they are contiguous in memory: a DMA takes as long to start as for 154 bytes.
 _SHORTEST_ROW = 64
 
@@ -92,22 +92,19 @@ class _Dimensions:
 
     def _enter(self, op: Operation) -> None:
         match op:
-            case tt.MakeRangeOp() | tt.SplatOp():
+            case tt.MakeRangeOp():
                 pass
             case ConstantOp():
                 if op.splat is None:
                     self._bind(op.results)
-            case tt.ExpandDimsOp():
-                axis = op.axis.value.data
-                for d in range(len(extents(op.src))):
-                    self._same(op.src, d, op.result, d + (d >= axis))
-            case tt.BroadcastOp():
-                for d, extent in enumerate(extents(op.src)):
-                    if extent == extents(op.result)[d]:
-                        self._same(op.src, d, op.result, d)
-            case tt.TransOp():
-                for d, source in enumerate(map(int, op.order.get_values())):
-                    self._same(op.src, source, op.result, d)
+            case _ if len(op.results) == 1 and (of := partly_moved(op.results[0])) is not None:
+                for e, d in enumerate(of.index):
+                    if isinstance(d, int) and of.is_along(e):
+                        self._same(of.source, e, op.results[0], d)
+                    elif not isinstance(d, int):
+                        self._bound.add((of.source, e))
+                if None in of.index:
+                    self._bound |= {(op.results[0], d) for d in range(len(of.shape)) if d not in of.index}
             case tt.ReduceOp():
                 self._alike(op.srcs)
                 axis = op.axis.value.data
@@ -131,17 +128,10 @@ class _Dimensions:
                         self._same(op.elements, d, moving.owner.offsets, d)
             case tile.IndexedOp():
                 pass
-            case scf.ForOp():
-                last_op = op.body.block.last_op
-                assert last_op is not None
-                after = zip(last_op.operands, op.results, strict=True)
-                for before, inner, values in zip(op.iter_args, op.body.block.args[1:], after, strict=True):
-                    self._alike((before, inner, *values))
-            case scf.IfOp():
-                for region in op.regions:
-                    if region.blocks and region.block.last_op is not None:
-                        for values in zip(region.block.last_op.operands, op.results, strict=True):
-                            self._alike(values)
+            case scf.ForOp() | scf.IfOp():
+                inner = op.body.block.args[1:] if isinstance(op, scf.ForOp) else ()
+                for value in (*inner, *op.results):
+                    self._alike((value, *(incoming(value) or ())))
             case scf.YieldOp() if isinstance(op.parent_op(), scf.ForOp | scf.IfOp):
                 pass
             case _ if is_elementwise(op):
@@ -274,13 +264,10 @@ class _Accesses:
 def _shift(op: tt.MakeRangeOp, offset: SSAValue, size: int) -> None:
     """Let a range of the slice's size start at the slice's offset."""
     op.end = IntegerAttr(op.start.value.data + size, i32)
-    place = tt.SplatOp(operands=[offset], result_types=[op.result.type])
-    total = arith.AddiOp(op.result, place.result)
-    uses = list(op.result.uses)
-    Rewriter.insert_op([place, total], InsertPoint.after(op))
+    uses, here = list(op.result.uses), Builder(InsertPoint.after(op))
+    total = here.insert(arith.AddiOp(op.result, like(here, offset, op.result.type)))
     for use in uses:
-        if use.operation is not total:
-            use.operation.operands[use.index] = total.result
+        use.operation.operands[use.index] = total.result
 
 
 def _is_separable(function: tt.FuncOp) -> bool:
@@ -300,9 +287,14 @@ def _is_separable(function: tt.FuncOp) -> bool:
 
 
 def _separate(function: tt.FuncOp) -> None:
-    """Give each use of an operation that only places elements its own copy."""
+    """Give each use of an operation that only places elements its own copy.
+
+    `tl.arange(0, 16)` for rows and for columns is one operation.
+    """
     for op in reversed(list(function.walk())):
-        if isinstance(op, _PLACING) and is_tile(op.results[0]):
+        if len(op.results) != 1 or not is_tile(op.results[0]):
+            continue
+        if isinstance(op, tt.MakeRangeOp | ConstantOp) or moved(op.results[0]) is not None:
             for use in list(op.results[0].uses)[1:]:
                 copy = op.clone()
                 Rewriter.insert_op(copy, InsertPoint.before(op))

@@ -13,6 +13,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import tile, tt
+from ....dialects.elements import moved
 from ....ops.elementwise import is_elementwise
 from ..buffers import Buffer
 from ..mlir import WIDTHS, Reg
@@ -113,6 +114,6 @@ def _loads(op: tt.DotOp) -> list[tile.LoadOp]:
         seen.add(value)
         if isinstance(owner, tile.LoadOp):
             found.append(owner)
-        elif isinstance(owner, tt.TransOp) or is_elementwise(owner):
+        elif is_elementwise(owner) or ((of := moved(value)) is not None and of.is_permutation):
             pending += [operand for operand in owner.operands if is_tile(operand)]
     return found

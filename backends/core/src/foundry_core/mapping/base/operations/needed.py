@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue, Use
 
 from ....dialects import tile, tt
 from ....dialects.arith import ConstantOp
+from ....flow import yielded
 from ....ops.elementwise import is_elementwise
 from ..mlir import Reg
 from ..space import extents
@@ -87,12 +88,10 @@ class _Uses:
                 self.stores.add(op)
                 return True
             case scf.YieldOp() as op:
-                outer = op.parent_op()
+                outer, values = op.parent_op(), yielded(use)
                 if isinstance(outer, scf.ForOp):
                     self.loops.add(outer)
-                    carried = outer.body.block.args[use.index + 1]
-                    return self.follow(outer.results[use.index]) and self.follow(carried)
-                return isinstance(outer, scf.IfOp) and self.follow(outer.results[use.index])
+                return bool(values) and all(map(self.follow, reversed(values)))
             case tt.DotOp() as op if use.index == 2:
                 return self.follow(op.result)
             case op:

@@ -1,4 +1,4 @@
-"""Ranges, and tiles that repeat, move or choose the elements of other tiles."""
+"""Ranges, and tiles whose elements are at computed places of other tiles; Tiles writes those of known places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from ....dialects import tile, tt
+from ....dialects import tt
 from ..buffers import collect
 from ..emission import statement, tile_value
 from ..mlir import WIDTHS, Reg
@@ -18,11 +18,6 @@ from ..space import Point, extents
 if TYPE_CHECKING:
     from ..program import Program
     from ..tiles import Memo, Tiles
-
-
-@tile_value(tt.SplatOp)
-def _splat(tiles: Tiles, op: tt.SplatOp, point: Point, memo: Memo) -> Reg:
-    return tiles.at(op.src, point, memo)
 
 
 @statement(tt.UnsplatOp)
@@ -40,13 +35,6 @@ def _range(tiles: Tiles, op: tt.MakeRangeOp, point: Point, memo: Memo) -> Reg:
     if point.lanes == 1:
         return first
     return t.binary("arith.addi", t.broadcast(first, point.lanes), t.iota(first.elem, point.lanes))
-
-
-@tile_value(tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tile.PartOp)
-def _moved(
-    tiles: Tiles, op: tt.ExpandDimsOp | tt.BroadcastOp | tt.TransOp | tile.PartOp, point: Point, memo: Memo
-) -> Reg:
-    return tiles.text.broadcast(tiles.at(op.src, tiles.behind(op, point), memo), point.lanes)
 
 
 @tile_value(tt.ReshapeOp)

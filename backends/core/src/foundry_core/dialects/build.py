@@ -1,0 +1,82 @@
+"""Writes operations that move or repeat elements. Each function returns the new tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from . import tt, ttg
+from .elements import extents
+
+
+def before(op: Operation) -> Builder:
+    """Return a builder that writes in front of an operation, with its location."""
+
+    def place(made: Operation) -> None:
+        made.location = op.location
+
+    return Builder(InsertPoint.before(op), operation_insertion_handler=[place])
+
+
+def splat(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """Write a tile with a scalar in all elements."""
+    return like(here, value, TensorType(value.type, shape))
+
+
+def like(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    """Write a tile of this type with a scalar in all elements; return the scalar itself if it is no tile's type."""
+    return _written(here, tt.SplatOp, value, type) if isinstance(type, TensorType) else value
+
+
+def unsplat(here: Builder, value: SSAValue) -> SSAValue:
+    """Write the scalar of a tile of one element."""
+    return _written(here, tt.UnsplatOp, value, _element(value))
+
+
+def broadcast(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """Repeat the elements along dimensions of extent 1; return the tile itself if there are none."""
+    return value if extents(value) == tuple(shape) else _shaped(here, tt.BroadcastOp, value, shape)
+
+
+def expanded(here: Builder, value: SSAValue, axis: int) -> SSAValue:
+    """Insert a dimension of extent 1."""
+    shape = extents(value)
+    return _shaped(here, tt.ExpandDimsOp, value, (*shape[:axis], 1, *shape[axis:]), axis=IntegerAttr(axis, i32))
+
+
+def transposed(here: Builder, value: SSAValue, order: Sequence[int]) -> SSAValue:
+    """Make dimension order[d] dimension d."""
+    shape = [extents(value)[d] for d in order]
+    return _shaped(here, tt.TransOp, value, shape, order=DenseArrayBase.from_list(i32, order))
+
+
+def reshaped(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    """Give the elements another shape, in the same row-major order."""
+    return _shaped(here, tt.ReshapeOp, value, shape)
+
+
+def in_layout(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    """Return a tile as one of a type with the same shape and perhaps another layout."""
+    return value if value.type == type else _written(here, ttg.ConvertLayoutOp, value, type)
+
+
+def _element(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    element: Attribute = value.type.element_type
+    return element
+
+
+def _shaped(
+    here: Builder, kind: type[Operation], value: SSAValue, shape: Sequence[int], **properties: Attribute
+) -> SSAValue:
+    return _written(here, kind, value, TensorType(_element(value), shape), **properties)
+
+
+def _written(
+    here: Builder, kind: type[Operation], value: SSAValue, type: Attribute, **properties: Attribute
+) -> SSAValue:
+    return here.insert(kind.create(operands=[value], result_types=[type], properties=properties)).results[0]
