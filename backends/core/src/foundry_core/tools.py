@@ -213,21 +213,27 @@ def check_spirv(binary: bytes, environment: str) -> None:
 
 
 def _masked(function: str) -> str:
-    """Write the extension of a number that was cut before, and was then wider than in the end, as a mask.
+    """Write the extension of a number that was cut before as a mask of the number that it was at first.
 
-    LLVM 22's SPIR-V backend replaces both by one OpBitwiseAnd whose operand is as wide as the number was at first.
+    LLVM 22's SPIR-V backend makes one OpBitwiseAnd of both. Its operand is as wide as the number was at first, not as
+    the result, and it has none for vectors that were narrower at first.
     """
     cut = {name: (type, int(bits), value) for name, type, bits, value in _CUT.findall(function)}
 
     def write(found: re.Match[str]) -> str:
         indent, name, vector, narrow, value, type, bits = found.groups()
-        source, before, number = cut.get(value, ("", 0, ""))
-        if before <= int(bits):
+        if value not in cut:
             return found[0]
-        mask = (1 << int(narrow)) - 1
-        part = f"%cut.{name[1:]}"
-        constant = f"splat (i{bits} {mask})" if vector else str(mask)
-        return f"{indent}{part} = trunc {source} {number} to {type}\n{indent}{name} = and {type} {part}, {constant}"
+        source, before, value = cut[value]
+        while value in cut:
+            source, before, value = cut[value]
+        mask, lines = (1 << int(narrow)) - 1, []
+        if before != int(bits):
+            resized, how = f"%cut.{name[1:]}", "trunc" if before > int(bits) else "zext"
+            lines.append(f"{resized} = {how} {source} {value} to {type}")
+            value = resized
+        lines.append(f"{name} = and {type} {value}, {f'splat (i{bits} {mask})' if vector else mask}")
+        return "\n".join(indent + line for line in lines)
 
     return _EXTENDED.sub(write, function)
 
