@@ -128,6 +128,19 @@ def test_a_view_that_aliases_itself_is_not_written_to(view: object) -> None:
     np.testing.assert_array_equal(base, 0)
 
 
+@triton.jit
+def count(out, rows, columns, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add((out + i * columns)[:, None] + tl.program_id(0) * rows, 1.0)
+
+
+def test_elements_that_share_memory_may_be_changed_by_atomic_operations() -> None:
+    base = np.array([1, 2, 3, 4, 5, 6, 7, 8, 77], np.float32)
+    view = np.lib.stride_tricks.as_strided(base, (4, 8), (0, 4))
+    count[(4,)](Tensor(view), 0, 1, BLOCK=8)
+    np.testing.assert_array_equal(base, [5, 6, 7, 8, 9, 10, 11, 12, 77])
+
+
 def test_a_numpy_array_is_read_and_written_as_the_tensor_over_it_is() -> None:
     x, base = np.arange(8, dtype=np.float32), np.full(20, np.nan, np.float32)
     copy[(1,)](x, base[6:14], 8, BLOCK=8)
@@ -225,10 +238,12 @@ def test_a_torch_tensor_that_is_expanded_is_not_written_to() -> None:
     source = SimpleNamespace(signature={"x": "*fp32", "out": "*fp32"})
     expanded = SimpleNamespace(shape=(4, 8), stride=lambda: (0, 1))
     plain = SimpleNamespace(shape=(4, 8), stride=lambda: (8, 1))
-    parameters = Parameters(source, "copy", [1])
+    parameters = Parameters(source, "copy", [[1], [1]])
     assert parameters.pick([expanded, plain]) == [expanded, plain]
     with pytest.raises(ArgumentError, match="copy writes to out"):
         parameters.pick([plain, expanded])
+    # Only atomic operations write through it.
+    assert Parameters(source, "copy", [[1], []]).pick([plain, expanded]) == [plain, expanded]
     # If the kernel could not be analysed, any argument may be written.
     with pytest.raises(ArgumentError, match="copy writes to x"):
         Parameters(source, "copy", None).pick([expanded, plain])
