@@ -342,7 +342,7 @@ def test_an_option_that_there_is_not_is_named_with_the_nearest(name: str, near: 
 def test_options_of_gpus_change_nothing() -> None:
     out = np.full(8, np.nan, np.float32)
     options = {"num_warps": 8, "num_stages": 0, "num_threads": 0, "num_ctas": 2, "maxnreg": 32, "launch_pdl": True}
-    libraries = {"libdevice": "/no/libdevice.bc"}
+    libraries = {"libdevice": __file__}
     copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, extern_libs=libraries, **options)
     np.testing.assert_array_equal(out, 1)
 
@@ -351,6 +351,11 @@ def test_a_library_that_cannot_be_linked_is_refused() -> None:
     out = np.full(8, 7, np.float32)
     with pytest.raises(OptionError, match=r"extern_libs names mine(?s:.*)only libdevice"):
         copy[(1,)](out, out, 8, BLOCK=8, extern_libs={"libdevice": "", "mine": "/no/mine.bc"})
+    with pytest.raises(OptionError, match=r"extern_libs names /no/libdevice\.bc, which does not exist(?s:.*)built in"):
+        copy[(1,)](out, out, 8, BLOCK=8, extern_libs={"libdevice": "/no/libdevice.bc"})
+    np.testing.assert_array_equal(out, 7)
+    copy[(1,)](np.ones(8, np.float32), out, 8, BLOCK=8, extern_libs={"libdevice": ""})
+    np.testing.assert_array_equal(out, 1)
 
 
 def once(call: Callable[[], None], quantiles: object) -> list[float]:
