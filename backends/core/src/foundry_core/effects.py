@@ -37,6 +37,10 @@ from xdsl.traits import (
 from .errors import unsupported
 
 
+# The attribute of a loop out of which nothing is to be hoisted: tl.range(disable_licm=True).
+KEEPS_CODE = "foundry.keeps_code"
+
+
 @dataclass(frozen=True)
 class _Order(Resource):
     """A resource that nothing reads. A write to it keeps an operation from being deleted and changes no bytes."""

@@ -31,6 +31,8 @@ _PASSES = (
     "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
     "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
+# What a loop, and then the branch back to its beginning, has if LLVM must not hoist code out of it.
+_HINT = "llvm.loop_annotation ="
 # MLIR writes places to LLVM IR only in functions that have a scope.
 _KEEP_PLACES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 # PoCL 6 supports SPIR-V up to 1.2.
@@ -154,7 +156,12 @@ _OPT_TO_LLVM = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES},{_KEEP_PL
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
     command = _OPT_TO_LLVM if _has_places(mlir) else _OPT
-    return _run(mlir, command, ("mlir-translate", "--mlir-to-llvmir"), shows_version=True).decode()
+    translate = ("mlir-translate", "--mlir-to-llvmir")
+    if _HINT not in mlir:
+        return _run(mlir, command, translate, shows_version=True).decode()
+    # MLIR passes the hint on from loops to branches, but translates it under another name only.
+    lowered = _run(mlir, command, shows_version=True).decode().replace(_HINT, _HINT.removeprefix("llvm."))
+    return _run(lowered, translate, shows_version=True).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
