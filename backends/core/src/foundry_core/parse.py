@@ -43,8 +43,8 @@ _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 # MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
-# The hint of tl.range(disable_licm=True) and tl.condition, the only one that Triton gives LLVM's passes: an attribute of
-# a dialect that xDSL lacks.
+# The hint of tl.range(disable_licm=True) and tl.condition, the only one that Triton gives LLVM's passes. It is an
+# attribute of a dialect that xDSL lacks.
 _LOOP_ALIAS = re.compile(r"^#loop_(?:annotation|licm)\d* = .*\n", re.MULTILINE)
 _LOOP_HINT = re.compile(r"llvm\.loop_annotation = #loop_annotation\d*")
 _NUMBERED = re.compile(r"_\d+$")

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tt, ttg
 from ..dialects.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
+from ..front.offsets import alike
 
 # Operations that move the elements of a tile: an index moves as the pointer does.
 MOVES = (tt.SplatOp, tt.ExpandDimsOp, tt.BroadcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp)
@@ -212,11 +213,6 @@ def behind(value: SSAValue) -> Builder:
     """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
     owner = value.owner
     return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
-
-
-def alike(type: Attribute, element: Attribute) -> Attribute:
-    """Return the type of a scalar or tile with other elements: shape and layout stay."""
-    return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
 
 
 def widened(offset: SSAValue, here: Builder) -> SSAValue:

@@ -12,6 +12,7 @@ from ...front.libdevice import replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel
+from ...front.sums import widen_sums
 from ...front.writes import Written, written
 from ...log import Site
 from ...parse import parse
@@ -117,6 +118,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
 
             instrument(function, sites)
         end_failed_programs(function)
+        widen_sums(function.body.block)
         program = Program(function, target, named=named)
         binary = program.write()
     group = program.group
