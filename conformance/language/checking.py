@@ -186,6 +186,17 @@ def last_place(reference: Array, dtype: npt.DTypeLike) -> Array:
     return found
 
 
+def error_of_sum(dtype: npt.DTypeLike, count: int, most: Array, exact: Array) -> Array:
+    """Return how far a sum of floats may be from the exact one: it is in f32 or wider, in any order, and rounded once.
+
+    Args:
+        most: the sum of the magnitudes, which bounds each of the `count` partial sums.
+    """
+    eps = float(ml_dtypes.finfo(dtype).eps)
+    allowed: Array = count * min(eps, 2.0**-23) * most + eps / 2 * np.abs(exact)
+    return allowed
+
+
 def difference(found: Array, expected: Array, wrong: Array) -> str:
     """Describe the first wrong elements."""
     places = np.argwhere(wrong)

@@ -148,6 +148,19 @@ def test_a_view_that_aliases_itself_is_not_written_to(view: object) -> None:
     np.testing.assert_array_equal(base, 0)
 
 
+@triton.jit
+def count(out, rows, columns, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.atomic_add((out + i * columns)[:, None] + tl.program_id(0) * rows, 1.0)
+
+
+def test_elements_that_share_memory_may_be_changed_by_atomic_operations() -> None:
+    base = np.array([1, 2, 3, 4, 5, 6, 7, 8, 77], np.float32)
+    view = np.lib.stride_tricks.as_strided(base, (4, 8), (0, 4))
+    count[(4,)](Tensor(view), 0, 1, BLOCK=8)
+    np.testing.assert_array_equal(base, [5, 6, 7, 8, 9, 10, 11, 12, 77])
+
+
 def test_a_numpy_array_is_read_and_written_as_the_tensor_over_it_is() -> None:
     x, base = np.arange(8, dtype=np.float32), np.full(20, np.nan, np.float32)
     copy[(1,)](x, base[6:14], 8, BLOCK=8)
@@ -245,10 +258,12 @@ def test_a_torch_tensor_that_is_expanded_is_not_written_to() -> None:
     source = SimpleNamespace(signature={"x": "*fp32", "out": "*fp32"})
     expanded = SimpleNamespace(shape=(4, 8), stride=lambda: (0, 1))
     plain = SimpleNamespace(shape=(4, 8), stride=lambda: (8, 1))
-    parameters = Parameters(source, "copy", [1])
+    parameters = Parameters(source, "copy", [[1], [1]])
     assert parameters.pick([expanded, plain]) == [expanded, plain]
     with pytest.raises(ArgumentError, match="copy writes to out"):
         parameters.pick([plain, expanded])
+    # Only atomic operations write through it.
+    assert Parameters(source, "copy", [[1], []]).pick([plain, expanded]) == [plain, expanded]
     # If the kernel could not be analysed, any argument may be written.
     with pytest.raises(ArgumentError, match="copy writes to x"):
         Parameters(source, "copy", None).pick([expanded, plain])
@@ -348,7 +363,7 @@ def test_options_of_gpus_change_nothing() -> None:
     out = np.full(8, np.nan, np.float32)
     options = {"num_warps": 8, "num_stages": 0, "num_threads": 0, "num_ctas": 2, "maxnreg": 32, "launch_pdl": True}
     options |= {"matrix_instr_nonkdim": 16, "waves_per_eu": 2, "kpack": 2, "schedule_hint": "none", "grf_mode": "large"}
-    libraries = {"libdevice": "/no/libdevice.bc"}
+    libraries = {"libdevice": __file__}
     copy[(1,)](Tensor(np.ones(8, np.float32)), Tensor(out), 8, BLOCK=8, extern_libs=libraries, **options)
     np.testing.assert_array_equal(out, 1)
 
@@ -375,6 +390,11 @@ def test_a_library_that_cannot_be_linked_is_refused() -> None:
     out = np.full(8, 7, np.float32)
     with pytest.raises(OptionError, match=r"extern_libs names mine(?s:.*)only libdevice"):
         copy[(1,)](out, out, 8, BLOCK=8, extern_libs={"libdevice": "", "mine": "/no/mine.bc"})
+    with pytest.raises(OptionError, match=r"extern_libs names /no/libdevice\.bc, which does not exist(?s:.*)built in"):
+        copy[(1,)](out, out, 8, BLOCK=8, extern_libs={"libdevice": "/no/libdevice.bc"})
+    np.testing.assert_array_equal(out, 7)
+    copy[(1,)](np.ones(8, np.float32), out, 8, BLOCK=8, extern_libs={"libdevice": ""})
+    np.testing.assert_array_equal(out, 1)
 
 
 def once(call: Callable[[], None], quantiles: object) -> list[float]:

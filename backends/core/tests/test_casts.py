@@ -194,19 +194,41 @@ def test_a_scalar_is_converted_as_a_tile_is(value: int) -> None:
 
 
 @triton.jit
-def cuts(x, low8, low16, half, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    a = tl.load(x + i, mask=i < n)
-    tl.store(low8 + i, a.to(tl.uint8).to(tl.int32), mask=i < n)
-    tl.store(low16 + i, (a + 1).to(tl.uint16).to(tl.uint32), mask=i < n)
-    tl.store(half + i, a.to(tl.int32).to(tl.uint8).to(tl.int16), mask=i < n)
+def cut(a, to16, to32, to64, i, n, TO: tl.constexpr, BITS: tl.constexpr, ROW: tl.constexpr):
+    a += 3 * ROW  # one extension for each cut: LLVM does not combine others
+    if BITS < 16:
+        tl.store(to16 + ROW * n + i, a.to(TO).to(tl.int16))
+    if BITS < 32:
+        tl.store(to32 + ROW * n + i, (a + 1).to(TO).to(tl.int32))
+    tl.store(to64 + ROW * n + i, (a + 2).to(TO).to(tl.int64))
 
 
-def test_a_number_that_is_cut_and_extended_again_keeps_the_low_bits() -> None:
-    """LLVM's SPIR-V backend compiled a cut and an extension to less than the first width to invalid SPIR-V."""
-    n = 100  # not a multiple of a vector
-    x = np.random.default_rng(3).integers(-(2**63), 2**63, n)
-    outs = poison(n, np.int32), poison(n, np.uint32), poison(n, np.int16)
-    cuts[(1,)](*map(Tensor, (x, *outs)), n, BLOCK=128)
-    for out, expected in zip(outs, (x & 255, (x + 1) & 65535, x & 255), strict=True):
-        np.testing.assert_array_equal(out[:n].astype(np.int64), expected)
+@triton.jit
+def cuts(x, to16, to32, to64, n, BITS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(x + i)
+    cut(a, to16, to32, to64, i, n, tl.uint8, 8, 0)
+    cut(a, to16, to32, to64, i, n, tl.int8, 8, 1)
+    if BITS > 16:
+        cut(a, to16, to32, to64, i, n, tl.uint16, 16, 2)
+        cut(a, to16, to32, to64, i, n, tl.int16, 16, 3)
+    if BITS > 32:
+        cut(a, to16, to32, to64, i, n, tl.uint32, 32, 4)
+        cut(a, to16, to32, to64, i, n, tl.int32, 32, 5)
+
+
+@pytest.mark.parametrize("block", [1, 2, 16])
+@pytest.mark.parametrize("bits", [16, 32, 64])
+def test_a_number_that_is_cut_and_extended_again_keeps_the_low_bits(bits: int, block: int) -> None:
+    """LLVM's SPIR-V backend makes a mask of a cut and an extension, of the first width, and not of all vectors."""
+    n, limit = 96, 2 ** (bits - 1)
+    x = np.random.default_rng(3).integers(-limit, limit, n).astype(f"i{bits // 8}")
+    x[:4] = -limit, limit - 1, -1, 0
+    outs = {wide: poison(6 * n, f"i{wide // 8}").reshape(6, n) for wide in (16, 32, 64)}
+    untouched = {wide: out.copy() for wide, out in outs.items()}
+    cuts[(n // block,)](Tensor(x), *map(Tensor, outs.values()), n, BITS=bits, BLOCK=block)
+    for row, narrow in enumerate(("u1", "i1", "u2", "i2", "u4", "i4")):
+        for more, (wide, out) in enumerate(outs.items()):
+            is_stored = 8 * int(narrow[1]) < min(bits, wide)
+            expected = (x + x.dtype.type(3 * row + more)).astype(narrow) if is_stored else untouched[wide][row]
+            np.testing.assert_array_equal(out[row], expected)

@@ -112,7 +112,7 @@ def differ(a, b):
     return a ^ b
 
 
-def test_scan_of_each_type_is_rounded_and_wraps_around_after_each_element() -> None:
+def test_scan_of_each_type_wraps_around_or_is_rounded_from_f32() -> None:
     rng, n = np.random.default_rng(2), 64
     wide = np.float64 if HAS_F64 else np.float32
     a = rng.integers(-128, 128, n).astype(np.int8)
@@ -125,10 +125,77 @@ def test_scan_of_each_type_is_rounded_and_wraps_around_after_each_element() -> N
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(outs[0], folded(a, 0, False, np.multiply))
         np.testing.assert_array_equal(outs[1], folded(b, 0, True, np.multiply))
-        # One addition in f32, rounded to the narrow type, is the sum rounded once.
-        np.testing.assert_array_equal(outs[2], folded(c, 0, False, np.add))
-        np.testing.assert_array_equal(outs[3].astype(np.float32), folded(d, 0, True, np.add).astype(np.float32))
+        for x, out, reverse in ((c, outs[2], False), (d, outs[3], True)):
+            sums = folded(x.astype(np.float32), 0, reverse, np.add).astype(x.dtype)
+            np.testing.assert_array_equal(out.astype(np.float32), sums.astype(np.float32))
     np.testing.assert_array_equal(outs[4], np.logical_xor.accumulate(e > 100))
+
+
+@triton.jit
+def sum_and_extreme(a, b, c, d):
+    return a + c, tl.maximum(b, d)
+
+
+@triton.jit
+def sums(x, y, down, across, whole, scanned, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    at, column = i * N + j, tl.arange(0, N)
+    v, factors = tl.load(x + at), tl.load(y + at)
+    tl.store(down + column, tl.sum(v, 0))
+    tl.store(down + N + column, tl.reduce(factors, 0, multiply))
+    total, most = tl.reduce((v, v), 0, sum_and_extreme)
+    tl.store(down + 2 * N + column, total)
+    tl.store(down + 3 * N + column, most)
+    parts = tl.sum(tl.reshape(v, (M // 4, 4, N)), 1)
+    tl.store(down + 4 * N + column, tl.sum(tl.reshape(parts, (1, M // 4, N)), 1).reshape((N,)))
+    turned = tl.load(x + tl.arange(0, N)[:, None] + tl.arange(0, M)[None, :] * N)
+    row = tl.arange(0, M)
+    tl.store(across + column, tl.reduce(turned, 1, add))
+    tl.store(whole, tl.sum(factors))
+    # A sum that is repeated, and used twice.
+    first = tl.sum(tl.load(y + row * N), 0, keep_dims=True)
+    tl.store(whole + 1 + tl.arange(0, 2), tl.broadcast_to(first, (2,)))
+    tl.store(whole + 3 + tl.arange(0, 1), first)
+    tl.store(scanned + row, tl.cumsum(tl.load(y + row * N), 0))
+    tl.store(scanned + M + row, tl.associative_scan(tl.load(x + row * N), 0, add, reverse=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_a_long_sum_or_product_of_narrow_floats_is_rounded_once(dtype: Any) -> None:
+    rng, m, n = np.random.default_rng(7), 512, 8
+    finfo = ml_dtypes.finfo(dtype)
+    x, y = rng.uniform(-1, 2, (m, n)).astype(dtype), rng.uniform(0.99, 1.01, (m, n)).astype(dtype)
+    x[:, 0], y[:, 0] = 1, 1
+    x[:, 1] = -0.0
+    x[9, 2], x[7, 3], x[300, 3], x[8, 4] = -np.inf, np.inf, -np.inf, np.nan
+    x[:, 5] = finfo.smallest_subnormal
+    # On the way, a sum of f16 may be beyond the largest number.
+    large = float(finfo.max) / (1 if dtype is np.float16 else 4)
+    x[:, 6] = [large, large, -large, -large, large, *[0] * (m - 5)]
+    outs = [poisoned(*shape, dtype=dtype) for shape in ((5, n), (n,), (4,), (2, m))]
+    run(sums, x, y, *outs, M=m, N=n)
+    down, across, whole, scanned = (out.astype(np.float64) for out in outs)
+    with np.errstate(all="ignore"):
+        wide, factors = x.astype(np.float64), y.astype(np.float64)
+        exact = np.stack([wide.sum(0), factors.prod(0), wide.sum(0), np.fmax.reduce(wide, 0), wide.sum(0)])
+        # Each addition in f32 rounds a sum of at most `most`, each product a number near 1; the end rounds once.
+        most = np.abs(wide).sum(0)
+
+        def near(found: np.ndarray, expected: np.ndarray, most: Any, steps: int = m) -> None:
+            finite = np.isfinite(expected)
+            last = float(finfo.eps) / 2 * np.abs(expected) + float(finfo.smallest_subnormal) / 2
+            np.testing.assert_array_equal(found[~finite], expected[~finite])
+            assert np.all((np.abs(found - expected) <= steps * 2.0**-24 * most + last)[finite])
+
+        near(down[:4], exact[:4], np.stack([most, exact[1], most, 0 * exact[1]]))
+        # Parts of 4 are rounded, too.
+        near(down[4], exact[4], most + float(finfo.eps) / 2**-24 * most / m)
+        near(across, exact[0], most)
+    assert np.all(np.signbit(down[[0, 2, 4], 1])) and down[0, 0] == across[0] == 512
+    near(whole[:1], factors.sum().reshape(1), factors.sum(), m * n)
+    assert list(whole[1:]) == [512] * 3
+    np.testing.assert_array_equal(scanned[0], np.arange(1, m + 1).astype(dtype).astype(np.float64))
+    np.testing.assert_array_equal(scanned[1], np.arange(m, 0, -1).astype(dtype).astype(np.float64))
 
 
 @triton.jit

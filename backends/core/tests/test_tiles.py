@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
@@ -45,6 +46,22 @@ def test_transpose(m: int, n: int, dtype: object, by_columns: bool) -> None:
     # Bytes are compared: also those of a signalling NaN are moved as they are.
     assert out[:n].tobytes() == x.T.tobytes()
     assert out[n:].tobytes() == rest
+
+
+@triton.jit
+def turned_and_reshaped(x, turned, flat, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tile = tl.load(x + j * M + i)
+    tl.store(turned + i * N + j, tile)
+    tl.store(flat + tl.arange(0, M * N), tl.reshape(tile, (M * N,)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_tile_that_is_turned_is_also_stored_in_another_shape(dtype: object) -> None:
+    x = rng.integers(0, 256, (32, 8 * np.dtype(dtype).itemsize), np.uint8).view(dtype)
+    turned, flat = poison(8, 32, dtype=dtype), poison(8 * 32, dtype=dtype)
+    turned_and_reshaped[(1,)](*map(Tensor, (x, turned, flat)), M=8, N=32)
+    assert turned.tobytes() == flat.tobytes() == x.T.tobytes()
 
 
 @triton.jit

@@ -31,7 +31,8 @@ class Parameters:
             tl.constexpr, and gives arguments that it compiles in because they are 1 or None an ordinary type: only its
             constants, which are by name, identify them (in later releases constants are by position).
         kernel: the kernel's name, for messages.
-        written: the numbers of the passed arguments that the kernel may store through; None means any of them.
+        written: the numbers of the passed arguments that the kernel may write through, and of those that it may store
+            through (front.writes.Written, or a list of its lists); None means any of them.
         extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
             others: the extent of its array (foundry_core.checked.extents).
 
@@ -39,7 +40,7 @@ class Parameters:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
         names: the Python function's parameters to which they belong.
         pointers: the numbers of those that are pointers.
-        written: the numbers of those through which the kernel may store.
+        written: the numbers of those through which the kernel may write.
 
     Raises:
         NotImplementedError: see descriptors.expanded.
@@ -49,7 +50,7 @@ class Parameters:
         self,
         source: Any,
         kernel: str,
-        written: Collection[int] | None = None,
+        written: Sequence[Collection[int]] | None = None,
         *,
         extents: bool = False,
     ) -> None:
@@ -74,7 +75,9 @@ class Parameters:
                 self.names += [str(name)] * len(types)
                 self.types += types
         self.pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
-        self.written = [i for i in self.pointers if written is None or i in written]
+        self.written, self._stored = (
+            [i for i in self.pointers if found is None or i in found] for found in written or (None, None)
+        )
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
         self.types += ["i64"] * (2 * len(self._extents))
@@ -128,7 +131,7 @@ class Parameters:
                     next=f"pass {self.names[i]}.cpu(), and copy the result back",
                 )
         for i in self.written:
-            self._refuse(self.names[i], picked[i])
+            self._refuse(self.names[i], picked[i], is_stored=i in self._stored)
         if self._extents:
             from .checked.extents import extent
 
@@ -144,7 +147,7 @@ class Parameters:
         if path not in self._descriptors:
             return [value]
         first = self._descriptors[path]
-        if first in self.written and strides_overlap(value.shape, value.strides):
+        if first in self._stored and strides_overlap(value.shape, value.strides):
             raise ArgumentError(
                 f"kernel {self._kernel} writes to {self.names[first]}, whose elements share memory with each other",
                 why=f"it is a descriptor of shape {list(value.shape)} with strides {list(value.strides)}",
@@ -152,14 +155,14 @@ class Parameters:
             )
         return decomposed(value)
 
-    def _refuse(self, name: str, tensor: Any) -> None:
+    def _refuse(self, name: str, tensor: Any, *, is_stored: bool) -> None:
         if getattr(tensor, "readonly", False):
             raise ArgumentError(
                 f"kernel {self._kernel} writes to {name}, which is read-only",
                 why="its NumPy array has flags.writeable = False: it is a view of bytes, a broadcast, or was set so",
                 next="pass a copy: Tensor(array.copy())",
             )
-        if overlaps(tensor):
+        if is_stored and overlaps(tensor):
             raise ArgumentError(
                 f"kernel {self._kernel} writes to {name}, whose elements share memory with each other",
                 why=f"it is a view of shape {tuple(tensor.shape)}, a broadcast or a sliding window",

@@ -64,8 +64,8 @@ class ProgramOptions:
     can wait for each other.
 
     Attributes:
-        extern_libs: names and paths of libraries, as a dict or as pairs. Only `libdevice` is known, and its file is not
-            read: the lowering has its functions.
+        extern_libs: names and paths of libraries, as a dict or as pairs. Only `libdevice` is known, and its file
+            must exist, but is not read: the lowering has its functions.
         ir_override: a file with TTIR that replaces the kernel's.
         num_threads: an option of triton-cpu and triton-spirv; only their default, 0, is valid. The device decides how
             many threads execute a launch.
@@ -153,6 +153,12 @@ class ProgramOptions:
                 f"extern_libs names {other[0]}, which cannot be linked",
                 why="kernels are compiled without LLVM bitcode; only libdevice is known, whose functions are built in",
                 next="write its functions as functions with @triton.jit",
+            )
+        if missing := [path for _, path in self.extern_libs if path and not Path(path).exists()]:
+            raise OptionError(
+                f"extern_libs names {missing[0]}, which does not exist",
+                why="a launch that names a library expects its code",
+                next="leave extern_libs out: the functions of libdevice are built in",
             )
         if self.num_threads != 0:
             raise OptionError(

@@ -35,6 +35,9 @@ from xdsl.traits import (
 
 from .errors import unsupported
 
+# The attribute of a loop out of which nothing is to be hoisted: tl.range(disable_licm=True).
+KEEPS_CODE = "foundry.keeps_code"
+
 
 @dataclass(frozen=True)
 class _Order(Resource):

@@ -26,7 +26,7 @@ from .dialects.reader import PLACE, STRING, Reader, read_place
 from .dialects.tile import Tile
 from .dialects.tt import TT
 from .dialects.ttg import TTG
-from .effects import refuse_undeclared
+from .effects import KEEPS_CODE, refuse_undeclared
 from .errors import LoweringError, UnsupportedOperation, source_line
 
 # A return under a condition is written as branches (front/returns.py).
@@ -43,10 +43,10 @@ _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 # MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
-# Hints of tl.range(disable_licm=True) and tl.condition to LLVM's passes, in attributes of a dialect that xDSL lacks.
-_LOOP_HINTS = re.compile(
-    r"^#loop_(?:annotation|licm)\d* = .*\n|llvm\.loop_annotation = #loop_annotation\d*(?:, )?", re.MULTILINE
-)
+# The hint of tl.range(disable_licm=True) and tl.condition, the only one that Triton gives LLVM's passes. It is an
+# attribute of a dialect that xDSL lacks.
+_LOOP_ALIAS = re.compile(r"^#loop_(?:annotation|licm)\d* = .*\n", re.MULTILINE)
+_LOOP_HINT = re.compile(r"llvm\.loop_annotation = #loop_annotation\d*")
 _NUMBERED = re.compile(r"_\d+$")
 
 
@@ -122,7 +122,8 @@ def parse(text: str) -> ModuleOp:
     known = context()
     try:
         locations = _locations(text, known)
-        text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(_ALIAS.sub("", _LOOP_HINTS.sub("", text))))
+        text = _LOOP_HINT.sub(KEEPS_CODE, _LOOP_ALIAS.sub("", _ALIAS.sub("", text)))
+        text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(text))
         _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
         module = Reader(known, text, locations).parse_module()
     except ParseError as error:

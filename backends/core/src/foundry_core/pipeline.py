@@ -20,7 +20,7 @@ from .front.assertions import end_failed_programs
 from .front.calls import inline
 from .front.records import replace_prints
 from .front.structured import kernel, structure
-from .front.writes import written
+from .front.writes import Written, written
 from .log import Site
 from .mapping.tasklet.target import TaskletTarget
 from .mapping.workgroup.program import lower as lower_to_work_group
@@ -68,12 +68,12 @@ class Structured(NamedTuple):
     """A kernel in structured form.
 
     Attributes:
-        written: the numbers of the arguments that it may store through.
+        written: the arguments that it may write through.
         sites: the places that write to the launch's log, by number; without any, the kernel takes no log.
     """
 
     text: str
-    written: list[int]
+    written: Written
     sites: list[Site]
 
 
@@ -118,8 +118,8 @@ def _instrument(function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
     instrument(function, sites, shares=shares)
 
 
-def written_arguments(ttir: str) -> list[int] | None:
-    """Return the numbers of the arguments that a kernel may store through; None if TTIR cannot be read."""
+def written_arguments(ttir: str) -> Written | None:
+    """Return the arguments that a kernel may write through; None if TTIR cannot be read."""
     try:
         with deep_expressions():
             return written(inline(parse(ttir)))

@@ -31,6 +31,8 @@ _PASSES = (
     "canonicalize{region-simplify=normal},convert-arith-to-llvm,convert-cf-to-llvm,"
     "canonicalize{region-simplify=disabled},cse,reconcile-unrealized-casts"
 )
+# What a loop, and then the branch back to its beginning, has if LLVM must not hoist code out of it.
+_HINT = "llvm.loop_annotation ="
 # MLIR writes places to LLVM IR only in functions that have a scope.
 _KEEP_PLACES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 # PoCL 6 supports SPIR-V up to 1.2.
@@ -154,7 +156,12 @@ _OPT_TO_LLVM = ("mlir-opt", f"--pass-pipeline=builtin.module({_PASSES},{_KEEP_PL
 def mlir_to_llvm(mlir: str) -> str:
     """Translate MLIR in scf, arith, vector and llvm dialects to LLVM IR."""
     command = _OPT_TO_LLVM if _has_places(mlir) else _OPT
-    return _run(mlir, command, ("mlir-translate", "--mlir-to-llvmir"), shows_version=True).decode()
+    translate = ("mlir-translate", "--mlir-to-llvmir")
+    if _HINT not in mlir:
+        return _run(mlir, command, translate, shows_version=True).decode()
+    # MLIR passes the hint on from loops to branches, but translates it under another name only.
+    lowered = _run(mlir, command, shows_version=True).decode().replace(_HINT, _HINT.removeprefix("llvm."))
+    return _run(lowered, translate, shows_version=True).decode()
 
 
 def mlir_to_llvm_dialect(mlir: str) -> str:
@@ -213,21 +220,27 @@ def check_spirv(binary: bytes, environment: str) -> None:
 
 
 def _masked(function: str) -> str:
-    """Write the extension of a number that was cut before, and was then wider than in the end, as a mask.
+    """Write the extension of a number that was cut before as a mask of the number that it was at first.
 
-    LLVM 22's SPIR-V backend replaces both by one OpBitwiseAnd whose operand is as wide as the number was at first.
+    LLVM 22's SPIR-V backend makes one OpBitwiseAnd of both. Its operand is as wide as the number was at first, not as
+    the result, and it has none for vectors that were narrower at first.
     """
     cut = {name: (type, int(bits), value) for name, type, bits, value in _CUT.findall(function)}
 
     def write(found: re.Match[str]) -> str:
         indent, name, vector, narrow, value, type, bits = found.groups()
-        source, before, number = cut.get(value, ("", 0, ""))
-        if before <= int(bits):
+        if value not in cut:
             return found[0]
-        mask = (1 << int(narrow)) - 1
-        part = f"%cut.{name[1:]}"
-        constant = f"splat (i{bits} {mask})" if vector else str(mask)
-        return f"{indent}{part} = trunc {source} {number} to {type}\n{indent}{name} = and {type} {part}, {constant}"
+        source, before, value = cut[value]
+        while value in cut:
+            source, before, value = cut[value]
+        mask, lines = (1 << int(narrow)) - 1, []
+        if before != int(bits):
+            resized, how = f"%cut.{name[1:]}", "trunc" if before > int(bits) else "zext"
+            lines.append(f"{resized} = {how} {source} {value} to {type}")
+            value = resized
+        lines.append(f"{name} = and {type} {value}, {f'splat (i{bits} {mask})' if vector else mask}")
+        return "\n".join(indent + line for line in lines)
 
     return _EXTENDED.sub(write, function)
 

@@ -69,7 +69,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             here = opened()
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup, self._place)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
-            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, known.written)
+            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, self.parameters.written)
             self._most = (MOST_PROGRAMS, *here.properties.grid[1:])
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:

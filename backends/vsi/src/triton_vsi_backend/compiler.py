@@ -17,7 +17,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from foundry_core.compiling import (
     LEAST_SHARED,
@@ -35,6 +35,9 @@ from triton.backends.compiler import GPUTarget
 
 from . import pieces
 from .errors import MissingError, VsiError
+
+if TYPE_CHECKING:
+    from foundry_core.front.writes import Written
 
 _WARP = 32
 _SWITCHES = {
@@ -133,7 +136,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     return compiled.spirv
 
 
-def _written(ttir: str) -> list[int] | None:
+def _written(ttir: str) -> Written | None:
     with without_collections():
         from foundry_core.pipeline import written_arguments
 

@@ -50,13 +50,13 @@ from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, S
 from ..dialects.build import in_layout, like
 from ..dialects.elements import is_same, source
 from ..errors import source_lines, unsupported
-from ..front.offsets import splat_constant
+from ..front.offsets import alike, splat_constant
 from ..front.writes import Sources
 from ..log import INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying
-from .wide import WideOffsets, alike, behind, moved, widened, width
+from .wide import WideOffsets, behind, moved, widened, width
 
 _EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)

@@ -17,6 +17,7 @@ from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
 from ..dialects.elements import source
 from ..flow import extended, incoming
+from ..front.offsets import alike
 
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 _FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)
@@ -201,11 +202,6 @@ def behind(value: SSAValue) -> Builder:
     """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
     owner = value.owner
     return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
-
-
-def alike(type: Attribute, element: Attribute) -> Attribute:
-    """Return the type of a scalar or tile with other elements: shape and layout stay."""
-    return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
 
 
 def widened(offset: SSAValue, here: Builder) -> SSAValue:

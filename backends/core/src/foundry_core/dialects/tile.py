@@ -149,6 +149,20 @@ class PartOp(IRDLOperation):
 
 
 @irdl_op_definition
+class RoundOp(IRDLOperation):
+    """Numbers of f32 rounded to a narrower type as arithmetic rounds them: too large ones overflow."""
+
+    name = "tile.round"
+    src = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$src attr-dict `:` type($src) `to` type($result)"
+
+    def __init__(self, src: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[src], result_types=[result])
+
+
+@irdl_op_definition
 class KeepOp(IRDLOperation):
     """An effect that keeps the loop around it from being deleted, even if nobody uses the loop's results."""
 
@@ -583,6 +597,7 @@ Tile = Dialect(
         IndexedOp,
         RangeOp,
         PartOp,
+        RoundOp,
         SliceOp,
         PairsOp,
         PairsReturnOp,

@@ -901,7 +901,10 @@ class DotScaledOp(IRDLOperation):
 
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
-    """Combine the elements along one axis by the region, whose block takes two sets of scalars and returns one."""
+    """Combine the elements along one axis by the region, whose block takes two sets of scalars and returns one.
+
+    A region of f32 may combine narrower floats (front/sums.py).
+    """
 
     name = "tt.reduce"
     srcs = var_operand_def(TensorType)

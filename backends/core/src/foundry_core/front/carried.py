@@ -88,6 +88,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     iter_args = [start if i == index else value for i, value in enumerate(loop.iter_args)]
     region = loop.detach_region(loop.body)
     replaced = scf.ForOp(loop.lb, loop.ub, loop.step, iter_args, region)
+    replaced.attributes |= loop.attributes
     replaced.location = loop.location
     Builder(InsertPoint.before(loop)).insert(replaced)
     after = Builder(InsertPoint.after(replaced))

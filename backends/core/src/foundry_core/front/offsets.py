@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, TensorType, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import tt
 from ..dialects.arith import ConstantOp, ExtSIOp
@@ -82,6 +82,11 @@ class Sum:
 def shape(value: SSAValue) -> tuple[int, ...]:
     """Return the extents of a tensor; () for a scalar."""
     return value.type.get_shape() if isinstance(value.type, TensorType) else ()
+
+
+def alike(type: Attribute, element: Attribute) -> Attribute:
+    """Return the type of a scalar or tile with other elements: shape and layout stay."""
+    return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
 
 
 def splat_constant(value: SSAValue) -> int | None:

@@ -31,6 +31,7 @@ from .pairs import replace_pairs
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
 from .scaled import replace_scaled
+from .sums import widen_sums
 
 
 def kernel(module: ModuleOp) -> tt.FuncOp:
@@ -80,6 +81,7 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     for op in reversed(replaced):
         Rewriter.erase_op(op)
     dce(module)
+    widen_sums(body)
     replace_pairs(body)
     dce(module)
     for op in list(body.walk()):

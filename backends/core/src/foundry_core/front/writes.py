@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, SSAValue
 
 from ..dialects import tt
-from ..effects import writes
+from ..effects import reads, writes
 from ..flow import incoming
 from .structured import kernel
 
 
-def written(module: ModuleOp) -> list[int]:
-    """Return the numbers of the arguments through which an operation may write, in order."""
+class Written(NamedTuple):
+    """The numbers of the arguments through which a kernel may write, in order.
+
+    Attributes:
+        by_any: through which any operation may write.
+        by_stores: those of them through which a store may: of two elements at one address, any may stay. Atomic
+            operations, which also read, change both.
+    """
+
+    by_any: list[int]
+    by_stores: list[int]
+
+
+def written(module: ModuleOp) -> Written:
+    """Return the arguments through which the operations of a kernel may write."""
     function = kernel(module)
-    writing = (op for op in function.body.walk() if not op.regions and writes(op))
-    return Sources(function).arguments([operand for op in writing for operand in op.operands if _is_pointer(operand)])
+    sources = Sources(function)
+    writing = [op for op in function.body.walk() if not op.regions and writes(op)]
+    return Written(
+        *(
+            sources.arguments(operand for op in some for operand in op.operands if _is_pointer(operand))
+            for some in (writing, [op for op in writing if not reads(op)])
+        )
+    )
 
 
 class Sources:

@@ -239,6 +239,7 @@ ROWS: tuple[Row, ...] = (
     _cast(arith.ExtFOp),
     _from_integer(SIToFPOp, "int", "ll"),
     _from_integer(UIToFPOp, "uint", "ull"),
+    Row(tile.RoundOp, lambda n, op, args: args[0], is_rounded=True, is_costly=True),
     Row(arith.TruncFOp, lambda n, op, args: n.convert_float(op, args[0]), symbols=["double2float_rn"]),
     Row(tt.FpToFpOp, lambda n, op, args: n.convert_float(op, args[0])),
     _bits(BitcastOp),

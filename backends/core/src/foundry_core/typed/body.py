@@ -44,8 +44,8 @@ class Signature:
         return types.function(self.result, self.parameters, self.variadic)
 
 
-class Debug:
-    """The source places of a module, as LLVM's debug information: line tables only."""
+class Metadata:
+    """What follows instructions: source places, as LLVM's debug information (line tables only), and hints of loops."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, int] = {}
@@ -71,8 +71,13 @@ class Debug:
         """Return what follows an instruction that comes from a place."""
         return f", !dbg !{self._node(f'!DILocation(line: {line}, column: {column}, scope: !{scope})')}"
 
+    def keeps_code(self) -> str:
+        """Return what follows a branch to the beginning of a loop out of which nothing is to be hoisted."""
+        hint = self._node('!{!"llvm.licm.disable"}')
+        return f", !llvm.loop !{self._node(f'distinct !{{!{len(self._nodes)}, !{hint}}}')}"
+
     def write(self) -> list[str]:
-        """Return the metadata, a node a line; none without places."""
+        """Return the metadata, a node a line."""
         if not self._nodes:
             return []
         units = ", ".join(f"!{number}" for text, number in self._nodes.items() if "!DICompileUnit(" in text)
@@ -98,7 +103,7 @@ class Module:
     functions: dict[str, Signature] = field(default_factory=dict)
     globals: dict[str, Written] = field(default_factory=dict)
     intrinsics: dict[str, Signature] = field(default_factory=dict)
-    debug: Debug = field(default_factory=Debug)
+    metadata: Metadata = field(default_factory=Metadata)
 
     def symbol(self, name: str) -> Written:
         """Return a global or a function as a value."""

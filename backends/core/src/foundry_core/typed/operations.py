@@ -323,7 +323,7 @@ def _unreachable(body: Body, op: Operation) -> None:
 
 def _br(body: Body, op: Operation) -> None:
     (target,) = _targets(body, op, [list(op.operands)])
-    body.emit(f"br {target}")
+    body.emit(f"br {target}{_hint_of_loop(body, op)}")
 
 
 def _cond_br(body: Body, op: Operation) -> None:
@@ -331,8 +331,13 @@ def _cond_br(body: Body, op: Operation) -> None:
     condition, *rest = op.operands
     after: list[str] = []
     first, second = _targets(body, op, [rest[:yes], rest[yes:]], after)
-    body.emit(f"br {body.typed(condition)}, {first}, {second}")
+    body.emit(f"br {body.typed(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
     body.lines += after
+
+
+def _hint_of_loop(body: Body, op: Operation) -> str:
+    # The only hint of loops that the lowering writes.
+    return body.module.metadata.keeps_code() if "llvm.loop_annotation" in op.attributes else ""
 
 
 def _switch(body: Body, op: Operation) -> None:

@@ -74,7 +74,7 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
     ]
     used = [used for name, used in sorted(module.intrinsics.items()) if name not in module.functions]
     parts.append([f"declare {_prototype(signature)}" for signature in used])
-    parts.append(module.debug.write())
+    parts.append(module.metadata.write())
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
@@ -213,7 +213,7 @@ def _function(module: Module, op: Operation) -> str:
     at = source_line(op.location)
     if at is not None and at.filename.data == _UNPLACED:
         at = None
-    scope = module.debug.scope(signature.name, at)
+    scope = module.metadata.scope(signature.name, at)
     debug = "" if scope is None else f" !dbg !{scope}"
     head = f"{linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
     lines = [f"define {head} {{", *_blocks(body, blocks, _places(module, at, scope)), "}"]
@@ -233,7 +233,7 @@ def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Cal
         place = source_line(op.location)
         if place is None or place.filename != at.filename:
             place = at
-        return module.debug.place(place.line.data, place.column.data, scope)
+        return module.metadata.place(place.line.data, place.column.data, scope)
 
     return of
 

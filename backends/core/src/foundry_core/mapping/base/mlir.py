@@ -442,6 +442,19 @@ class Text:
             self.line(f"scf.yield {', '.join(value.name for value in made)} : {types}")
         return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
 
+    def kept(self, write: Callable[[], Sequence[Reg]]) -> list[Reg]:
+        """Write operations that MLIR's loop-invariant code motion leaves where they are; return their results."""
+        head = len(self._lines)
+        with self.nested(""):
+            values = write()
+            names, types = (", ".join(getattr(value, what) for value in values) for what in ("name", "type"))
+            self.line(f"scf.yield {names} : {types}" if values else "scf.yield")
+        results = [Reg(self.fresh(), value.elem, value.lanes) for value in values]
+        named = f"{', '.join(result.name for result in results)} = " if results else ""
+        region = f"{named}scf.execute_region{f' -> ({types})' if results else ''} no_inline {{"
+        self._lines[head] = "  " * self._depth + region
+        return results
+
     def choose(self, condition: Reg) -> Choice:
         """Open an scf.if with one result; see Choice."""
         return Choice(self, condition)

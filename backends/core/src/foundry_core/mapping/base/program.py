@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tile, tt
-from ...effects import is_sink
+from ...effects import KEEPS_CODE, is_sink
 from ...errors import source_line, unsupported
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
@@ -29,6 +29,8 @@ from .space import extents
 from .tiles import Tiles
 
 _LOG = Reg("%log", GLOBAL)
+# Passed on to LLVM, and on DPUs to its release 12 (foundry_core.tools).
+_HINT = " {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}"
 
 
 class Program(ABC):
@@ -198,15 +200,27 @@ class Program(ABC):
         self.tiles.scalars.update(zip(values, made, strict=True))
         return made
 
-    def _yield(self, name: str, values: Sequence[SSAValue], prefix: str = "") -> None:
-        regs = [self.tiles.scalar(value) for value in values]
+    def _scalars(self, values: Sequence[SSAValue]) -> list[Reg]:
+        return [self.tiles.scalar(value) for value in self._split(values)[0]]
+
+    def _yield(self, name: str, regs: Sequence[Reg], prefix: str = "") -> None:
         names, types = ", ".join(reg.name for reg in regs), ", ".join(reg.type for reg in regs)
         self.text.line(f"{name} {prefix}{names} : {types}" if regs else f"{name} {prefix}".rstrip())
 
+    def _part(self, loop: Operation, block: Block, carried: Sequence[Buffer | None]) -> list[Reg]:
+        """Write a block of a loop; return the registers of the scalars that it passes on, a condition first."""
+
+        def write() -> list[Reg]:
+            last = block.last_op
+            assert last is not None
+            self.write_operations(op for op in block.ops if op is not last)
+            self._carry(last, last.operands[len(last.operands) - len(carried) :], carried)
+            return self._scalars(last.operands)
+
+        return self.text.kept(write) if KEEPS_CODE in loop.attributes else write()
+
     def _for(self, op: scf.ForOp) -> None:
         tiles = self.tiles
-        last = op.body.block.last_op
-        assert last is not None
         arguments = op.body.block.args[1:]
         initial = [tiles.scalar(v) for v in op.iter_args if not is_tile(v)]
         carried = [self.carried(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
@@ -223,12 +237,8 @@ class Program(ABC):
             pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(inside, initial, strict=True))
             types = ", ".join(reg.type for reg in after)
             head = f"{', '.join(reg.name for reg in after)} = {head} iter_args({pairs}) -> ({types})"
-        with self.text.nested(f"{head} : {index.type} {{"):
-            for inner in op.body.block.ops:
-                if inner is not last:
-                    self._operation(inner)
-            self._carry(last, last.operands, carried)
-            self._yield("scf.yield", self._split(last.operands)[0])
+        with self.text.nested(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
+            self._yield("scf.yield", self._part(op, op.body.block, carried))
         for result, buffer in zip(op.results, carried, strict=True):
             if buffer is not None:
                 tiles.buffers[result] = self.left(result, op, buffer)
@@ -325,7 +335,7 @@ class Program(ABC):
                 for value, target in zip(last.operands, targets, strict=True):
                     if target is not None:
                         tiles.fill(target, value, last)
-                self._yield("scf.yield", self._split(last.operands)[0])
+                self._yield("scf.yield", self._scalars(last.operands))
         for result, target in zip(op.results, targets, strict=True):
             if target is not None:
                 tiles.buffers[result] = target
@@ -349,18 +359,8 @@ class Program(ABC):
         types_in, types_out = (", ".join(r.type for r in regs) for regs in (outside, results))
         names = f"{', '.join(r.name for r in results)} = " if results else ""
         with t.nested(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
-            for inner in before.ops:
-                if isinstance(inner, scf.ConditionOp):
-                    condition, values = inner.operands[0], inner.operands[1:]
-                    self._carry(inner, values, passed)
-                    self._yield("scf.condition", self._split(values)[0], f"({tiles.scalar(condition).name}) ")
-                else:
-                    self._operation(inner)
-        with t.nested("do {"):
+            condition, *values = self._part(op, before, passed)
+            self._yield("scf.condition", values, f"({condition.name}) ")
+        with t.nested("do {", f"}}{' attributes' + _HINT if KEEPS_CODE in op.attributes else ''}"):
             t.line(f"^bb0({', '.join(f'{r.name}: {r.type}' for r in inside)}):")
-            for inner in after.ops:
-                if isinstance(inner, scf.YieldOp):
-                    self._carry(inner, inner.operands, carried)
-                    self._yield("scf.yield", self._split(inner.operands)[0])
-                else:
-                    self._operation(inner)
+            self._yield("scf.yield", self._part(op, after, carried))

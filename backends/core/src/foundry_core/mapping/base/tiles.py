@@ -424,11 +424,7 @@ class Tiles:
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         op = value.owner
         if value in self.buffers:
-            buffer = self.buffers[value]
-            found = self.private.read(buffer, point)
-            if value in self.plan.across and isinstance(op, Operation):
-                return self.numeric.from_memory(found, element(value.type, op))
-            return found
+            return self.kept(value, self.buffers[value], point)
         if (of := moved(value)) is not None:
             return self.text.broadcast(self.at(of.source, self.behind(of, point), memo), point.lanes)
         if type(op) in self.values:
@@ -438,6 +434,13 @@ class Tiles:
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None
         raise unsupported(owner)
+
+    def kept(self, value: SSAValue, buffer: Buffer, point: Point) -> Reg:
+        """Return the elements at a point of a tile's buffer, or of a view of it, whether it has bits or numbers."""
+        found, op = self.private.read(buffer, point), value.owner
+        if value in self.plan.across and isinstance(op, Operation):
+            return self.numeric.from_memory(found, element(value.type, op))
+        return found
 
     def behind(self, of: Moved, point: Point) -> Point:
         """Return the point of the source that has a point's elements: as many, or one that all lanes share."""

@@ -12,7 +12,8 @@ from ...front.libdevice import replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel
-from ...front.writes import written
+from ...front.sums import widen_sums
+from ...front.writes import Written, written
 from ...log import Site
 from ...parse import parse
 from ...pipeline import deep_expressions
@@ -31,7 +32,7 @@ class Simt(NamedTuple):
         tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
             read, if it loads under a mask.
         argument_bytes: size of that block; for Vulkan a multiple of 4, as it wants it.
-        written: the numbers of the arguments that the kernel may store through.
+        written: the arguments that the kernel may write through.
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
     """
@@ -40,7 +41,7 @@ class Simt(NamedTuple):
     offsets: list[int]
     tables: int
     argument_bytes: int
-    written: list[int]
+    written: Written
     local_bytes: int
     sites: list[Site]
 
@@ -117,6 +118,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
 
             instrument(function, sites)
         end_failed_programs(function)
+        widen_sums(function.body.block)
         program = Program(function, target, named=named)
         binary = program.write()
     group = program.group

@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import tt
-from ...effects import is_sink
+from ...effects import KEEPS_CODE, is_sink
 from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
 from ..base.mlir import Reg
@@ -96,7 +96,7 @@ class SumsInRegisters(Program):
         sums = [self._sums.get(buffer.name) for buffer in carried if buffer is not None]
         found = [each for each in sums if each is not None and each.runs is not None]
         masked = any(run.inside for each in found for run in each.runs or [])
-        if not masked or len(found) < len(sums) or not _is_pure(block):
+        if not masked or len(found) < len(sums) or not _is_pure(block) or KEEPS_CODE in op.attributes:
             return values
         last = _last(block)
         arguments = [block.args[0], *self._split(block.args[1:])[0]]
