@@ -78,11 +78,17 @@ def folder(tmp_path: Path) -> Path:
     )
     kernel = {"kernel": "k", "grid": [2, 1, 1], "launches": 3, "seconds": 0.002, "bytes": 4096, "operations": 0}
     bounded = kernel | {"functions": 0, "bound": "memory", "share": 0.5, "memory_roof": 8e9, "launch": 1e-5}
+    fast = bounded | {
+        "kernel": "fast",
+        "bound": "arithmetic",
+        "share": None,
+        "arithmetic_roofs": {"f16 matrices": 5e12},
+    }
     modelled = kernel | {"functions": 7, "bound": "dma", "share": 0.9}
     modelled["modelled"] = {"cycles": 54321, "dma": 0.9, "pipeline": 0.25, "lines": []}
     profile = {
         "name": "softmax",
-        "kernels": [bounded, kernel | {"kernel": NASTY, "unknown": "it is refused\nat length"}],
+        "kernels": [bounded, fast, kernel | {"kernel": NASTY, "unknown": "it is refused\nat length"}],
     }
     file = made / "spirv-bench" / "3.9.0" / "bench.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"profiles": [profile]}))
@@ -172,6 +178,9 @@ def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: 
     assert "ours / OpenCL C: 0.90" in found.text and "first launch: +0.25 s" in found.text
     bounded = found.row("k grid 2 x 1 x 1, launched 3 times", "measured")
     assert bounded[2:] == ["2 ms", "4.1 kB", "0 op", "memory", "launch 10 us, memory 8 GB/s", "50 %"]
+    fast = found.row("fast grid 2 x 1 x 1, launched 3 times", "measured")
+    assert fast[5] == "arithmetic" and fast[6].endswith("f16 matrices 5 Top/s")
+    assert fast[7] == "not known: faster than the roof"
     modelled = found.row("k grid 2 x 1 x 1, launched 3 times", "modelled")
     assert modelled[2:] == [
         "54,321 cycles",

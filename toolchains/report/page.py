@@ -106,8 +106,8 @@ def _by_source(profiles: Sequence[ProfiledKernel]) -> dict[str, list[ProfiledKer
     return found
 
 
-def _shares(profiles: Sequence[ProfiledKernel]) -> dict[tuple[str, str, str], float]:
-    """Return the share of its roof that each kernel reaches, by what is the same in another report."""
+def _shares(profiles: Sequence[ProfiledKernel]) -> dict[tuple[str, str, str], float | None]:
+    """Return the share of its roof that each kernel reaches, if it is known, by what is the same in another report."""
     return {(each.key, each.kernel, str(each.grid)): each.share for each in profiles if each.bound}
 
 

@@ -121,10 +121,10 @@ class ProfiledKernel(msgspec.Struct, frozen=True):
         seconds: of the fastest launch, measured; for a modelled one, 0.
         cycles: of the last launch, modelled; None where kernels are measured.
         roofs: what the device could do, as measured in the same run: seconds of a launch that does nothing, bytes of
-            memory a second, and operations in f32 or f64 a second. For DPUs, the shares of the modelled cycles in which
-            the DMA engine and the pipeline are busy.
+            memory a second, and operations a second in f32, in f64 or by cooperative matrices. For DPUs, the shares of
+            the modelled cycles in which the DMA engine and the pipeline are busy.
         bound: the nearest roof; "" if the work of the kernel is not known, for the reason in `unknown`.
-        share: of that roof.
+        share: of that roof; None if the kernel is faster than it, so that the roof was measured too low.
     """
 
     target: str
@@ -140,7 +140,7 @@ class ProfiledKernel(msgspec.Struct, frozen=True):
     functions: int
     roofs: dict[str, float]
     bound: str
-    share: float
+    share: float | None
     unknown: str
     ran: dict[str, str]
     taken: str
@@ -361,8 +361,8 @@ def _profile(file: Path, folder: Path, source: str, kernel: Mapping[str, Any], r
     if modelled:
         roofs = {name: float(modelled[name]) for name in ("dma", "pipeline")}
     else:
-        rates = {f"f{bits}": rate for bits, rate in kernel.get("arithmetic_roofs", {}).items()}
-        roofs = {name: kernel[key] for name, key in _ROOFS.items() if key in kernel} | rates
+        roofs = {name: kernel[key] for name, key in _ROOFS.items() if key in kernel}
+        roofs |= kernel.get("arithmetic_roofs", {})
     return ProfiledKernel(
         folder.parent.name.removesuffix(_BENCH),
         _release(folder.name),

@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from foundry_core.footprint.work import Work
+from foundry_core.profile.recording import Launched
+from foundry_core.ran import Kind, Ran
 
 SCRIPT = """import sys
 import numpy as np, triton, triton.language as tl
@@ -68,25 +72,81 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
     # tl.dot adds to a block of zeros.
     assert (product["bytes"], product["operations"]) == ((16 * 32 * 2 + 16 * 16) * 4, 2 * 16 * 16 * 32)
     for each in (kernel, product):
-        assert each["share"] > 0
         if "modelled" in each:
-            assert each["bound"] in ("dma", "pipeline") and each["share"] <= 1
+            assert each["bound"] in ("dma", "pipeline") and 0 < each["share"] <= 1
             assert done.stdout.count("(modelled)") >= 3
             assert ("script.py:10" in done.stdout) == bool(each["modelled"]["lines"])
         else:
             memory, arithmetic = (
                 each["bytes"] / each["memory_roof"],
-                each["operations"] / each["arithmetic_roofs"]["32"],
+                each["operations"] / each["arithmetic_roofs"]["f32"],
             )
             nearest = max(memory, arithmetic)
             if nearest < 2 * each["launch"]:
                 expected = "launch", each["launch"]
             else:
                 expected = "memory" if nearest == memory else "arithmetic", nearest
-            assert (each["bound"], each["share"]) == (expected[0], pytest.approx(expected[1] / each["seconds"]))
+            share = expected[1] / each["seconds"]
+            assert (each["bound"], each["share"]) == (expected[0], pytest.approx(share) if share <= 1 else None)
     scaled = [part for part in done.stdout.split("\n\n") if part.startswith("scaled")]
     assert len(scaled) == 2
     if written["ran"]["kind"] == "CPU OpenCL device":
         assert sorted(tuple(factor for factor in (2, 3) if f"* {factor})" in part) for part in scaled) == [(2,), (3,)]
     if "_pocl" in done.stdout:
         assert "script.py:10" in done.stdout and "v = v * 0.5 + 1.0" in done.stdout
+
+
+class Driver:
+    """A driver of Triton, as far as a profile asks it."""
+
+    def ran(self) -> Ran:
+        return Ran(Kind.HARDWARE, "a device", "a driver", "memory")
+
+
+class Known:
+    """Roofs of a device that does nothing else in f64, or multiplies matrices of f16."""
+
+    launch = 1e-6
+
+    def memory(self, bytes: int) -> float:
+        return 1e9
+
+    def arithmetic(self, kind: str) -> float | None:
+        return {"f32": 1e9, "f16 matrices": 1e12}.get(kind)
+
+
+@pytest.mark.anywhere
+def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from foundry_core.profile import report, roofs
+
+    monkeypatch.setattr(roofs, "of", lambda driver: Known())
+    module = [b""]
+
+    class Spv:
+        def read_bytes(self) -> bytes:
+            return module[0]
+
+    monkeypatch.setattr(report, "_stage", lambda launched, name: Spv())
+
+    def shown(seconds: float, operations: dict[str, float], products: dict[str, float]) -> tuple[dict[str, Any], str]:
+        work = Work(operations, products, 0.0, 1000)
+        monkeypatch.setattr(report, "_work", lambda launched: work)
+        launched = Launched("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
+        figures = report.examine(launched)
+        return figures, report.show(figures)
+
+    # Without matrices, products are multiply-adds: half of their roof. Products of integers have none.
+    figures, text = shown(2.0, {"f32": 0.5e9}, {"f16": 0.5e9, "i8": 1e9})
+    assert (figures["operations"], figures["bound"], figures["share"]) == (1e9, "arithmetic", 0.5)
+    assert "bound by arithmetic: 50% of its roof" in text
+    module[0] = b"SPV_KHR_cooperative_matrix"
+    figures, text = shown(2.0, {}, {"f16": 1e12})
+    assert (figures["share"], figures["arithmetic_roofs"]) == (0.5, {"f16 matrices": 1e12})
+    # A roof that was not measured is no part of a share, and is named.
+    figures, text = shown(2.0, {"f64": 1e9, "f32": 1e8}, {"bf16": 1e9})
+    assert (figures["share"], figures["unmeasured"]) == (0.05, ["f64", "bf16 matrices"])
+    assert "bound by arithmetic in f64, arithmetic in bf16 matrices" in text
+    # What is faster than a roof has no share of it.
+    figures, text = shown(0.5, {"f32": 1e9}, {})
+    assert (figures["bound"], figures["share"]) == ("arithmetic", None)
+    assert "%" not in text and "faster than the roof that was measured" in text

@@ -6,6 +6,7 @@ tried with them, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -212,6 +213,25 @@ def test_scans_keep_the_order_of_the_axis(exchange: None) -> None:
     for row in range(1, shape[0]):
         a[row], b[row] = a[row - 1] * a[row], b[row - 1] * a[row] + b[row]
     assert np.array_equal(out, (a * np.int32(1000) + b).T)
+
+
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_tiles_pass_in_parts_through_less_memory_than_they_take(
+    workgroups: None, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = replace(opencl.open_device().simt_target(), workgroup_bytes=1024, warp_size=lanes)
+    monkeypatch.setattr(Device, "simt_target", lambda device: known)
+    x = np.random.default_rng(10).standard_normal((60, 31)).astype(np.float32)
+    out = poisoned(31, 60)
+    launch(transpose_kernel, (1,), x, out, 31, 60, 60, M=32, N=64)
+    assert np.array_equal(out, x.T)
+    shape = (32, 16)
+    a, b = (np.random.default_rng(seed).integers(-3, 4, shape).astype(np.int32) for seed in (6, 7))
+    sums = np.full(shape[::-1], -1, np.int32)
+    launch(scan_kernel, (1,), a, b, sums, N=shape[0], M=shape[1])
+    for row in range(1, shape[0]):
+        a[row], b[row] = a[row - 1] * a[row], b[row - 1] * a[row] + b[row]
+    assert np.array_equal(sums, (a * np.int32(1000) + b).T)
 
 
 def test_atomic_operations_of_many_workgroups(workgroups: None) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
 from ..dialects import tile, tt
@@ -40,14 +41,16 @@ class Work:
     """What a launch computes and reaches.
 
     Attributes:
-        operations: on floats, by the bits that they are computed with, 32 or 64. A fused multiply-add is two; so is
-            each step of a product of matrices. Elements of a block are counted also where a mask leaves them out.
+        operations: on floats, by the type that they are computed with, f32 or f64. A fused multiply-add is two.
+            Elements of a block are counted also where a mask leaves them out.
+        products: operations of tl.dot by the type of its factors. Each step is two.
         functions: evaluations of functions such as exp.
         bytes: of the arrays, each one that is read, and each one that is written, once.
         exact: whether all loops have a number of iterations that is known from the arguments.
     """
 
-    operations: dict[int, float] = field(default_factory=lambda: {32: 0.0, 64: 0.0})
+    operations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    products: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     functions: float = 0.0
     bytes: int = 0
     exact: bool = True
@@ -97,7 +100,9 @@ class Count(Walk):
             case tt.DotOp() | tt.DotScaledOp():
                 assert isinstance(op.a.type, TensorType)
                 depth = op.a.type.get_shape()[-1]
-                self._add(op.c.type, 2.0 * depth * _elements(op.c.type) * times)
+                # Scaled factors are numbers of f32 before they are multiplied.
+                factor = _number(op.a.type) if isinstance(op, tt.DotOp) else "f32"
+                self.work.products[factor] += 2.0 * depth * _elements(op.c.type) * times
             case tt.ReduceOp() | tt.ScanOp():
                 steps = [inner for inner in op.combine.walk() if isinstance(inner, _ARITHMETIC)]
                 for step in steps:
@@ -110,9 +115,14 @@ class Count(Walk):
                 self.work.functions += _elements(op.results[0].type) * times
 
     def _add(self, type: Attribute, operations: float) -> None:
-        element = type.get_element_type() if isinstance(type, TensorType) else type
-        if isinstance(element, AnyFloat):
-            self.work.operations[64 if element.bitwidth == 64 else 32] += operations
+        if (number := _number(type))[0] != "i":
+            self.work.operations["f64" if number == "f64" else "f32"] += operations
+
+
+def _number(type: Attribute) -> str:
+    """Return MLIR's name of a number, or of a tile's elements."""
+    number = type.get_element_type() if isinstance(type, TensorType) else type
+    return f"i{number.width.data}" if isinstance(number, IntegerType) else number.name
 
 
 def _is_function(op: Operation) -> bool:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import linecache
 import math
 import subprocess
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ran import Kind
 from . import objects
 from .recording import Launched, Recorder
+
+if TYPE_CHECKING:
+    from ..footprint.work import Work
 
 # Kernels, and lines and instructions of each, that are shown.
 _MOST, _LINES, _INSTRUCTIONS = 12, 8, 40
@@ -75,7 +79,8 @@ def examine(launched: Launched) -> dict[str, Any]:
         work = _work(launched)
     except Exception as error:  # a kernel that the footprint refuses, or a cache that was cleared meanwhile
         return figures | {"unknown": str(error)}
-    operations = sum(work.operations.values())
+    arithmetic = _arithmetic(work, launched)
+    operations = sum(arithmetic.values())
     figures |= {"bytes": work.bytes, "operations": operations, "functions": work.functions, "exact": work.exact}
     if launched.modelled:
         busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
@@ -88,29 +93,54 @@ def examine(launched: Launched) -> dict[str, Any]:
     if work.bytes:
         figures["memory_roof"] = roofs.memory(max(work.bytes, 12))
         ideal["memory"] = work.bytes / figures["memory_roof"]
-    figures["arithmetic_roofs"] = rates = {
-        bits: roofs.processor(bits) for bits, count in work.operations.items() if count
-    }
-    ideal["arithmetic"] = sum(work.operations[bits] / rate for bits, rate in rates.items())
+    rates = {kind: roofs.arithmetic(kind) for kind, count in arithmetic.items() if count}
+    figures["arithmetic_roofs"] = measured = {kind: rate for kind, rate in rates.items() if rate is not None}
+    figures["unmeasured"] = [kind for kind in rates if kind not in measured]
+    ideal["arithmetic"] = sum(arithmetic[kind] / rate for kind, rate in measured.items())
     figures["launch"] = ideal["launch"] = roofs.launch
     bound = max(ideal, key=lambda name: ideal[name])
     # A triad of so few bytes is bound by its launch, too.
     if ideal[bound] < _FEW_LAUNCHES * ideal["launch"]:
         bound = "launch"
-    return figures | {"bound": bound, "share": ideal[bound] / figures["seconds"]}
+    share = ideal[bound] / figures["seconds"]
+    # What is faster than its roof says that the roof was measured too low, and nothing about a share.
+    return figures | {"bound": bound, "share": share if share <= 1 else None}
 
 
-def _work(launched: Launched) -> Any:
+def _arithmetic(work: Work, launched: Launched) -> dict[str, float]:
+    """Return the operations of a kernel by what the device computes them with, as roofs.Roofs.arithmetic names it.
+
+    Products of integers count only if the device multiplies them by cooperative matrices.
+    """
+    from .roofs import FACTORS, multiplies_matrices
+
+    found = defaultdict(float, work.operations)
+    module = _stage(launched, "spv")
+    matrices = module is not None and multiplies_matrices(module.read_bytes())
+    for factor, count in work.products.items():
+        if matrices and factor in FACTORS:
+            found[f"{factor} matrices"] += count
+        elif factor[0] != "i":
+            found["f64" if factor == "f64" else "f32"] += count
+    return found
+
+
+def _stage(launched: Launched, name: str) -> Path | None:
+    """Return the file of a stage of a kernel's compilation in Triton's cache; None if there is none."""
     from triton.runtime.cache import get_cache_manager
 
+    path = get_cache_manager(launched.hash).get_file(f"{launched.kernel[:150]}.{name}")
+    return None if path is None else Path(path)
+
+
+def _work(launched: Launched) -> Work:
     from ..footprint import Footprints
     from ..pipeline import read_kernel
 
-    path = get_cache_manager(launched.hash).get_file(f"{launched.kernel[:150]}.ttir")
+    path = _stage(launched, "ttir")
     if path is None:
         raise FileNotFoundError("Triton's cache no longer has the kernel")
-    structured = read_kernel(Path(path).read_text()).text
-    return Footprints(structured).work(launched.values, launched.grid, launched.sizes)
+    return Footprints(read_kernel(path.read_text()).text).work(launched.values, launched.grid, launched.sizes)
 
 
 def show(figures: dict[str, Any]) -> str:
@@ -138,7 +168,8 @@ def show(figures: dict[str, Any]) -> str:
         ]
         return "\n".join([*rows, *_show_lines(modelled, figures["bound"])])
     roof = f"; a triad of as many {_si(figures['memory_roof'])}B/s" if "memory_roof" in figures else ""
-    roofs = "".join(f"; multiply-adds in f{bits} {_si(rate)}op/s" for bits, rate in figures["arithmetic_roofs"].items())
+    roofs = "".join(f"; multiply-adds in {kind} {_si(rate)}op/s" for kind, rate in figures["arithmetic_roofs"].items())
+    roofs += "".join(f"; no roof of {kind} was measured" for kind in figures["unmeasured"])
     rows = [
         f"{head}, the fastest {_si(seconds)}s; one that does nothing {_si(figures['launch'])}s",
         f"{reached}: {_si(figures['bytes'] / seconds)}B/s{roof}",
@@ -146,9 +177,13 @@ def show(figures: dict[str, Any]) -> str:
         *([f"  evaluates {functions}: {_si(figures['functions'] / seconds)}/s"] if figures["functions"] else []),
     ]
     share, bound = figures["share"], "the cost of a launch" if figures["bound"] == "launch" else figures["bound"]
+    if share is None:
+        why = "the kernel is faster than the roof that was measured, so its share of it is not known"
+        return "\n".join([*rows, f"  bound by {bound}, as far as that is known: {why}"])
     if share >= _LOW:
         return "\n".join([*rows, f"  bound by {bound}: {share:.0%} of its roof"])
     others = "functions, " if figures["functions"] else ""
+    others += "".join(f"arithmetic in {kind}, " for kind in figures["unmeasured"])
     others += "integers, addresses, masks, or loads that wait"
     rows.append(f"  the nearest roof is {bound}, of which it reaches {share:.0%}: bound by {others}")
     return "\n".join(rows)

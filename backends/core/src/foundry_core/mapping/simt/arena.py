@@ -12,7 +12,7 @@ from ...errors import TooLarge, unsupported
 from .accesses import Span
 
 # Every place is a multiple of this, so that it is one of an array of any type.
-_ALIGNMENT = 16
+ALIGNMENT = 16
 
 
 class Arena:
@@ -29,8 +29,12 @@ class Arena:
 
     @property
     def free(self) -> int:
-        """Return the bytes behind everything that is in use."""
-        return self._size - max((-(-high // _ALIGNMENT) * _ALIGNMENT for _, high in self._used), default=0)
+        """Return the bytes of the largest range that is free."""
+        found = at = 0
+        for low, high in sorted((*self._used, (self._size, self._size))):
+            found = max(found, low - at)
+            at = max(at, -(-high // ALIGNMENT) * ALIGNMENT)
+        return found
 
     def take(self, op: Operation, size: int, avoided: Sequence[Span] = ()) -> int:
         """Return the first byte of the lowest range that is free.
@@ -69,7 +73,7 @@ class Arena:
         for low, high in sorted(used):
             if at + size <= low:
                 break
-            at = max(at, -(-high // _ALIGNMENT) * _ALIGNMENT)
+            at = max(at, -(-high // ALIGNMENT) * ALIGNMENT)
         return at
 
     def release(self, low: int) -> None:

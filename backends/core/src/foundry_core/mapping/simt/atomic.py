@@ -15,10 +15,10 @@ from ...dialects import tt
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, scalar_type
-from .exchange import Rows
 from .layouts import Layout
 from .memory import held_once
 from .program import Program, statement
+from .rows import through_memory
 
 _INSTRUCTIONS = {
     "add": "AtomicIAdd",
@@ -75,25 +75,13 @@ class _Atomic:
             (found[number],) = t.when(condition, path, lambda: [zero])
         regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
         if once is not None and any(list(result.uses) for result in self.op.results):
-            regs = self._told(regs, layout)
+            # The others are told.
+            regs = through_memory(program, self.op, regs, layout, layout, once=once)
         return [program.numeric.from_memory(reg, self.elem) for reg in regs]
 
     def _repeated(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         target = self.program.target
         return (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1)
-
-    def _told(self, regs: Sequence[Reg], layout: Layout) -> Sequence[Reg]:
-        """Tell the other invocations, through workgroup memory: those that did it write, all read."""
-        program, group = self.program, self.program.group
-        rows = Rows(layout.shape, self.kind)
-        once = held_once(program, layout)
-        assert once is not None
-        with program.arena.borrowed(self.op, rows.bytes) as first:
-            start = rows.start(program, first)
-            group.barrier()
-            program.code.do_when(once, lambda: rows.write(program, layout, start, regs))
-            group.barrier()
-            return rows.read(program, layout, start)
 
 
 @statement(tt.AtomicRMWOp)

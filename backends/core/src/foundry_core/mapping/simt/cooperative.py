@@ -26,6 +26,7 @@ from ..base.numeric import element
 from . import layouts
 from .layouts import Layout
 from .matrices import Matrix, Use
+from .rows import Rows
 from .target import Fragment, SimtTarget
 
 # The operations that are one instruction on matrices, by the type of the result.
@@ -482,7 +483,5 @@ def is_local(layout: Layout, fragments: Fragments) -> bool:
 
 def scratch_bytes(fragments: Fragments) -> int:
     """Return the workgroup memory through which the part of one subgroup passes."""
-    from .exchange import Rows
-
-    own = fragments.layout.without(sum(fragments.layout.warps))
-    return Rows(own.shape, fragments.matrix.elem).bytes
+    own = layouts.shape_without(fragments.layout.shape, sum(fragments.layout.warps))
+    return Rows(own, fragments.matrix.elem).bytes

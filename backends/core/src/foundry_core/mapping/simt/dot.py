@@ -17,10 +17,10 @@ from ...flow import incoming
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element
 from .cooperative import Fragments, Product
-from .exchange import Rows
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
 from .program import Program, statement
+from .rows import Rows
 
 
 def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith
@@ -10,200 +11,19 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import tt
-from ..base.mlir import WIDTHS, Reg
+from ..base.mlir import Reg
 from ..base.numeric import in_memory
-from .accesses import EVERYTHING, Span
+from .arena import ALIGNMENT
 from .layouts import Layout, arranged
 from .program import Program, statement
-from .runs import runs
-
-# An access: the numbers of the registers, and the index of a vector of as many elements.
-Vector = tuple[list[int], Reg]
-# The most bytes of one access.
-_WIDEST = 16
-# Rows of workgroup memory are this much longer than a tile's, so that a column is in different banks.
-_PADDING_BYTES = 16
+from .rows import Rows, through_memory
 
 
 def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> Sequence[Reg]:
     """Return the registers of a tile in another layout; the element of an index stays the same."""
     if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
         return [regs[source.register_of[offset]] for offset in target.offsets]
-    return _through_memory(program, op, regs, source, target)
-
-
-def _through_memory(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> list[Reg]:
-    elem = regs[0].elem
-    found: dict[int, Reg] = {}
-    for of_source, of_target, part, elsewhere in _parts(program, source, target, elem):
-        rows = Rows(part.shape, elem)
-        with program.arena.borrowed(op, rows.bytes) as first:
-            start = rows.start(program, first)
-            rows.write(program, part, start, [regs[number] for number in of_source])
-            found.update(zip(of_target, rows.read(program, elsewhere, start), strict=True))
-    return [found[number] for number in range(target.size)]
-
-
-def _parts(
-    program: Program, source: Layout, target: Layout, elem: str
-) -> Iterator[tuple[list[int], list[int], Layout, Layout]]:
-    """Divide a tile along its first dimension into parts that fit into workgroup memory, if registers allow it.
-
-    Yields the registers of both layouts that a part has, and both layouts of the part.
-    """
-    shape, cut = source.shape, 0
-    row = 1
-    for extent in shape[1:]:
-        row *= extent
-    while Rows((shape[0] >> cut, *shape[1:]), elem).bytes > program.arena.free:
-        basis = shape[0] >> cut + 1
-        if basis == 0 or basis * row not in source.registers or basis * row not in target.registers:
-            break
-        cut += 1
-    whole = shape[0] >> cut
-    mask = (shape[0] - whole) * row
-    smaller = [
-        Layout(
-            (whole, *shape[1:]),
-            tuple(basis for basis in layout.registers if not basis & mask),
-            layout.lanes,
-            layout.warps,
-        )
-        for layout in (source, target)
-    ]
-    for part in range(1 << cut):
-        numbers = [
-            [number for number, offset in enumerate(layout.offsets) if offset & mask == part * whole * row]
-            for layout in (source, target)
-        ]
-        yield numbers[0], numbers[1], smaller[0], smaller[1]
-
-
-class Rows:
-    """A tile in workgroup memory, in row-major order, with longer rows than it has.
-
-    Attributes:
-        size: bytes of an element.
-        length, bytes: what the tile takes, in elements and in bytes.
-    """
-
-    def __init__(self, shape: Sequence[int], elem: str) -> None:
-        self._elem = elem
-        self._kind = in_memory(elem)
-        self.size = WIDTHS[self._kind] // 8
-        total = prod(shape)
-        self._row = shape[-1] if shape else 1
-        padded = len(shape) > 1 and total > self._row > 1
-        self._padding = _PADDING_BYTES // self.size if padded else 0
-        self.length = total + total // max(1, self._row) * self._padding
-        self.bytes = self.length * self.size
-
-    @property
-    def stride(self) -> int:
-        """Return the distance of rows, in elements."""
-        return self._row + self._padding
-
-    def start(self, program: Program, first: int) -> Reg:
-        """Return where a tile begins that has its first byte there, in elements."""
-        return program.code.integer(first // self.size, "i32")
-
-    def span(self, program: Program, start: Reg) -> Span:
-        """Return the bytes of a tile that begins there."""
-        first = program.code.value(start)
-        return EVERYTHING if first is None else (first * self.size, first * self.size + self.bytes)
-
-    def place(self, program: Program, index: Reg) -> Reg:
-        """Return where an element of a layout is in the tile's memory, from its index in the tile."""
-        t = program.code
-        # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
-        base, step = t.parts(index)
-        place = self._anywhere(program, base)
-        return t.binary("arith.addi", place, t.integer(step + step // self._row * self._padding, "i32"))
-
-    def _anywhere(self, program: Program, index: Reg) -> Reg:
-        """Return where an element is, from an index that may be any number."""
-        t = program.code
-        if not self._padding:
-            return index
-        above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
-        return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
-
-    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
-        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
-
-        Args:
-            registers: their numbers. Default: all.
-        """
-        t, indices = program.code, program.indices(layout, registers)
-        return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
-
-    def vectors(self, program: Program, places: Sequence[Reg], multiple: int = 0) -> list[Vector]:
-        """Divide registers into accesses.
-
-        Args:
-            multiple: in elements; all places may be moved by multiples of it.
-        """
-        t = program.code
-        # One register for each place: where a layout repeats, several hold the same element.
-        distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
-        widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
-        found = []
-        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, widest):
-            numbers = [distinct[k] for k in run]
-            # Both parts of the place are multiples of the vector's width. The index of a vector is a sum too, so that
-            # its constant part becomes one of the instruction that reads or writes.
-            base, step = t.parts(places[numbers[0]])
-            if len(numbers) > 1:
-                width = t.integer(len(numbers).bit_length() - 1, "i32")
-                base, step = t.binary("arith.shrui", base, width), step // len(numbers)
-            found.append((numbers, t.binary("arith.addi", base, t.integer(step, "i32"))))
-        return found
-
-    def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
-        """Write a tile, after a barrier if other invocations may still read what was there.
-
-        Args:
-            start: where it begins in workgroup memory, in elements.
-        """
-        span = self.span(program, start)
-        program.group.order(span, writes=True)
-        self._write(program, self.places(program, layout, start), regs, span)
-
-    def write_at(self, program: Program, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
-        """Write the elements at some indices of the tile; the caller writes the barriers."""
-        self._write(program, self._at(program, indices, start), regs, self.span(program, start))
-
-    def _at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
-        return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
-
-    def _write(self, program: Program, places: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
-        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
-        for numbers, index in self.vectors(program, places):
-            program.group.write_shared(index, [bits[k] for k in numbers], span)
-
-    def read(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
-        """Read a tile, after a barrier if it may have been written just now."""
-        return self.read_places(program, self.places(program, layout, start), start)
-
-    def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
-        """Read the elements at some indices of the tile, in row-major order."""
-        return self.read_places(program, self._at(program, indices, start), start)
-
-    def read_places(self, program: Program, places: Sequence[Reg], start: Reg) -> list[Reg]:
-        """Read what is at places in the tile's memory."""
-        program.group.order(self.span(program, start), writes=False)
-        found: dict[str, Reg] = {}
-        for number, reg in self.read_vectors(program, self.vectors(program, places), start):
-            found[places[number].name] = reg
-        return [found[place.name] for place in places]
-
-    def read_vectors(self, program: Program, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
-        """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
-        span = self.span(program, start)
-        for numbers, index in vectors:
-            regs = program.group.read_shared(index, self._kind, len(numbers), span)
-            for number, reg in zip(numbers, regs, strict=True):
-                yield number, program.numeric.from_memory(reg, self._elem)
+    return through_memory(program, op, regs, source, target)
 
 
 @statement(tt.ReduceOp)
@@ -357,15 +177,20 @@ def _across_warps(
     t, group = program.code, program.group
     warps = sorted((bit for bit, basis in enumerate(source.warps) if basis & along), key=lambda bit: source.warps[bit])
     lanes = [bit for bit, basis in enumerate(source.lanes) if basis and not basis & reduced]
-    found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
-    # The place of a partial result: which row, which lane outside the axis, and which warp.
-    lane = _gathered(program, group.lane(), lanes)
     count, all_warps = 1 << len(lanes), program.target.warps
     kinds = [regs.elem for regs in next(iter(rows.values()))]
     tiles = [Rows((len(rows) * count * all_warps,), elem) for elem in kinds]
+    *begins, bytes = itertools.accumulate((-(-tile.bytes // ALIGNMENT) * ALIGNMENT for tile in tiles), initial=0)
+    if bytes > program.arena.free and len(rows) > 1:
+        keys, half = list(rows), len(rows) // 2
+        parts = ({key: rows[key] for key in part} for part in (keys[:half], keys[half:]))
+        return {k: v for part in parts for k, v in _across_warps(program, op, part, source, along, reduced).items()}
+    found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
+    # The place of a partial result: which row, which lane outside the axis, and which warp.
+    lane = _gathered(program, group.lane(), lanes)
     # Not where something has been read since the last barrier: writing there would need another one.
-    firsts = [program.arena.take(op, tile.bytes, t.accesses.spans) for tile in tiles]
-    starts = [tile.start(program, first) for tile, first in zip(tiles, firsts, strict=True)]
+    first = program.arena.take(op, bytes, t.accesses.spans)
+    starts = [tile.start(program, first + at) for tile, at in zip(tiles, begins, strict=True)]
 
     def place(row: int, warp: Reg) -> Reg:
         at = t.binary("arith.addi", t.binary("arith.muli", lane, t.integer(all_warps, "i32")), warp)
@@ -396,8 +221,7 @@ def _across_warps(
         for values in more:
             total = tuple(combine(program, op, total, values))
         found[key] = list(total)
-    for first in firsts:
-        program.arena.release(first)
+    program.arena.release(first)
     return found
 
 

@@ -12,9 +12,9 @@ from ...dialects.arith import ConstantOp, SelectOp
 from ..base.mlir import Reg
 from ..base.numeric import element
 from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
-from .exchange import Rows
-from .layouts import Layout
+from .layouts import Layout, union
 from .matrices import Matrices
+from .rows import Division, Rows
 
 if TYPE_CHECKING:
     from .program import Program
@@ -34,63 +34,46 @@ def elements(program: Program, op: Operation, value: SSAValue) -> Sequence[Reg]:
 
 
 class _Way:
-    """The way of a tile through workgroup memory, a part at a time.
+    """The way of a tile through workgroup memory, in parts that consist of whole fragments.
 
     Attributes:
-        parts: for each part, the numbers of its fragments and of its registers, and which invocations have it; None
-            if all do.
-        fragments, layout: what both sides have of a part.
-        rows: how a part is arranged.
+        division: the parts.
     """
 
     def __init__(self, program: Program, op: Operation, fragments: Fragments, layout: Layout) -> None:
         self._program, self._op = program, op
-        source = fragments.layout
+        self._layout = source = fragments.layout
         local = program.plan.scratch > 0 and is_local(layout, fragments)
         for self._local in (True, False) if local else (False,):
-            mine = sum(source.warps) if self._local else 0
+            self._own = union(source.warps) if self._local else 0
             limit = program.plan.scratch if self._local else program.arena.free
-            cut, bits = 0, [*sorted(_cuts_of_invocations(source, layout)), *sorted(_cuts(source, layout))]
-            self.rows = Rows(source.without(mine).shape, fragments.matrix.elem)
-            while self.rows.bytes > limit and bits:
-                cut |= bits.pop()
-                self.rows = Rows(source.without(mine | cut).shape, fragments.matrix.elem)
-            if self.rows.bytes <= limit:
+            # A division is possible where fragments begin.
+            self.division = Division(
+                source.shape,
+                fragments.matrix.elem,
+                limit,
+                (source.moving, layout.moving),
+                bits=source.registers,
+                dropped=self._own,
+            )
+            if self.division.rows.bytes <= limit:
                 break
-        # If the smallest parts do not fit, the arena refuses them.
-        self.fragments, self.layout = source.without(mine | cut), layout.without(mine | cut)
-        of_registers = sum(bit for bit in source.registers if cut & bit and bit in layout.registers)
-        self.parts = []
-        for part in sorted({offset & cut for offset in source.offsets}):
-            sources = [number for number, offset in enumerate(source.offsets) if offset & cut == part]
-            wanted = part & of_registers
-            targets = [number for number, offset in enumerate(layout.offsets) if offset & of_registers == wanted]
-            self.parts.append((sources, targets, self._having(layout, cut & ~of_registers, part)))
-
-    def _having(self, layout: Layout, mask: int, part: int) -> Reg | None:
-        """Return whether this invocation's elements have the bits of a part where a mask has some."""
-        t, group = self._program.code, self._program.group
-        found = None
-        for bases, number in ((layout.lanes, group.lane()), (layout.warps, group.warp())):
-            bits = [(1 << place, basis) for place, basis in enumerate(bases) if basis & mask]
-            if bits:
-                own = t.binary("arith.andi", number, t.integer(sum(bit for bit, _ in bits), "i32"))
-                same = t.compare("eq", own, t.integer(sum(bit for bit, basis in bits if basis & part), "i32"))
-                found = same if found is None else t.binary("arith.andi", found, same)
-        return found
 
     @contextmanager
     def part(self) -> Iterator[tuple[Reg, Callable[[], None]]]:
         """Give where a part begins, in elements, and what writes a barrier for those that exchange it."""
-        with place(self._program, self._op, self.rows, local=self._local) as found:
+        with place(self._program, self._op, self.division.rows, local=self._local) as found:
             yield found
 
-    def places(self, start: Reg) -> list[Reg]:
-        """Return where the fragments of a part begin."""
+    def places(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
+        """Yield the numbers of the fragments of a part, and where each begins."""
         program, t = self._program, self._program.code
-        first = program.spread(self.fragments.warps, program.group.warp())
-        indices = [t.binary("arith.addi", first, t.integer(offset, "i32")) for offset in self.fragments.offsets]
-        return [t.binary("arith.addi", self.rows.place(program, index), start) for index in indices]
+        inner = self._layout.without(self.division.cut | self._own)
+        first = program.spread(inner.warps, program.group.warp())
+        ((numbers, _),) = self.division.registers(program, self._layout, part)
+        for number in numbers:
+            index = t.binary("arith.addi", first, t.integer(inner.offsets[number], "i32"))
+            yield number, t.binary("arith.addi", self.division.rows.place(program, index), start)
 
 
 @contextmanager
@@ -108,43 +91,19 @@ def place(program: Program, op: Operation, rows: Rows, *, local: bool) -> Iterat
         yield rows.start(program, first), group.barrier
 
 
-def _cuts(fragments: Layout, layout: Layout) -> list[int]:
-    """Return the bits of an index that only registers have, on both sides: a tile can be divided along them."""
-    others = (*layout.lanes, *layout.warps, *(basis for basis in layout.registers if basis & basis - 1))
-    taken = 0
-    for basis in others:
-        taken |= basis
-    return [bit for bit in fragments.registers if bit in layout.registers and not bit & taken]
-
-
-def _cuts_of_invocations(fragments: Layout, layout: Layout) -> list[int]:
-    """Return the bits of an index that the registers of fragments have, and that tell invocations apart in a layout."""
-    bases = (*layout.lanes, *layout.warps)
-    mixed = [basis for basis in (*bases, *layout.registers) if basis & basis - 1]
-    return [
-        bit
-        for bit in fragments.registers
-        if bases.count(bit) == 1 and bit not in layout.registers and not any(basis & bit for basis in mixed)
-    ]
-
-
 def to_registers(
     program: Program, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
-    writer, way, t = matrices(program), _Way(program, op, fragments, layout), program.code
+    writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
-    for sources, targets, condition in way.parts:
+    for part in way.division.parts:
         with way.part() as (start, barrier):
             barrier()
-            for number, at in zip(sources, way.places(start), strict=True):
-                writer.store(fragments.matrix, regs[number], at, way.rows.stride)
+            for number, at in way.places(part, start):
+                writer.store(fragments.matrix, regs[number], at, way.division.rows.stride)
             barrier()
-            for number, reg in zip(targets, way.rows.read(program, way.layout, start), strict=True):
-                # An invocation that has none of this part reads something, and another part replaces it.
-                if condition is not None and number in found:
-                    reg = t.select(condition, reg, found[number])
-                found[number] = reg
+            way.division.read(program, layout, part, start, found)
     return [found[number] for number in range(layout.size)]
 
 
@@ -154,20 +113,13 @@ def to_fragments(
     """Return the fragments of a tile that is in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
-    for targets, sources, condition in way.parts:
+    for part in way.division.parts:
         with way.part() as (start, barrier):
-
-            def write(start: Reg = start, sources: Sequence[int] = sources) -> None:
-                way.rows.write(program, way.layout, start, [regs[number] for number in sources])
-
             barrier()
-            if condition is None:
-                write()
-            else:
-                program.code.do_when(condition, write)
+            way.division.write(program, layout, part, start, regs)
             barrier()
-            for number, at in zip(targets, way.places(start), strict=True):
-                found[number] = writer.load(fragments.matrix, at, way.rows.stride)
+            for number, at in way.places(part, start):
+                found[number] = writer.load(fragments.matrix, at, way.division.rows.stride)
     return [found[number] for number in range(fragments.layout.size)]
 
 

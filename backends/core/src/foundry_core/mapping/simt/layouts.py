@@ -10,7 +10,8 @@ registers or invocations hold it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -73,44 +74,66 @@ class Layout:
             index = index * extent + at
         return index
 
+    def moved(self, shape: Sequence[int], move: Callable[[int], int]) -> Layout:
+        """Return the layout of a tile of another shape in which each register's element has another index.
+
+        Args:
+            move: returns the index for one of this tile. It moves each bit without regard to the others.
+        """
+        parts = (tuple(move(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
+        return Layout(tuple(shape), *parts)
+
     def permuted(self, dims: Sequence[int | None]) -> Layout:
         """Return the layout of the tile with its dimensions in another order; each element stays in its register.
 
         Args:
             dims: the numbers of the dimensions; None for a new one of extent 1. Those left out have an extent of 1.
         """
-        made = Layout(tuple(1 if d is None else self.shape[d] for d in dims), (), (), ())
+        shape = tuple(1 if d is None else self.shape[d] for d in dims)
+        made = Layout(shape, (), (), ())
 
-        def moved(index: int) -> int:
+        def turned(index: int) -> int:
             position = self.position(index)
             return made.index([0 if d is None else position[d] for d in dims])
 
-        parts = (tuple(moved(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
-        return Layout(made.shape, *parts)
+        return self.moved(shape, turned)
+
+    @property
+    def moving(self) -> int:
+        """Return the bits of an index in which invocations differ, of the same register."""
+        return union(self.lanes) | union(self.warps)
 
     def without(self, mask: int) -> Layout:
-        """Return the layout of a part of the tile: the elements whose index has zeros in the bits of a mask.
+        """Return the layout of a part of the tile: the elements whose index has the same bits where a mask has some.
 
-        The bits of the mask are no longer in the indices. Registers that move along them are left out; invocations
-        that do must not be told apart by them.
+        The bits of the mask are no longer in the indices. So registers, or invocations, that differ only in them have
+        the same element; the caller knows which of them have an element of the part.
         """
+        return self.moved(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
 
-        def squeezed(index: int) -> int:
-            found = place = 0
-            while index >> place:
-                low = mask & (1 << place) - 1
-                if index >> place & 1 and not mask >> place & 1:
-                    found |= 1 << place - low.bit_count()
-                place += 1
-            return found
 
-        shape, stride = [], 1
-        for extent in reversed(self.shape):
-            shape.append(extent >> (mask & (extent - 1) * stride).bit_count())
-            stride *= extent
-        registers = tuple(squeezed(basis) for basis in self.registers if not basis & mask)
-        lanes, warps = (tuple(squeezed(basis) for basis in part) for part in (self.lanes, self.warps))
-        return Layout(tuple(reversed(shape)), registers, lanes, warps)
+def union(bases: Sequence[int]) -> int:
+    """Return the bits that any of the bases has."""
+    return functools.reduce(operator.or_, bases, 0)
+
+
+def _squeezed(index: int, mask: int) -> int:
+    """Return an index without the bits of a mask: those above them move down."""
+    found = place = 0
+    while index >> place:
+        if not mask >> place & 1:
+            found |= (index >> place & 1) << place - (mask & (1 << place) - 1).bit_count()
+        place += 1
+    return found
+
+
+def shape_without(shape: Sequence[int], mask: int) -> tuple[int, ...]:
+    """Return the shape of what is left of a tile if the elements of a part have the same bits where a mask has some."""
+    found, stride = [], 1
+    for extent in reversed(shape):
+        found.append(extent >> (mask & (extent - 1) * stride).bit_count())
+        stride *= extent
+    return tuple(reversed(found))
 
 
 def arranged(like: Layout, low: int = 0) -> Layout:

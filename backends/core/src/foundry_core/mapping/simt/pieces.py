@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import prod
 
@@ -12,10 +13,11 @@ from ...dialects import tt
 from ...dialects.elements import is_same, moved, reordered
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
-from .exchange import Rows, convert
+from .exchange import convert
 from .layouts import Layout, arranged
 from .memory import held_once
 from .program import Program, statement
+from .rows import Division, merge
 
 
 def _doubled(layout: Layout, low: bool) -> Layout:
@@ -92,22 +94,28 @@ def _gather(program: Program, op: tt.GatherOp) -> None:
     axis = op.axis.value.data
     source, wanted = program.layout(op.src), program.layout(op.indices)
     extent, stride = source.shape[axis], prod(source.shape[axis + 1 :])
-    count, step = wanted.shape[axis], prod(wanted.shape[axis + 1 :])
-    rows = Rows(source.shape, program.values[op.src][0].elem)
+    beyond, along = stride * wanted.shape[axis], (extent - 1) * stride
+    # Where a register reads is known but for the position along the axis.
+    reader = wanted.moved(source.shape, lambda index: index // beyond * stride * extent + index % stride)
     places = []
-    for index, number in zip(program.indices(wanted), program.values[op.indices], strict=True):
+    for index, number in zip(program.indices(reader), program.values[op.indices], strict=True):
         # The lowest bits of a number beyond the tile.
         wide = t.cast("arith.extui" if WIDTHS[number.elem] < 32 else "arith.trunci", number, "i32")
-        along = t.binary("arith.andi", wide, t.integer(extent - 1, "i32"))
-        below = t.binary("arith.andi", index, t.integer(step - 1, "i32"))
-        above = t.binary("arith.shrui", index, t.integer((step * count).bit_length() - 1, "i32"))
-        place = t.binary("arith.addi", t.binary("arith.muli", above, t.integer(stride * extent, "i32")), below)
-        places.append(t.binary("arith.addi", place, t.binary("arith.muli", along, t.integer(stride, "i32"))))
-    with program.arena.borrowed(op, rows.bytes) as first:
-        start = rows.start(program, first)
-        rows.write(program, source, start, program.values[op.src])
-        found = rows.read_at(program, places, start)
-    program.values[op.result] = convert(program, op, found, wanted, program.layout(op.result))
+        at = t.binary("arith.andi", wide, t.integer(extent - 1, "i32"))
+        places.append(t.binary("arith.addi", index, t.binary("arith.muli", at, t.integer(stride, "i32"))))
+    regs, unknown = program.values[op.src], reader.moving | along
+    division = Division(source.shape, regs[0].elem, program.arena.free, (source.moving, unknown))
+    found: dict[int, Reg] = {}
+    for part in division.parts:
+        with program.arena.borrowed(op, division.rows.bytes) as first:
+            start = division.rows.start(program, first)
+            division.write(program, source, part, start, regs)
+            wanting = [k for k, offset in enumerate(reader.offsets) if not (offset ^ part) & division.cut & ~unknown]
+            inside = [division.inside(program, places[k]) for k in wanting]
+            for k, reg in zip(wanting, division.rows.read_at(program, inside, start), strict=True):
+                merge(program, k, reg, division.has(program, part, places[k], unknown), found)
+    gathered = [found[number] for number in range(wanted.size)]
+    program.values[op.result] = convert(program, op, gathered, wanted, program.layout(op.result))
 
 
 @statement(tt.HistogramOp)
@@ -116,32 +124,30 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
     layout, result = program.layout(op.src), program.layout(op.result)
     (bins,) = result.shape
     masks: Sequence[Reg | None] = [None] * layout.size if op.mask is None else program.values[op.mask]
-    rows = Rows((bins,), "i32")
     once = held_once(program, layout)
-    with program.arena.borrowed(op, rows.bytes) as first:
-        start = rows.start(program, first)
-        group.barrier()
-        rows.write(program, result, start, [t.integer(0, "i32")] * result.size)
-        group.barrier()
-        seen: set[int] = set()
-        for offset, value, mask in zip(layout.offsets, program.values[op.src], masks, strict=True):
-            if offset in seen:
-                continue
-            seen.add(offset)
-            counted = (
-                t.compare("ult", value, t.integer(bins, value.elem)) if bins < 1 << WIDTHS[value.elem] - 1 else None
-            )
-            for condition in (mask, once):
-                if condition is not None:
-                    counted = condition if counted is None else t.binary("arith.andi", counted, condition)
-            wide = t.cast("arith.extui" if WIDTHS[value.elem] < 32 else "arith.trunci", value, "i32")
-            place = t.binary("arith.addi", wide, start)
-            if counted is None:
-                group.count_shared(place)
-            else:
-                t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]
-        group.barrier()
-        program.values[op.result] = rows.read(program, result, start)
+    division = Division((bins,), "i32", program.arena.free, (result.moving, result.moving))
+    found: dict[int, Reg] = {}
+    for part in division.parts:
+        with program.arena.borrowed(op, division.rows.bytes) as first:
+            start = division.rows.start(program, first)
+            group.barrier()
+            division.write(program, result, part, start, [t.integer(0, "i32")] * result.size)
+            group.barrier()
+            for register in layout.distinct:
+                value, mask = program.values[op.src][register], masks[register]
+                wide = t.cast("arith.extui" if WIDTHS[value.elem] < 32 else "arith.trunci", value, "i32")
+                conditions = [each for each in (mask, once, division.has(program, part, wide)) if each is not None]
+                if bins < 1 << WIDTHS[value.elem] - 1:
+                    conditions.append(t.compare("ult", value, t.integer(bins, value.elem)))
+                place = t.binary("arith.addi", division.inside(program, wide), start)
+                if conditions:
+                    counted = functools.reduce(functools.partial(t.binary, "arith.andi"), conditions)
+                    t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]
+                else:
+                    group.count_shared(place)
+            group.barrier()
+            division.read(program, result, part, start, found)
+    program.values[op.result] = [found[number] for number in range(result.size)]
 
 
 @statement(tt.MapElementwiseOp)

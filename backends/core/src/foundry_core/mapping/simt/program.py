@@ -178,7 +178,7 @@ class Program:
 
     def apart(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
         """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
-        common = _any(xs) & _any(ys)
+        common = layouts.union(xs) & layouts.union(ys)
         return self.code.binary("arith.xori" if common else "arith.addi", x, y)
 
     def first_index(self, layout: layouts.Layout) -> Reg:
@@ -190,7 +190,7 @@ class Program:
     def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
         """Return the row-major index of the elements of some registers, an i32. Default: of all."""
         t, first = self.code, self.first_index(layout)
-        shared = _any(layout.registers) & (_any(layout.lanes) | _any(layout.warps))
+        shared = layouts.union(layout.registers) & layout.moving
         name = "arith.xori" if shared else "arith.addi"
         offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
         return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
@@ -280,13 +280,6 @@ class Program:
         self.fragments[value] = regs
         if value in self.plan.needed:
             self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
-
-
-def _any(bases: Sequence[int]) -> int:
-    found = 0
-    for basis in bases:
-        found |= basis
-    return found
 
 
 @statement(ConstantOp)

@@ -15,10 +15,10 @@ from xdsl.ir import Operation
 from ...dialects import tile
 from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
 from ..base.mlir import WIDTHS, Reg
-from .exchange import Rows
 from .layouts import Layout
 from .memory import first_invocation, held_once
 from .program import Program, statement
+from .rows import Division
 
 _WORD_BYTES = 8
 # For the records of a kind: the words of the log with their number, their capacity, and the first of them.
@@ -74,27 +74,34 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         _check_first(program, op, layout)
         return
     failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
-    rows = Rows(layout.shape, "i1")
+    # The parts are in the order of their elements.
+    division = Division(layout.shape, "i1", program.arena.free, ())
+    rows, length = division.rows, prod(layout.shape) >> division.cut.bit_count()
 
-    def write_all() -> None:
+    def write_part(part: int) -> None:
         with program.arena.borrowed(op, rows.bytes) as low:
             start = rows.start(program, low)
             group.barrier()
-            rows.write(program, layout, start, conditions)
+            division.write(program, layout, part, start, conditions)
             group.barrier()
 
             def write_one(regs: Sequence[Reg]) -> Sequence[Reg]:
                 (condition,) = rows.read_at(program, regs, start)
+                index = t.binary("arith.addi", regs[0], t.integer(part, "i32"))
                 t.do_when(
                     _inverted(program, condition),
-                    lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, regs[0], None),
+                    lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, index, None),
                 )
                 return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
 
             def in_order() -> None:
-                t.repeat(t.integer(prod(layout.shape), "i32"), [t.integer(0, "i32")], write_one)
+                t.repeat(t.integer(length, "i32"), [t.integer(0, "i32")], write_one)
 
             t.do_when(first_invocation(program), in_order)
+
+    def write_all() -> None:
+        for part in division.parts:
+            write_part(part)
 
     t.do_when(failed, write_all)
     program.values[op.result] = [_inverted(program, failed)]

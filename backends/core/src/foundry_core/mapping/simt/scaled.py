@@ -17,8 +17,8 @@ from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
 from ..base.mlir import Reg
 from ..base.numeric import element
-from .exchange import Rows
 from .program import Program, statement
+from .rows import Rows
 
 _TYPES = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "bf16": "bf16", "fp16": "f16"}
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from ...dialects import tt
 from ..base.mlir import Reg
-from .exchange import Rows, along_axis, combine, convert, shuffled
+from .exchange import along_axis, combine, convert, shuffled
 from .layouts import Layout
 from .program import Program, statement
+from .rows import through_memory
 
 
 @statement(tt.ScanOp)
@@ -97,13 +98,4 @@ class _Step:
         return [[regs[k] for k in sources] for regs in values]
 
     def _through_memory(self, regs: Sequence[Reg]) -> list[Reg]:
-        program, layout, t = self._program, self._layout, self._program.code
-        rows = Rows(layout.shape, regs[0].elem)
-        ones = sum(basis for basis, is_set in self._wanted.items() if is_set)
-        zeros = sum(basis for basis, is_set in self._wanted.items() if not is_set)
-        keep, add = t.integer(~zeros, "i32"), t.integer(ones, "i32")
-        indices = [t.binary("arith.ori", t.binary("arith.andi", index, keep), add) for index in program.indices(layout)]
-        with program.arena.borrowed(self._op, rows.bytes) as first:
-            start = rows.start(program, first)
-            rows.write(program, layout, start, regs)
-            return rows.read_at(program, indices, start)
+        return through_memory(self._program, self._op, regs, self._layout, self._layout, bits=self._wanted)

@@ -1,0 +1,333 @@
+"""Tiles in workgroup memory: how one is arranged there, and how one that does not fit passes through in parts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from ..base.mlir import WIDTHS, Reg
+from ..base.numeric import in_memory
+from .accesses import EVERYTHING, Span
+from .layouts import Layout, shape_without
+from .runs import runs
+
+if TYPE_CHECKING:
+    from .program import Program
+
+# An access: the numbers of the registers, and the index of a vector of as many elements.
+Vector = tuple[list[int], Reg]
+# The most bytes of one access.
+_WIDEST = 16
+# Rows of workgroup memory are this much longer than a tile's, so that a column is in different banks.
+_PADDING_BYTES = 16
+# A tile has at most 64 parts: each is written out, with two barriers.
+_MOST_CUTS = 6
+
+
+class Rows:
+    """A tile in workgroup memory, in row-major order, with longer rows than it has.
+
+    Attributes:
+        size: bytes of an element.
+        length, bytes: what the tile takes, in elements and in bytes.
+    """
+
+    def __init__(self, shape: Sequence[int], elem: str) -> None:
+        self._elem = elem
+        self._kind = in_memory(elem)
+        self.size = WIDTHS[self._kind] // 8
+        total = prod(shape)
+        self._row = shape[-1] if shape else 1
+        padded = len(shape) > 1 and total > self._row > 1
+        self._padding = _PADDING_BYTES // self.size if padded else 0
+        self.length = total + total // max(1, self._row) * self._padding
+        self.bytes = self.length * self.size
+
+    @property
+    def stride(self) -> int:
+        """Return the distance of rows, in elements."""
+        return self._row + self._padding
+
+    def start(self, program: Program, first: int) -> Reg:
+        """Return where a tile begins that has its first byte there, in elements."""
+        return program.code.integer(first // self.size, "i32")
+
+    def span(self, program: Program, start: Reg) -> Span:
+        """Return the bytes of a tile that begins there."""
+        first = program.code.value(start)
+        return EVERYTHING if first is None else (first * self.size, first * self.size + self.bytes)
+
+    def place(self, program: Program, index: Reg) -> Reg:
+        """Return where an element of a layout is in the tile's memory, from its index in the tile."""
+        t = program.code
+        # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
+        base, step = t.parts(index)
+        place = self._anywhere(program, base)
+        return t.binary("arith.addi", place, t.integer(step + step // self._row * self._padding, "i32"))
+
+    def _anywhere(self, program: Program, index: Reg) -> Reg:
+        """Return where an element is, from an index that may be any number."""
+        t = program.code
+        if not self._padding:
+            return index
+        above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
+        return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
+
+    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+        """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
+
+        Args:
+            registers: their numbers. Default: all.
+        """
+        t, indices = program.code, program.indices(layout, registers)
+        return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
+
+    def vectors(self, program: Program, places: Sequence[Reg], multiple: int = 0) -> list[Vector]:
+        """Divide registers into accesses.
+
+        Args:
+            multiple: in elements; all places may be moved by multiples of it.
+        """
+        t = program.code
+        # One register for each place: where a layout repeats, several hold the same element.
+        distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
+        widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
+        found = []
+        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, widest):
+            numbers = [distinct[k] for k in run]
+            # Both parts of the place are multiples of the vector's width. The index of a vector is a sum too, so that
+            # its constant part becomes one of the instruction that reads or writes.
+            base, step = t.parts(places[numbers[0]])
+            if len(numbers) > 1:
+                width = t.integer(len(numbers).bit_length() - 1, "i32")
+                base, step = t.binary("arith.shrui", base, width), step // len(numbers)
+            found.append((numbers, t.binary("arith.addi", base, t.integer(step, "i32"))))
+        return found
+
+    def write(
+        self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg], registers: Sequence[int] | None = None
+    ) -> None:
+        """Write a tile, after a barrier if other invocations may still read what was there.
+
+        Args:
+            start: where it begins in workgroup memory, in elements.
+            registers: the numbers of the registers that are given. Default: all.
+        """
+        span = self.span(program, start)
+        program.group.order(span, writes=True)
+        self._write(program, self.places(program, layout, start, registers), regs, span)
+
+    def write_at(self, program: Program, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
+        """Write the elements at some indices of the tile; the caller writes the barriers."""
+        self._write(program, self._at(program, indices, start), regs, self.span(program, start))
+
+    def _at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+        return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
+
+    def _write(self, program: Program, places: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
+        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
+        for numbers, index in self.vectors(program, places):
+            program.group.write_shared(index, [bits[k] for k in numbers], span)
+
+    def read(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+        """Read some registers of a tile, or all, after a barrier if it may have been written just now."""
+        return self.read_places(program, self.places(program, layout, start, registers), start)
+
+    def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+        """Read the elements at some indices of the tile, in row-major order."""
+        return self.read_places(program, self._at(program, indices, start), start)
+
+    def read_places(self, program: Program, places: Sequence[Reg], start: Reg) -> list[Reg]:
+        """Read what is at places in the tile's memory."""
+        program.group.order(self.span(program, start), writes=False)
+        found: dict[str, Reg] = {}
+        for number, reg in self.read_vectors(program, self.vectors(program, places), start):
+            found[places[number].name] = reg
+        return [found[place.name] for place in places]
+
+    def read_vectors(self, program: Program, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
+        """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
+        span = self.span(program, start)
+        for numbers, index in vectors:
+            regs = program.group.read_shared(index, self._kind, len(numbers), span)
+            for number, reg in zip(numbers, regs, strict=True):
+                yield number, program.numeric.from_memory(reg, self._elem)
+
+
+class Division:
+    """The parts in which a tile passes through workgroup memory, one after another; all of it at once, if it fits.
+
+    The indices of a part's elements are the same in some bits, which are not in the indices inside the part.
+
+    Attributes:
+        rows: how a part is arranged.
+        cut: the bits of an index that tell parts apart.
+
+    Args:
+        limit: the bytes that a part may have. If the smallest parts have more, the arena refuses them.
+        moving: of what writes and of what reads, the bits of a register's index in which invocations differ.
+        bits: those that may tell parts apart. Default: all.
+        dropped: more bits that are not in the indices inside a part.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        elem: str,
+        limit: int,
+        moving: Sequence[int],
+        *,
+        bits: Sequence[int] | None = None,
+        dropped: int = 0,
+    ) -> None:
+        self._bits = [1 << place for place in range((prod(shape) - 1).bit_length())]
+        # If invocations do not differ in a bit, it is known which registers are in a part. Else a register is written,
+        # or read, for each part that it may be in; to read costs more. Without the higher bits, rows stay long.
+        left = [bit for bit in (self._bits if bits is None else bits) if not bit & dropped]
+        left.sort(key=lambda bit: ([bool(side & bit) for side in reversed(moving)], -bit))
+        self.cut, self._dropped = 0, dropped
+        self.rows = Rows(shape_without(shape, dropped), elem)
+        while self.rows.bytes > limit and left and self.cut.bit_count() < _MOST_CUTS:
+            self.cut |= left.pop(0)
+            self.rows = Rows(shape_without(shape, self.cut | dropped), elem)
+
+    @property
+    def parts(self) -> Iterator[int]:
+        """Yield what the indices of each part's elements are in the bits that tell parts apart, in ascending order."""
+        part = 0
+        while True:
+            yield part
+            part = part - self.cut & self.cut
+            if not part:
+                return
+
+    def has(self, program: Program, part: int, index: Reg, mask: int = -1) -> Reg | None:
+        """Return whether the element with an index is in a part, as far as the bits of a mask tell; None if it is."""
+        t, bits = program.code, self.cut & mask
+        own = t.binary("arith.andi", index, t.integer(bits, "i32"))
+        return t.compare("eq", own, t.integer(part & bits, "i32")) if bits else None
+
+    def inside(self, program: Program, index: Reg) -> Reg:
+        """Return the index of an element inside its part."""
+        t, gone = program.code, self.cut | self._dropped
+        if not gone:
+            return index
+        # Kept bits, by how far they move down.
+        runs: dict[int, int] = {}
+        for bit in self._bits:
+            if not bit & gone:
+                by = (gone & bit - 1).bit_count()
+                runs[by] = runs.get(by, 0) | bit >> by
+        found = t.integer(0, "i32")
+        for by, run in runs.items():
+            moved = t.binary("arith.shrui", index, t.integer(by, "i32"))
+            found = t.binary("arith.addi", found, t.binary("arith.andi", moved, t.integer(run, "i32")))
+        return found
+
+    def registers(
+        self, program: Program, layout: Layout, part: int, mask: int | None = None
+    ) -> Iterator[tuple[list[int], Reg | None]]:
+        """Yield registers that are in a part, and the condition under which an invocation's are; None if all are.
+
+        Args:
+            mask: the bits of an index that count. Default: those that tell parts apart.
+        """
+        t, mask = program.code, self.cut if mask is None else mask
+        lanes, warps = (tuple(basis & mask for basis in bases) for bases in (layout.lanes, layout.warps))
+        moves = {0}
+        for basis in (*lanes, *warps):
+            moves |= {moved ^ basis for moved in moves}
+        found: dict[int, list[int]] = {}
+        for number, offset in enumerate(layout.offsets):
+            found.setdefault(offset & mask ^ part, []).append(number)
+        for moved in sorted(moves & found.keys()):
+            own = program.first_index(Layout(layout.shape, (), lanes, warps))
+            here = t.compare("eq", own, t.integer(moved, "i32")) if len(moves) > 1 else None
+            yield found[moved], here
+
+    def write(
+        self,
+        program: Program,
+        layout: Layout,
+        part: int,
+        start: Reg,
+        regs: Sequence[Reg],
+        *,
+        mask: int | None = None,
+        once: Reg | None = None,
+    ) -> None:
+        """Write a part of a tile, after a barrier if other invocations may still read what was there.
+
+        Args:
+            start: where the part begins in workgroup memory, in elements.
+            mask: see `registers`.
+            once: whether this invocation writes; others have the same elements. Default: all write.
+        """
+        t = program.code
+        program.group.order(self.rows.span(program, start), writes=True)
+        inner = layout.without(self.cut | self._dropped)
+        for numbers, condition in self.registers(program, layout, part, mask):
+
+            def write(numbers: list[int] = numbers) -> None:
+                self.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
+
+            conditions = [each for each in (condition, once) if each is not None]
+            if conditions:
+                t.do_when(functools.reduce(functools.partial(t.binary, "arith.andi"), conditions), write)
+            else:
+                write()
+
+    def read(self, program: Program, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
+        """Read a part of a tile into registers of a layout, after a barrier if it may have been written just now.
+
+        Args:
+            found: the registers by their numbers. What an invocation has none of is read, too, and another part
+                replaces it.
+        """
+        inner = layout.without(self.cut | self._dropped)
+        for numbers, condition in self.registers(program, layout, part):
+            for number, reg in zip(numbers, self.rows.read(program, inner, start, numbers), strict=True):
+                merge(program, number, reg, condition, found)
+
+
+def merge(program: Program, number: int, reg: Reg, condition: Reg | None, found: dict[int, Reg]) -> None:
+    """Put a register among those that were found, by its number; over another one under a condition only."""
+    if condition is not None and number in found:
+        reg = program.code.select(condition, reg, found[number])
+    found[number] = reg
+
+
+def through_memory(
+    program: Program,
+    op: Operation,
+    regs: Sequence[Reg],
+    source: Layout,
+    target: Layout,
+    *,
+    bits: Mapping[int, bool] | None = None,
+    once: Reg | None = None,
+) -> list[Reg]:
+    """Return the registers of a tile in another layout, through workgroup memory.
+
+    Args:
+        bits: each register gets an element whose index has these bits instead of its own.
+        once: whether this invocation writes; others have the same indices. What it did to global memory before is
+            visible to all of them after it. Default: all write.
+    """
+    bits = bits or {}
+    replaced, ones = sum(bits), sum(bit for bit, is_set in bits.items() if is_set)
+    moving = (source.moving, target.moving & ~replaced)
+    division = Division(source.shape, regs[0].elem, program.arena.free, moving, dropped=replaced)
+    found: dict[int, Reg] = {}
+    for part in division.parts:
+        with program.arena.borrowed(op, division.rows.bytes) as first:
+            start = division.rows.start(program, first)
+            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, once=once)
+            if once is not None:
+                program.group.order(division.rows.span(program, start), writes=False, pins=True)
+            division.read(program, target, part, start, found)
+    return [found[number] for number in range(target.size)]
