@@ -24,7 +24,7 @@ from toolchains.engine.gpus import Gpus, unused
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import paths
+from toolchains.system import durable, paths
 from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
 from toolchains.testing.verdict import Verdict
 
@@ -165,9 +165,15 @@ def measurements(target: str) -> list[str]:
 
 
 def results_folder(request: Request, name: str = "") -> Path:
-    """Return the folder for an image's results, by its target's name or the given one; SDKs and sources have others."""
+    """Return the folder for an image's results, by its target's name or the given one; SDKs and sources have others.
+
+    Raises:
+        UsageError: nothing can be written there.
+    """
     kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
-    return paths.RESULTS / ((name or request.target.name) + kind) / triton_wheel.version(request.release)
+    folder = paths.RESULTS / ((name or request.target.name) + kind) / triton_wheel.version(request.release)
+    durable.require_writable(folder, f"{folder}, the folder for results,")
+    return folder
 
 
 def _why(verdict: Verdict, written: Path) -> str:
