@@ -130,7 +130,10 @@ def test_a_word_that_does_not_fit_is_refused_by_name(target: str, words: dict[st
         ("test --sdk=a.tgz", "--sdk is for one target"),
         ("pin --check --update", "--check and --update exclude each other"),
         *(
-            (f"{words}=README.md/out", f"{words.split()[-1]}=README.md/out cannot be written to|README.md: Not a direct")
+            (
+                f"{words}=README.md/out",
+                f"{words.split()[-1]}=README.md/out cannot be written to|README.md: Not a direct",
+            )
             for words in (
                 "shell spirv --with=docs --results",
                 "pack --artifact-dir",
