@@ -92,6 +92,9 @@ def test_what_is_not_there_is_a_usage_error_before_an_image_is_made(dpu: Request
     (tmp_path / "meta.json").touch()
     with pytest.raises(UsageError, match="--in=0=/nowhere/x: there is no such file"):
         pack.run_packed(dpu, str(tmp_path), ins=[(0, "/nowhere/x")])
+    result = tmp_path / "meta.json" / "c"
+    with pytest.raises(UsageError, match=f"--out=2={result} cannot be written to"):
+        pack.run_packed(dpu, str(tmp_path), outs=[(2, str(result))])
 
 
 def test_the_target_is_the_only_one_that_packs_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from toolchains.report.results import collect
 from toolchains.system import paths
 from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError, FoundryError, LimitError, ProofError, UsageError
-from toolchains.testing import proof
+from toolchains.testing import conformance, proof
 
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "of": 2, "title": "e2e", "ran": {"triton": "3.9.0"}}
 
@@ -271,6 +271,17 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
         proof.bench(Request.read(target), only="nonsense")
     assert "vec_add, matmul" in caught.value.why
+
+
+@pytest.mark.parametrize("verb", [proof.e2e, proof.bench, conformance.conformance])
+def test_results_that_cannot_be_written_are_said_before_an_image_is_made(
+    verb: Callable[[Request], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "results").touch()
+    monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(ensure, "ensure_image", None)
+    with pytest.raises(UsageError, match=f"{tmp_path}/results/.*, the folder for results, cannot be written to"):
+        verb(Request.read("spirv"))
 
 
 def test_a_target_without_measurements_is_refused_with_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,19 @@ def test_a_word_that_does_not_fit_is_refused_by_name(target: str, words: dict[st
         ("bake spirv --triton=1.0", "Triton 1.0 is not pinned for spirv"),
         ("shell spirv --with=/nowhere", "--with=/nowhere: there is no such folder"),
         ("test --sdk=a.tgz", "--sdk is for one target"),
+        ("pin --check --update", "--check and --update exclude each other"),
+        *(
+            (
+                f"{words}=README.md/out",
+                f"{words.split()[-1]}=README.md/out cannot be written to|README.md: Not a direct",
+            )
+            for words in (
+                "shell spirv --with=docs --results",
+                "pack --artifact-dir",
+                "conformance spirv --table",
+                "report --output",
+            )
+        ),
     ],
 )
 def test_a_verb_refuses_a_wrong_value_before_it_does_anything(
@@ -142,6 +155,16 @@ def test_a_verb_refuses_a_wrong_value_before_it_does_anything(
     for text in said.split("|"):
         assert text in stderr
     assert "next: " in stderr
+
+
+def test_a_file_of_archives_that_is_not_there_is_refused_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, said in (("nowhere.list", "there is no such file"), ("sources.txt", "must end with .list or .sources")):
+        (tmp_path / "sources.txt").touch()
+        monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(tmp_path / name))
+        with pytest.raises(UsageError, match=f"FOUNDRY_DEBIAN_SOURCES={tmp_path / name}: .*{said}"):
+            Request.read("spirv")
 
 
 def reread(made: Request) -> Request:

@@ -99,7 +99,8 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
         ({"script": str(script), "folder": str(tmp_path / "in")}, "is not in"),
         ({"script": str(script), "folder": str(script)}, "no such folder"),
         ({"script": str(script), "wheels": str(tmp_path)}, "nothing to install"),
-        ({"script": str(script), "results": str(script)}, "not a folder"),
+        ({"script": str(script), "results": str(script)}, "cannot be written to"),
+        ({"script": str(script), "results": str(script / "out")}, "cannot be written to"),
     ):
         with pytest.raises(UsageError, match=why):
             Place.read(**given)

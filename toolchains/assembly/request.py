@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from toolchains.assembly import target_image
 from toolchains.config import components
 from toolchains.engine.gpus import Gpus
+from toolchains.fetch import apt_sources
 from toolchains.fetch.store import Store
 from toolchains.fromsource import choice as sources
 from toolchains.fromsource.choice import SourceChoice, Sourced
@@ -80,10 +81,11 @@ class Request:
             built: if nothing is to be built from source, use parts that have been built already; "none" uses no part.
 
         Raises:
-            UsageError: there is no such target or release, the target takes no such SDK, project or GPU, or a value has
-                the wrong form.
+            UsageError: there is no such target or release, the target takes no such SDK, project or GPU, a value has
+                the wrong form, or FOUNDRY_DEBIAN_SOURCES names no file.
             PinError: there is a file for the target, but it is not in the lock.
         """
+        apt_sources.named_file()
         locked = locked_target(target)
         release = target_image.release(locked, triton)
         sha256 = read_sha256("--sdk-sha256", sdk_sha256)

@@ -22,6 +22,7 @@ _ROWS = 20
 
 def build(request: Request, *, sizes: bool) -> None:
     """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for."""
+    file = proof.results_folder(request) / "sizes.json" if sizes else None
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
     _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
@@ -34,10 +35,9 @@ def build(request: Request, *, sizes: bool) -> None:
     sourced = made.info.labels.get(target_image.LABEL + "from-source")
     if sourced:
         _console.print(f"from source: {sourced}")
-    if sizes:
+    if file is not None:
         found = _measure(docker, made)
         _console.print(_table(made, found))
-        file = proof.results_folder(request) / "sizes.json"
         durable.write(file, json.dumps({"image": made.name, "packages": found}, indent=1) + "\n")
         _console.print(f"written to {file}")
 

@@ -14,7 +14,7 @@ from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
 from toolchains.engine.container import Container
-from toolchains.system import paths
+from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, UsageError
 
 # Values by the index of the kernel's parameter, from 0.
@@ -64,7 +64,7 @@ def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[
         The folder.
 
     Raises:
-        UsageError: there is no such script, or no folder is named.
+        UsageError: there is no such script, or no folder is named, or it cannot be written.
         CommandError: the script failed, or its IR cannot be packed; the printed output has the reason.
     """
     packing = _packing(request)
@@ -73,6 +73,7 @@ def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[
         raise UsageError(f"there is no script {source}")
     if not artifact:
         raise UsageError("say where to write: --artifact-dir DIR", next="./foundry help pack")
+    durable.require_writable(Path(artifact), f"--artifact-dir={artifact}")
     docker, made = ensure.ensure_image(request)
     inside = f"{_HOME}/script/{source.name}"
     options = ["--out-indices", ",".join(map(str, out_indices))] * bool(out_indices)
@@ -111,7 +112,7 @@ def run_packed(
         parameters: print the kernel's parameters and run nothing.
 
     Raises:
-        UsageError: there is no such artifact, or a file of `ins` does not exist.
+        UsageError: there is no such artifact, a file of `ins` does not exist, or one of `outs` cannot be written.
         CommandError: the build failed, or its host program refused the options or failed.
     """
     packing = _packing(request)
@@ -122,6 +123,8 @@ def run_packed(
     for index, path in read:
         if not path.is_file():
             raise UsageError(f"--in={index}={path}: there is no such file", next="name a file of this machine")
+    for index, path in written:
+        durable.require_writable(path.parent, f"--out={index}={path}")
     docker, made = ensure.ensure_image(request)
     with docker.sandbox(made.info.id) as container:
         for file in folder.iterdir():

@@ -36,7 +36,7 @@ from toolchains.lockfile import lock as locks
 from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
 from toolchains.resolve import agreement, conan_lock, resolution
 from toolchains.system import paths
-from toolchains.system.errors import PinError
+from toolchains.system.errors import PinError, UsageError
 from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
@@ -47,7 +47,16 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
 
     Args:
         update: None for no update, True for every component, or a component's name.
+
+    Raises:
+        UsageError: the lock is to be checked and to be replaced at the same time.
     """
+    if update and check:
+        raise UsageError(
+            "--check and --update exclude each other",
+            why="--update makes a lock that agrees with the pins, whether the one before did or not",
+            next="./foundry pin --check, and --update if it says so",
+        )
     console = make_console()
     store = Store(paths.cache(), offline=offline)
     if update:

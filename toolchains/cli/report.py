@@ -24,6 +24,7 @@ def report(*, output: str, results: str, compare: str) -> None:
     if results and not folder.is_dir():
         raise UsageError(f"there is no folder {folder}", next="name one with results, or leave --results out")
     place = Path(output) if output else paths.RESULTS / "report.html"
+    durable.require_writable(place.parent, f"--output={output}" if output else str(place))
     other = page.read(Path(compare)) if compare else None
     locked = lock.load()
     made = collect(folder, locked, _last(place))

@@ -39,7 +39,7 @@ from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import HOME, USER
-from toolchains.system import paths
+from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
 from toolchains.testing import proof
 
@@ -130,7 +130,7 @@ class Place:
 
         Raises:
             UsageError: there is no such script or folder, the script is not in the folder, a folder for wheels has no
-                wheel, or results were requested without a folder.
+                wheel, results were requested without a folder, or nothing can be written to the folder for them.
         """
         source = _named(folder) if folder else None
         inside = ""
@@ -146,8 +146,6 @@ class Place:
             inside = path.relative_to(source.resolve()).as_posix()
         if source is None and results:
             raise UsageError("--results needs a folder that is copied in", next="add --with=PATH")
-        if results and Path(results).exists() and not Path(results).is_dir():
-            raise UsageError(f"--results={results}: it is not a folder", next="name another one; it is made if needed")
         packages = Path(wheels) if wheels else None
         if packages and not any(packages.glob("*.whl")):
             why = "it has no file *.whl" if packages.is_dir() else "there is no such folder"
@@ -156,6 +154,10 @@ class Place:
                 why=why,
                 next=f"pip download --only-binary=:all: --dest {shlex.quote(wheels)} NAME",
             )
+        if results:
+            durable.require_writable(Path(results), f"--results={results}")
+        elif source is not None:
+            durable.require_writable(source, f"{source}, to which files are copied back,")
         return cls(source, Path(results) if results else source, packages, inside)
 
 
@@ -167,12 +169,13 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
     Raises:
         CommandError: a wheel cannot be installed.
     """
+    profiles = proof.results_folder(request) / "profiles" if profile else None
     with _open_container(request) as container, open_folder(container, place):
         status = container.interactive(
             _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
         )
-        if profile and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
-            kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json"
+        if profiles and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
+            kept = profiles / f"{Path(place.script).stem}.json"
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(found.stdout, encoding="utf-8")
         return status

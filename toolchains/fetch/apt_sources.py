@@ -14,6 +14,8 @@ from toolchains.system.errors import MissingToolError, UsageError
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _APT = Path("/etc/apt")
 _VARIABLE = "FOUNDRY_DEBIAN_SOURCES"
+# One-line entries, and deb822.
+_SUFFIXES = (".list", ".sources")
 _ADVICE = (
     f"set {_VARIABLE} to a file of apt sources (.list or .sources) that names a Debian archive, "
     "and install debian-archive-keyring"
@@ -50,15 +52,15 @@ def archives() -> list[Archive]:
         UsageError: no archive was found.
         MissingToolError: Debian's keys are not installed.
     """
-    override = os.environ.get(_VARIABLE)
+    named = named_file()
     files: list[Path] = []
-    if override:
-        files = [Path(override)]
+    if named:
+        files = [named]
     elif _is_debian():
         files = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
     found: dict[tuple[str, str], Archive] = {}
     for file in files:
-        if file.is_file() and file.suffix in (".list", ".sources"):
+        if file.is_file() and file.suffix in _SUFFIXES:
             for uri, pocket in _entries(file.read_text(), deb822=file.suffix == ".sources"):
                 found[uri, pocket] = Archive(uri, pocket, f"signed-by={KEYRING}")
     if not any(pocket == "" for _, pocket in found):
@@ -68,6 +70,23 @@ def archives() -> list[Archive]:
             f"Debian's archive keys are not installed: {KEYRING}", next="apt-get install debian-archive-keyring"
         )
     return list(found.values())
+
+
+def named_file() -> Path | None:
+    """Return the file that FOUNDRY_DEBIAN_SOURCES names; None if the variable is not set.
+
+    Raises:
+        UsageError: there is no such file, or its name does not say which form it has.
+    """
+    text = os.environ.get(_VARIABLE)
+    if not text:
+        return None
+    file = Path(text)
+    if not file.is_file():
+        raise UsageError(f"{_VARIABLE}={text}: there is no such file", next=_ADVICE)
+    if file.suffix not in _SUFFIXES:
+        raise UsageError(f"{_VARIABLE}={text}: its name must end with {' or '.join(_SUFFIXES)}", next=_ADVICE)
+    return file
 
 
 def _is_debian() -> bool:

@@ -7,7 +7,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+
+from toolchains.system.errors import UsageError
+
+
+def require_writable(folder: Path, what: str) -> None:
+    """Check that files can be written to a folder, or that the folder can be made, before there are results for it.
+
+    Args:
+        folder: the folder; it is not made.
+        what: what names it in the error, such as "--results=out".
+
+    Raises:
+        UsageError: nothing can be written there.
+    """
+    nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+    try:
+        with TemporaryDirectory(dir=nearest, prefix=".foundry-"):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{what} cannot be written to",
+            why=f"{nearest}: {error.strerror}",
+            next="name a folder that can be written to; it is made if needed",
+        ) from error
 
 
 def move(source: Path, place: Path) -> None:

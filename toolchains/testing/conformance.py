@@ -118,9 +118,11 @@ def conformance(
         raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
     request = _with_torch(request, folder)
     target = request.target
-    engine, image = ensure.ensure_image(request)
     last = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN) / _LAST
     results = last.parent / proof.PART if only or sample else last.parent
+    if table:
+        durable.require_writable(Path(table).parent, f"--table={table}")
+    engine, image = ensure.ensure_image(request)
     results.mkdir(parents=True, exist_ok=True)
     # For a single file, copy the modules next to it, which it may import, but not the user's other files.
     copied = (

@@ -24,7 +24,7 @@ from toolchains.engine.gpus import Gpus, unused
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import paths
+from toolchains.system import durable, paths
 from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
 from toolchains.testing.verdict import Verdict
 
@@ -174,10 +174,15 @@ def results_folder(request: Request, name: str = "", *, suffix: str = "", only: 
     Args:
         suffix: of the folder's name.
         only: the choice of cases. A run with one has a folder in that of the whole run, whose results it must keep.
+
+    Raises:
+        UsageError: nothing can be written there.
     """
     kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
     folder = paths.RESULTS / ((name or request.target.name) + kind) / (triton_wheel.version(request.release) + suffix)
-    return folder / PART if only else folder
+    folder = folder / PART if only else folder
+    durable.require_writable(folder, f"{folder}, the folder for results,")
+    return folder
 
 
 def _why(verdict: Verdict, written: Path) -> str:

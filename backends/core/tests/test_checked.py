@@ -298,7 +298,6 @@ def store_to_same(out, value, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + program * SHIFT + BLOCK, program)
 
 
-@pytest.mark.skipif(BACKEND == "dpu", reason="docs/checked-mode.md: what two programs store is not compared")
 def test_programs_that_write_different_values_to_one_place_are_reported() -> None:
     out = np.zeros(80, np.int64)
     store_to_same[(2, 2)](Tensor(out), 5, SHIFT=17, BLOCK=16, check=True)
@@ -433,7 +432,6 @@ def shift(x, out, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8])
-@pytest.mark.skipif(BACKEND == "dpu", reason="docs/checked-mode.md: what two programs store is not compared")
 def test_values_of_narrow_types_are_compared(dtype: Any) -> None:
     x, out = np.zeros(33, dtype), np.zeros(32, dtype)
     shift[(2,)](Tensor(x), Tensor(out), BLOCK=32, check=True)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import triton
 from flows import Folder
 from foundry_core.typed import check
 
@@ -52,18 +53,18 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> N
 @pytest.mark.parametrize("dpus", [1, 4, 5])
 def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: int) -> None:
     def right(n: int) -> str:
-        programs = -(-n // 1024)
+        programs = -(-n // 32)
         # Each DPU gets the same number of programs. DPUs that get none do not work.
         working = -(-programs // -(-programs // dpus)) if n else 0
         return f"C = A + B: {n} elements, {programs} programs on {working} of {dpus} DPUs, all right\n"
 
     assert written.said(f"export NR_DPUS={dpus}; {RUN}") == right(50)
-    for n in (0, 1, 10, 100, 6 * 1024, 100_003):
+    for n in (0, 1, 10, 100, 6 * 32, 100_003):
         assert written.said(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
 
 
 def test_without_nr_dpus_it_is_one(written: Folder) -> None:
-    assert written.said(RUN) == "C = A + B: 50 elements, 1 programs on 1 of 1 DPUs, all right\n"
+    assert written.said(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
 
 
 def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_SRC": "/path/to/triton"})
     assert said.splitlines() == [
-        "error: TRITON_SRC=/path/to/triton has no python/triton: it is not a source tree of Triton",
+        "error: TRITON_SRC=/path/to/triton has no python/triton/__init__.py: it is not a source tree of Triton",
         "  next: unset TRITON_SRC, to use the installed Triton",
     ]
     said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_PY": "/path/to/venv/bin/python"})
@@ -193,7 +194,7 @@ def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:
     assert (folder.path / "third_party/triton").resolve() == triton
     assert (folder.path / "third_party/upmem_llvm").resolve() == llvm
     # They are linked now, so no options are needed.
-    said = folder.said("sh scripts/use_local_deps.sh")
+    said = folder.said("./scripts/use_local_deps.sh")
     assert "third_party/triton" in said
     assert "third_party/upmem_llvm/llvm-project/build/bin/opt" in said
 
@@ -223,14 +224,33 @@ LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifac
         ("TRITON_SRC", "is not a source tree of Triton\n  next: unset TRITON_SRC"),
         ("UPMEM_OPT", "is not a program\n  next: unset UPMEM_OPT"),
         ("TRITON_PY", "is not a program\n  next: set TRITON_PY"),
+        ("TRITON_CACHE_DIR", "is not a folder that can be written to\n  next: set TRITON_CACHE_DIR"),
     ],
 )
 def test_what_is_set_and_cannot_be_used_is_an_error_with_its_name(tmp_path: Path, line: str, variable: str, why: str):
     folder = Folder(tmp_path)
-    said = folder.said(line, status=1, env={variable: "/nowhere"})
-    assert f"error: {variable}=/nowhere " in said
+    said = folder.said(line, status=1, env={variable: "/proc/nowhere"})
+    assert f"error: {variable}=/proc/nowhere " in said
     assert why in said
     assert not list((folder.path / "artifacts").glob("*/kernel.ll"))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_tree_of_triton_is_used_with_the_installed_backend_and_named_if_it_cannot_be(
+    tmp_path: Path, line: str
+) -> None:
+    folder, tree = Folder(tmp_path), tmp_path / "tree"
+    (tree / "python").mkdir(parents=True)
+    place = tree / "python" / "triton"
+    place.symlink_to(Path(triton.__file__).parent)
+    folder.said(line, env={"TRITON_SRC": str(tree)})
+    place.unlink()
+    place.mkdir()
+    (place / "__init__.py").touch()
+    said = folder.said(line, status=1, env={"TRITON_SRC": str(tree)})
+    assert f"error: TRITON_SRC={tree}, run by " in said and "has no Triton with the dpu backend: " in said
+    assert "next: build that Triton for " in said and "unset TRITON_SRC" in said
+    assert "TRITON_PY=" not in said and "Traceback" not in said
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -240,6 +260,27 @@ def test_a_python_without_triton_is_an_error_that_says_what_to_type(tmp_path: Pa
     assert re.search(what, said)
     assert "  next: " in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    ("opt", "why"),
+    [
+        (
+            "/bin/true",
+            "error: UPMEM_OPT=/bin/true succeeded and wrote no kernel, so it is not LLVM's opt; unset UPMEM_OPT",
+        ),
+        ("/bin/false", "failed with exit status 1:\nit gave no reason, as LLVM's opt does; unset UPMEM_OPT"),
+    ],
+)
+def test_a_program_that_is_not_opt_is_an_error_and_nothing_is_written(
+    tmp_path: Path, line: str, opt: str, why: str
+) -> None:
+    folder = Folder(tmp_path)
+    env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    said = folder.said(line, status=1, env=env)
+    assert why in said and "wrote bin" not in said and "packed" not in said and "Traceback" not in said
+    assert not (folder.path / "bin/triton_add.ll").exists()
 
 
 @pytest.mark.parametrize("line", LINES)

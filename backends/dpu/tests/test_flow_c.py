@@ -59,7 +59,7 @@ def test_meta_json_has_the_documented_keys(quickstart: Folder) -> None:
         ),
         {"arg_index": 3, "field_index": 3, "kind": "scalar", "c_type": "int32_t", "offset": 12},
     ]
-    assert meta["block"] == 1024
+    assert meta["block"] == 32
     assert 11 <= meta["num_tasklets"] <= 24
 
 
@@ -69,16 +69,17 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(quickstart: Folder) -
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "programs"),
     [
-        "cd /mnt/host_cwd\n./scripts/container_artifact_run.sh --arg 3=10",
-        f"{ARTIFACT}  --nr-dpus 4 --arg 3=100",
-        f"cd /mnt/host_cwd\n{ARTIFACT}  --arg 3=10",
+        ("cd /mnt/host_cwd\n./scripts/container_artifact_run.sh --arg 3=10", 1),
+        (f"{ARTIFACT}  --nr-dpus 4 --arg 3=100", 4),
+        (f"cd /mnt/host_cwd\n{ARTIFACT}  --arg 3=10", 1),
     ],
 )
-def test_the_documented_lines_run_a_trial_that_says_so(quickstart: Folder, line: str) -> None:
+def test_the_documented_lines_run_a_trial_that_says_so(quickstart: Folder, line: str, programs: int) -> None:
     said = quickstart.said(line)
-    assert "grid 1,1,1, 1 program on 1 of 4 DPUs\n" in said
+    assert f"grid {programs},1,1, {programs} program{'s' * (programs > 1)} on {programs} of 4 DPUs\n" in said
+    assert ("3 of them have nothing to do: a program runs on one DPU, and smaller blocks" in said) == (programs == 1)
     assert "array 0: no --in and no --fill: a trial with 0, 1, 2, ...\n" in said
     assert "array 2: 1 3 5 7 9 11 13 15 17 19" in said
     assert "warning" not in said
@@ -269,6 +270,9 @@ def test_an_array_that_is_read_and_written(folder: Folder, dpus: int) -> None:
         ("--arg 3=10 --grid 2,", "--grid 2,: write --grid X, X,Y or X,Y,Z"),
         ("--arg 3=10 --grid 100000,100000", "more than 2147483647 programs"),
         ("--arg 3=10 --nr-dpus 0", "--nr-dpus: 0 is not between 1 and"),
+        ("--arg 3=10 --nr-dpus -1", "--nr-dpus: -1 is not between 1 and"),
+        ("--arg 3=10 --len 0=-1", "--len: -1 is not between 0 and"),
+        ("--arg 3=-10", "--arg 3: with -10, no program has anything to store"),
         ("--arg 3=10 4=1", "4=1: what is that? See --help"),
         ("--arg 3=30000000 --nr-dpus 2", "array 1 needs 60000000 bytes on a DPU, after 60000000 for those before it"),
     ],

@@ -13,6 +13,7 @@ import pytest
 import triton
 import triton.language as tl
 import triton_dpu_backend
+from foundry_core.checked.findings import CheckError
 from foundry_core.profile.recording import recording
 from foundry_core.ran import Kind
 from foundry_core.tensor import Tensor
@@ -581,6 +582,54 @@ def test_a_fault_names_the_line_of_the_access_and_not_that_of_its_use(bad: str, 
     lines = Path(__file__).read_text().splitlines()
     number = next(at for at, text in enumerate(lines, 1) if text.strip().startswith(line))
     assert str(raised.value).splitlines()[0] == f"kernel moved_kernel crashed at {__file__}:{number}"
+
+
+@triton.jit
+def store_twice_kernel(out, FIRST: tl.constexpr, PER: tl.constexpr, MORE: tl.constexpr):
+    first = FIRST + tl.program_id(0) * PER
+    i = first + tl.arange(0, 256)
+    tl.store(out + i, i)
+    tl.store(out + first + MORE, -tl.program_id(0))
+
+
+@pytest.mark.parametrize("dpus", [1, 2, 5])
+@pytest.mark.parametrize("mram", ["", "6000"])
+def test_programs_that_store_different_values_to_one_element_are_reported_wherever_they_run(
+    dpus: int, mram: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With little MRAM, each program of a DPU runs in a round of its own.
+    monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", mram)
+    monkeypatch.setenv("FOUNDRY_PRINT_LINES", "0")
+    out = np.full(5 * 257, 7, np.int32)
+    store_twice_kernel[(5,)](Tensor(out), FIRST=0, PER=257, MORE=256, num_dpus=dpus, check=True)
+    assert out.tolist() == [-(i // 257) if i % 257 == 256 else i for i in range(out.size)]
+    # Each program stores to an element of the next one, forwards and, by negative indices, backwards.
+    for sign, array, first, more in ((1, out, 0, 256), (-1, out[:1281][::-1], -255, -1)):
+        with pytest.raises(CheckError) as raised, profile() as launches:
+            store_twice_kernel[(5,)](Tensor(array), FIRST=first, PER=sign * 256, MORE=more, num_dpus=dpus, check=True)
+        assert (launches[0].dpus, launches[0].rounds) == (dpus, -(-5 // dpus) if mram else 1)
+        found = {(each.index, frozenset([each.program, each.other])) for each in raised.value.findings}
+        assert found == {(sign * 256 * (n + 1), frozenset([(n, 0, 0), (n + 1, 0, 0)])) for n in range(4)}
+        assert {each.kind for each in raised.value.findings} == {"conflict"}
+
+
+@triton.jit
+def count_kernel(out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, i)
+
+
+def test_a_kernel_that_leaves_no_room_to_compare_its_stores_has_all_other_checks_and_says_so(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    size = 2 * 16384 - 5
+    out = np.full(size, -1, np.int32)
+    with pytest.raises(CheckError) as raised:
+        count_kernel[(2,)](Tensor(out), BLOCK=16384, check=True)
+    assert [(each.kind, each.index) for each in raised.value.findings] == [("outside", size)]
+    assert np.array_equal(out, np.arange(size))
+    said = capfd.readouterr().err
+    assert "kernel count_kernel: " in said and "has no room to compare what several programs write here" in said
 
 
 def test_a_stack_that_is_too_small_names_the_option_that_makes_it_larger() -> None:

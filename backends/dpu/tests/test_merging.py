@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from foundry_core.log import FoundRecords, Log
 from foundry_core.tensor import Tensor
+from triton_dpu_backend.comparing import Comparisons
 from triton_dpu_backend.host.errors import DpuError
 from triton_dpu_backend.merging import Merge
 
@@ -123,3 +125,33 @@ def test_an_array_that_is_merged_must_not_be_another_argument_too() -> None:
     x, out = np.array([7], np.int32), np.full(64, -1, np.int32)
     with pytest.raises(DpuError, match=r"(?s)counter, which is changed atomically, shares memory with x"):
         load_too[(64,)](Tensor(x), Tensor(x), Tensor(out), num_dpus=2)
+
+
+@pytest.mark.parametrize(("grid", "bits"), [((100, 1, 1), 16), ((50, 7, 200), 12), ((3, 1 << 20, 1), 8)])
+def test_what_programs_on_two_dpus_store_is_compared_by_program_and_value_in_any_grid(
+    grid: tuple[int, int, int], bits: int
+) -> None:
+    places, others = [("k.py", 3)], [("k.py", 5)]
+    common = {"kind": "conflict", "text": "store", "type": "i64", "shape": [8], "signed": True, "arguments": [0]}
+    log = Log("k", [{**common, "places": places}, {**common, "places": others}])
+    comparisons = Comparisons(log, {1: 0})
+
+    def word(program: int, value: int) -> int:
+        return (program + 1) << bits | value
+
+    # Written by one, by different programs as different values, as the same value, by the same program, by none.
+    first = np.array([word(4, 1), word(4, 1), word(4, 7), word(4, 1), 0], np.uint32)
+    second = np.array([0, word(61, 2), word(61, 7), word(4, 2), 0], np.uint32)
+    out, shadow = np.zeros(5, np.int16)[::-1], np.zeros(5, np.uint32)
+    for part in (first, second):
+        comparisons.merges[1].combine(shadow.view(np.uint8), part.view(np.uint8))
+    assert shadow.tolist() == [first[0], *second[1:]]
+    with pytest.raises(FoundRecords) as found:
+        log.report([comparisons.log(grid, [Tensor(out), Tensor(shadow)], {0: 2, 1: 4})])
+    (record,) = found.value.records
+    assert record.program == (61 % grid[0], 61 // grid[0] % grid[1], 0) and found.value.count == 1
+    # The reversed array begins at index -4.
+    assert (record.value >> 40, record.value % (1 << 40)) == (5, (-4 + 1) % (1 << 40))
+    assert (record.site.where(), record.site.text, record.site.shape) == ("k.py:3", "store or at k.py:5", ())
+    comparisons.begin()
+    log.report([comparisons.log(grid, [Tensor(out), Tensor(shadow)], {0: 2, 1: 4})])

@@ -15,7 +15,8 @@ import triton.language as tl
 # DPUs that the kernel runs on unless a launch, or a run of the packed kernel, says otherwise.
 TRITON_DPU_NUM_DPUS = 4
 
-BLOCK = 1024
+# Few, so that a hundred elements are enough for four DPUs: a program runs on one. For many elements, 1024 are faster.
+BLOCK = 32
 
 
 @triton.jit
@@ -62,11 +63,12 @@ def main():
 
         try:
             ir = llvm_ir()
-        except LoweringError as error:
-            # What was wrong is in the message: a kernel that cannot be lowered, or an opt that cannot be used.
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            given.out.write_text(ir)
+        except (LoweringError, OSError) as error:
+            # What was wrong is in the message: a kernel that cannot be lowered, an opt that cannot be used, or a folder
+            # that cannot be written to.
             sys.exit(f"error: {error}")
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(ir)
         print(f"wrote {given.out}")
         return 0
     right = run(given.n)

@@ -41,6 +41,8 @@ class Parameters:
         names: the Python function's parameters to which they belong.
         pointers: the numbers of those that are pointers.
         written: the numbers of those through which the kernel may write.
+        shadows: the numbers of the arrays in which checks compare what several programs store, each with that of the
+            argument for which they do.
 
     Raises:
         NotImplementedError: see descriptors.expanded.
@@ -83,6 +85,7 @@ class Parameters:
         self.types += ["i64"] * (2 * len(self._extents))
         # What checks take, with the number of the argument for which they do.
         self._added: list[tuple[str, int]] = []
+        self.shadows: dict[int, int] = {}
 
     def add_checks(self, sites: Iterable[Site]) -> None:
         """Add what the checks of a kernel take, after the extents, in the order in which its sites need it.
@@ -94,6 +97,8 @@ class Parameters:
             added = site.kind, site.arguments[0] if site.arguments else 0
             if site.kind in _ADDED and added not in self._added:
                 self._added.append(added)
+                if site.kind == "conflict":
+                    self.shadows[len(self.types)] = added[1]
                 self.names += [self.names[added[1]]] * 2
                 self.types += _ADDED[site.kind]
 

@@ -487,11 +487,11 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True) -> str:
+def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True, compares: bool = True) -> str:
     """Run the stage tile: return structured form, and set the metadata that Triton's runtime needs for every kernel.
 
     Args:
-        shares: see pipeline.read_kernel.
+        shares, compares: see pipeline.read_kernel.
     """
     # The lowering is imported at its first use, so that a kernel from Triton's cache does not load it.
     with without_collections():
@@ -500,7 +500,7 @@ def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True) -> 
     metadata["name"] = kernel_name(module)
     metadata["shared"] = LEAST_SHARED
     ttir = str(module)
-    found = read_kernel(ttir, check=bool(metadata.get("check")), shares=shares)
+    found = read_kernel(ttir, check=bool(metadata.get("check")), shares=shares, compares=compares)
     metadata["written"] = found.written
     metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = uses_addresses(ttir)

@@ -9,7 +9,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import checked
 from .arguments import Parameters
@@ -24,8 +24,6 @@ Function = TypeVar("Function")
 Entry = TypeVar("Entry")
 
 
-# The kinds of launchers that have said what they do not check.
-_incomplete: set[type] = set()
 # The ids of programs are int32. PoCL counts the programs of a launch in 32 bits.
 MOST_PROGRAMS = 2**31 - 1
 
@@ -54,10 +52,7 @@ class SynchronousLauncher(Generic[Function]):
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
-        shares: whether all programs of a launch share one memory, so that the checked mode compares what they store.
     """
-
-    shares: ClassVar[bool] = True
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._noted = False
@@ -143,11 +138,6 @@ class SynchronousLauncher(Generic[Function]):
         self._noted = True
         for note in self.log.notes if self.log is not None else []:
             print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
-        if not self.shares and type(self) not in _incomplete:
-            _incomplete.add(type(self))
-            print(
-                "checked mode: this target does not compare what several programs store to one place", file=sys.stderr
-            )
 
     def _handle(self, found: FoundRecords, arguments: Sequence[Any], grid: Grid) -> None:
         from .checked.findings import handle

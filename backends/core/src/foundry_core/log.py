@@ -61,6 +61,14 @@ MAPPED = "unwritten by its map"
 # What a record of a conflict has as its value: the number of the other program, from 1 and modulo 2^24 - 1, above the
 # lower bits of the index.
 PROGRAM_BITS, INDEX_BITS = 24, 40
+# The bits that the number of a program has in a word of a shadow (checked/instrument.py), in grids of fewer programs
+# than that; PROGRAM_BITS in larger ones. The other bits of 32 are a hash of the value.
+FEWER_PROGRAM_BITS = (20, 16)
+
+
+def hash_bits(programs: int) -> int:
+    """Return how many bits of a word in a shadow are a hash of the value, in a grid of so many programs."""
+    return 32 - min((bits for bits in FEWER_PROGRAM_BITS if programs < 1 << bits), default=PROGRAM_BITS)
 
 
 class LogError(Failure):

@@ -86,12 +86,13 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False, shares: bool = True) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares: bool = True) -> Structured:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
         check: whether the kernel checks its accesses (foundry_core.checked).
         shares: whether all programs share one memory.
+        compares: whether checks compare what several programs store.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -100,7 +101,7 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True) -> Struc
         module = inline(parse(ttir))
         stored = written(module)
         sites = replace_prints(module)
-        instrument = functools.partial(_instrument, sites=sites, shares=shares) if check else None
+        instrument = functools.partial(_instrument, sites=sites, shares=shares, compares=compares) if check else None
         end_failed_programs(kernel(structure(module, instrument)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
@@ -112,10 +113,10 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True) -> Struc
     return Structured(printed, stored, sites)
 
 
-def _instrument(function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
+def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:
     from .checked.instrument import instrument
 
-    instrument(function, sites, shares=shares)
+    instrument(function, sites, **kinds)
 
 
 def written_arguments(ttir: str) -> Written | None:

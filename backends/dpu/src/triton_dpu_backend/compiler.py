@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
-from foundry_core.errors import ToolError
+from foundry_core.errors import LoweringError, ToolError
 from foundry_core.fingerprint import fingerprint
 from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
@@ -69,7 +69,7 @@ class DpuBackend(ProgramBackend):
 
     def add_stages(self, stages: dict[str, Any], options: DpuOptions, language: Any = None) -> None:
         stages["ttir"] = make_ttir
-        stages["tile"] = make_structured
+        stages["tile"] = functools.partial(make_structured, num_tasklets=options.num_tasklets)
         stages["mlir"] = functools.partial(make_mlir, num_tasklets=options.num_tasklets)
         stages["llir"] = make_llir
         stages["dpu"] = make_program
@@ -81,9 +81,17 @@ class DpuBackend(ProgramBackend):
 # The stages. Each imports the lowering when it is called, so that a kernel from Triton's cache does not load it.
 
 
-def make_structured(module: Any, metadata: dict[str, Any]) -> str:
-    """Run the stage tile: the kernel in structured form."""
+def make_structured(module: Any, metadata: dict[str, Any], *, num_tasklets: int) -> str:
+    """Run the stage tile: the kernel in structured form.
+
+    Checks compare what several programs store if WRAM and IRAM have room for it.
+
+    Args:
+        num_tasklets: the most tasklets on a DPU.
+    """
     structured = make_tile(module, metadata, shares=False)
+    if metadata.get("check") and not _fits(structured, dict(metadata), num_tasklets):
+        structured = make_tile(module, metadata, shares=False, compares=False)
     # The driver shards arrays by this form, and has only the metadata of a compiled kernel.
     metadata["structured"] = structured
     return structured
@@ -186,6 +194,14 @@ def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: di
     metadata["facts"] = (
         {name: str(size) for name, size in sizes.items()} | reached | ({LOG: "1"} if metadata["sites"] else {})
     )
+
+
+def _fits(structured: str, metadata: dict[str, Any], num_tasklets: int) -> bool:
+    """Return whether a DPU has room for a kernel's tiles and instructions."""
+    try:
+        return _fits_iram(make_mlir(structured, metadata, num_tasklets=num_tasklets), metadata)
+    except LoweringError:
+        return False
 
 
 def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:

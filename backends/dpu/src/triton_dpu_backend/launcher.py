@@ -23,6 +23,7 @@ from foundry_core.log import LINES_VARIABLE, Words
 from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
 
 from . import launches, slices
+from .comparing import Comparisons
 from .counts import MOST_DPUS
 from .counts import count as count_of
 from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats, is_emulator
@@ -71,8 +72,6 @@ class DpuLauncher(SynchronousLauncher[Program]):
         metadata: of the compiled kernel: its name, its options and its structured form.
     """
 
-    shares = False
-
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
         self._tasklets = int(metadata.num_tasklets)
@@ -84,9 +83,12 @@ class DpuLauncher(SynchronousLauncher[Program]):
         self._asked: int | None = metadata.num_dpus
         self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
         self._structured = metadata.structured
+        shadows = self.parameters.shadows
+        self._comparisons = Comparisons(self.log, shadows) if self.log is not None and shadows else None
         self._atomics: dict[int, Merge | str] = {
             **{int(i): Merge.read(how) for i, how in metadata.merged.items()},
             **{int(i): why for i, why in metadata.ordered.items()},
+            **(self._comparisons.merges if self._comparisons else {}),
         }
         types = self.parameters.types
         # Size of the elements of each pointer, by the pointer's index.
@@ -131,7 +133,11 @@ class DpuLauncher(SynchronousLauncher[Program]):
                 [slices.tasklets(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
             ]
             lines: dict[str, LineCost] = {}
+            if self._comparisons:
+                self._comparisons.begin()
             done, logs = self._run(dpus, planned, grid, values, heap, function, room, shares, lines)
+            if self._comparisons:
+                logs.append(self._comparisons.log(grid, values, self._pointers))
         cost = LaunchCost(
             kernel=function.kernel,
             programs=programs,
@@ -222,7 +228,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
 
     def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
         """Load the program if it is not loaded. Return the address and size (bytes) of the MRAM for arrays."""
-        if dpus.load(program.path):
+        # A kernel that compares what its programs store reports a race with the programs and the element.
+        if dpus.load(program.path, races=self._comparisons is None):
             arguments = dpus.symbol(_ARGUMENTS)
             if arguments.size != self._fields.size:
                 pool.drop(dpus)

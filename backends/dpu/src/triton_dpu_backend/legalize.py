@@ -52,10 +52,12 @@ def legalize(ir: str, num_tasklets: int) -> str:
         done = subprocess.run(command, input=ir, capture_output=True, text=True, check=False)
     except OSError as error:
         raise ToolError(f"UPMEM_OPT={opt} cannot be run: {error.strerror}") from error
+    advice = "unset UPMEM_OPT to use the installed opt, or set it to one with the pass"
     if "'-dpu-legalize'" in done.stderr:  # LLVM's message for an unknown option
-        advice = "unset UPMEM_OPT to use the installed opt, or set it to one with the pass"
         raise ToolError(f"UPMEM_OPT={opt} has no pass dpu-legalize; {advice}")
     if done.returncode != 0:
-        said = done.stderr.strip()[-4000:]
+        said = done.stderr.strip()[-4000:] or f"it gave no reason, as LLVM's opt does; {advice}"
         raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
+    if "\ndefine " not in done.stdout:
+        raise ToolError(f"UPMEM_OPT={opt} succeeded and wrote no kernel, so it is not LLVM's opt; {advice}")
     return done.stdout

@@ -5,13 +5,17 @@ if [ -z "${TRITON_SRC:-}" ] && [ -d "$root/third_party/triton/python/triton" ]; 
     TRITON_SRC=$root/third_party/triton
 fi
 if [ -n "${TRITON_SRC:-}" ]; then
-    if [ ! -d "$TRITON_SRC/python/triton" ]; then
-        echo "error: TRITON_SRC=$TRITON_SRC has no python/triton: it is not a source tree of Triton" >&2
+    if [ ! -f "$TRITON_SRC/python/triton/__init__.py" ]; then
+        echo "error: TRITON_SRC=$TRITON_SRC has no python/triton/__init__.py: it is not a source tree of Triton" >&2
         echo "  next: unset TRITON_SRC, to use the installed Triton" >&2
         exit 1
     fi
-    PYTHONPATH=$TRITON_SRC/python${PYTHONPATH:+:$PYTHONPATH} TRITON_BACKENDS_IN_TREE=1 TRITON_DPU=1
-    export TRITON_SRC PYTHONPATH TRITON_BACKENDS_IN_TREE TRITON_DPU
+    PYTHONPATH=$TRITON_SRC/python${PYTHONPATH:+:$PYTHONPATH} TRITON_DPU=1
+    export TRITON_SRC PYTHONPATH TRITON_DPU
+    # TritonPIM's Triton has a dpu backend of its own. With any other, the installed one is used.
+    if [ -d "$TRITON_SRC/python/triton/backends/dpu" ]; then
+        export TRITON_BACKENDS_IN_TREE=1
+    fi
 fi
 
 if [ -z "${TRITON_PY:-}" ]; then
@@ -47,6 +51,11 @@ fi
 
 # ~/.triton may not be writable, in a container for one.
 TRITON_CACHE_DIR=${TRITON_CACHE_DIR:-${TMPDIR:-/tmp}/triton-cache-$(id -u)}
+if ! mkdir -p "$TRITON_CACHE_DIR" 2>/dev/null || [ ! -w "$TRITON_CACHE_DIR" ]; then
+    echo "error: TRITON_CACHE_DIR=$TRITON_CACHE_DIR is not a folder that can be written to" >&2
+    echo "  next: set TRITON_CACHE_DIR to one" >&2
+    exit 1
+fi
 export TRITON_CACHE_DIR
 
 # Say which opt legalises.

@@ -15,12 +15,13 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 . scripts/environment.sh
-if ! said=$("$TRITON_PY" -c 'import sys
-from triton.backends import backends
-sys.exit("its Triton has no backend dpu; it has: " + ", ".join(sorted(backends)) if "dpu" not in backends else 0)' 2>&1)
-then
-    echo "error: TRITON_PY=$TRITON_PY has no Triton with the dpu backend: $(printf '%s' "$said" | tail -n 1)" >&2
-    echo "  next: ./container/start_docker.sh ./scripts/host_triton_ir.sh, which runs this in the image" >&2
+if ! said=$("$TRITON_PY" scripts/check_triton.py 2>&1); then
+    echo "error: $(printf '%s' "$said" | tail -n 1)" >&2
+    if [ -n "${TRITON_SRC:-}" ]; then
+        echo "  next: build that Triton for $TRITON_PY, or use the installed one: unset TRITON_SRC" >&2
+    else
+        echo "  next: ./container/start_docker.sh ./scripts/host_triton_ir.sh, which runs this in the image" >&2
+    fi
     exit 1
 fi
 

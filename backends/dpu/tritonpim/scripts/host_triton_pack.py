@@ -46,11 +46,14 @@ def main():
     used = environment()
     python = used["TRITON_PY"]
     command = [python, "-m", "triton_dpu_backend.artifact", "pack"]
-    words = [python, "-c", "import triton, triton_dpu_backend"]
+    words = [python, HERE / "check_triton.py", "triton_dpu_backend"]
     here = subprocess.run(words, env=used, capture_output=True, text=True, check=False)
     if here.returncode != 0:
-        why = (here.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        what = f"{python} has no Triton with the dpu backend: {why}"
+        what = (here.stderr.strip().splitlines() or [f"{python} ended without a word"])[-1]
+        if "TRITON_SRC" in chosen:
+            sys.exit(
+                f"error: {what}\n  next: build that Triton for {python}, or use the installed one: unset TRITON_SRC"
+            )
         if not (PROJECT / "foundry").is_file():
             sys.exit(f"error: {what}\n  next: set TRITON_PY to a Python that has them")
         if chosen:

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Where Triton and UPMEM's LLVM are: links them under third_party/ and says what to export. To be sourced, which exports
 # it in the shell; run as a script, it prints the lines.
 #

@@ -4,6 +4,7 @@
 /* built as: device_tasklets_24 -DNR_TASKLETS=24 -mcpu=v1A */
 /* built as: device_tasklets_v1b -DNR_TASKLETS=16 -mcpu=v1B */
 #include <alloc.h>
+#include <atomic_bit.h>
 #include <barrier.h>
 #include <defs.h>
 #include <handshake.h>
@@ -14,7 +15,7 @@
 #include <seqread.h>
 #include <stdint.h>
 
-enum { IDENTITY, BARRIER, MUTEX, TRYLOCK, SEMAPHORE, HANDSHAKE, ALLOC, RESET, SEQUENTIAL, COUNTERS, CONTEND, SPIN };
+enum { IDENTITY, BARRIER, MUTEX, TRYLOCK, SEMAPHORE, HANDSHAKE, ALLOC, RESET, SEQUENTIAL, COUNTERS, CONTEND, SPIN, LEAVE };
 enum { MOST = 24, READ = 4096, LOG = 256 };
 
 __host uint32_t task;
@@ -31,6 +32,7 @@ __mram_noinit uint32_t numbers[READ];
 BARRIER_INIT(everybody, NR_TASKLETS);
 MUTEX_INIT(door);
 MUTEX_INIT(other_door);
+ATOMIC_BIT_INIT(bit);
 SEMAPHORE_INIT(items, 0);
 SEMAPHORE_INIT(room, 2);
 
@@ -192,6 +194,17 @@ static void spin(void) {
     results[me()] = flag;
 }
 
+/* Ends with a mutex locked and an atomic bit acquired, by another tasklet in each launch. */
+static void leave_locked(void) {
+    const uint32_t one = counter % NR_TASKLETS;
+    barrier_wait(&everybody);
+    if (me() != one) return;
+    counter++;
+    results[0] += mutex_trylock(other_door);
+    ATOMIC_BIT_ACQUIRE(bit);
+    results[1]++;
+}
+
 int main(void) {
     tasklets = NR_TASKLETS;
     switch (task) {
@@ -207,6 +220,7 @@ int main(void) {
         case COUNTERS: counters(); break;
         case CONTEND: contend(); break;
         case SPIN: spin(); break;
+        case LEAVE: leave_locked(); break;
         default: break;
     }
     return 0;

@@ -1,7 +1,7 @@
 /* Tasklets together: identity, barriers, mutexes, semaphores, handshakes, the WRAM heap, sequential reads, counters. */
 #include "conformance.h"
 
-enum { IDENTITY, BARRIER, MUTEX, TRYLOCK, SEMAPHORE, HANDSHAKE, ALLOC, RESET, SEQUENTIAL, COUNTERS, CONTEND, SPIN };
+enum { IDENTITY, BARRIER, MUTEX, TRYLOCK, SEMAPHORE, HANDSHAKE, ALLOC, RESET, SEQUENTIAL, COUNTERS, CONTEND, SPIN, LEAVE };
 enum { TASKLETS = 16, MOST = 24, READ = 4096, LOG = 256 };
 
 static uint32_t results[MOST], extra[MOST], counter;
@@ -77,6 +77,16 @@ CONFORMS(trylock_does_not_wait, "mutex_trylock gives true if it has locked") {
     run(TRYLOCK);
     EXPECT_EQUAL(results[0], 0);
     EXPECT_EQUAL(results[1], 1);
+}
+
+CONFORMS(a_launch_releases_what_the_one_before_it_left_locked, "the start-up releases all atomic bits") {
+    struct dpu_set_t set = ready("device_tasklets", LEAVE);
+    for (uint32_t launches = 1; launches <= 3; launches++) {
+        launch(set);
+        EXPECT_EQUAL(results[0], launches);
+        EXPECT_EQUAL(results[1], launches);
+    }
+    OK(dpu_free(set));
 }
 
 CONFORMS(a_semaphore_counts, "sem_take waits while the count is 0, sem_give raises it") {

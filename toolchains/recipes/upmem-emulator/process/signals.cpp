@@ -69,7 +69,7 @@ Broken broken_by_signal(const Memory &memory, std::uint32_t nr_tasklets, std::ui
     auto address = static_cast<std::uint32_t>(last.address);
     switch (last.number) {
     case 0: return {Rule::service, tasklet, OP_SIGNAL, 0, "the program asks for a service that there is not"};
-    case SIGFPE: return {Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0, or the quotient does not fit"};
+    case SIGFPE: return {Rule::arithmetic, tasklet, 0, 0, "an integer is divided by 0"};
     case SIGILL:
     case SIGTRAP:
         return {Rule::illegal_instruction, tasklet, signal_code_address(), 0,

@@ -21,6 +21,10 @@ void Synchronization::begin() {
         clocks_[i].at[i]++;
         waits_[i].clear();
     }
+    barriers_.clear();
+    mutexes_.clear();
+    semaphores_.clear();
+    bits_ = {};
     handshakes_.fill(NOBODY);
     stopped_ = resumed_ = 0;
 }

@@ -1,7 +1,8 @@
 // Barriers, mutexes, semaphores, handshakes, atomic bits and stopped tasklets: which tasklets wait, which continue, and
 // which know what others have done.
 //
-// Objects are known by their address in the program. Their state survives a launch, as WRAM does.
+// Objects are known by their address in the program. A launch begins with all atomic bits released, as by the SDK's
+// start-up: nobody holds a mutex. The counts of barriers and semaphores are in WRAM, which survives a launch.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@ class Synchronization {
 
     Synchronization(const Memory &memory, std::uint32_t nr_tasklets) : memory_(memory), nr_tasklets_(nr_tasklets) {}
 
-    // A new launch: all tasklets start, knowing of everything before.
+    // A new launch: all tasklets start, knowing of everything before, and hold and wait for nothing.
     void begin();
 
     // The tasklets that go on, the caller among them: none while others are missing.

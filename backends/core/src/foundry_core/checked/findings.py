@@ -89,7 +89,7 @@ class Finding:
                 return f"the mask leaves {place} undefined in this load, and {use} uses it"
             case "conflict":
                 other = "another program" if self.other is None else f"program {tuple_text(self.other)}"
-                return f"store to {names[0]}[{self.index}], where {other} stored another value"
+                return f"{self.operation} to {names[0]}[{self.index}], where {other} stored another value"
             case "stray":
                 return f"{self.operation} at address {self.index:#x}, which is in no array that the launch reaches"
             case "assert":

@@ -52,7 +52,7 @@ from ..dialects.elements import is_same, source
 from ..errors import source_lines, unsupported
 from ..front.offsets import alike, splat_constant
 from ..front.writes import Sources
-from ..log import INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
+from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying
@@ -65,16 +65,17 @@ _ORDERING = (tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
 _ACCESSES = (tt.LoadOp, tt.StoreOp, *_ATOMICS)
 
 
-def instrument(function: tt.FuncOp, sites: list[Site], *, shares: bool = True) -> None:
+def instrument(function: tt.FuncOp, sites: list[Site], *, shares: bool = True, compares: bool = True) -> None:
     """Add checks to a kernel, in place, and their sites to those that the kernel has.
 
     Args:
-        shares: whether all programs share one memory, so that what they store can be compared.
+        shares: whether all programs share one memory. If not, the launcher merges their copies of the shadows.
+        compares: whether the device has room to compare what several programs store.
 
     Raises:
         UnsupportedOperation: an access has a form that cannot be checked.
     """
-    _Checks(function, sites, shares).add()
+    _Checks(function, sites, shares, compares).add()
 
 
 # For each argument that a pointer may come from: whether it does, and the index in the argument.
@@ -82,11 +83,11 @@ _Parts = dict[int, tuple[SSAValue, SSAValue]]
 
 
 class _Checks:
-    def __init__(self, function: tt.FuncOp, sites: list[Site], shares: bool) -> None:
+    def __init__(self, function: tt.FuncOp, sites: list[Site], shares: bool, compares: bool) -> None:
         self._function = function
         self._sites = sites
         self._shares = shares
-        self._compares = shares
+        self._compares = compares
         # The shadows of arguments, and how many words each has.
         self._shadows: dict[int, tuple[SSAValue, SSAValue]] = {}
         # The maps of poison of arguments, and how many elements each has; and which arguments may have one.
@@ -122,9 +123,12 @@ class _Checks:
         self._mapped = {pointer.index for pointer in self._pointers} - (set() if self._shares else stored)
         # Where programs order each other, one may overwrite what another one wrote.
         ordering = next((op for op in accesses if isinstance(op, _ORDERING) or _exchanges(op)), None)
-        if ordering is not None and self._compares:
+        store = next((op for op in accesses if isinstance(op, tt.StoreOp)), None)
+        if ordering is not None:
             self._note(ordering, "programs may order each other here, so what several of them write is not compared")
             self._compares = False
+        elif store is not None and not self._compares:
+            self._note(store, "the device has no room to compare what several programs write here")
         # Loads first: a store writes to the map that a load has.
         for op in sorted(accesses, key=lambda op: not isinstance(op, tt.LoadOp)):
             candidates, unknown = origins[op]
@@ -558,7 +562,7 @@ class _Checks:
                 total = here.insert(arith.MuliOp(total, sizes[axis])).result
             # At least 8 bits for the value, and all that are left in smaller grids.
             bits: SSAValue = constant(32 - PROGRAM_BITS)
-            for fewer in (20, 16):
+            for fewer in FEWER_PROGRAM_BITS:
                 fits = here.insert(CmpiOp(_ULT, total, constant(1 << fewer))).result
                 bits = here.insert(SelectOp(fits, constant(32 - fewer), bits)).result
             part = constant((1 << PROGRAM_BITS) - 1)

@@ -134,7 +134,9 @@ def _source_tree() -> dict[str, str]:
     if not source:
         return {}
     python = Path(source, "python")
-    if not (python / "triton").is_dir():
-        raise ScriptError(f"TRITON_SRC={source} has no python/triton; unset it to use the installed Triton")
+    if not (python / "triton" / "__init__.py").is_file():
+        raise ScriptError(f"TRITON_SRC={source} has no python/triton/__init__.py; unset it to use the installed Triton")
     path = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": f"{python}{os.pathsep}{path}" if path else str(python), "TRITON_BACKENDS_IN_TREE": "1"}
+    # TritonPIM's Triton has a dpu backend of its own. With any other, the installed one is used.
+    own = {"TRITON_BACKENDS_IN_TREE": "1"} if (python / "triton" / "backends" / "dpu").is_dir() else {}
+    return {"PYTHONPATH": f"{python}{os.pathsep}{path}" if path else str(python), **own}

@@ -21,6 +21,8 @@ from .sdk import TAKE_LINE, shim
 MRAM_BYTES = 64 << 20
 # The address of this symbol is the start of the MRAM that a program leaves free (DPU_MRAM_HEAP_POINTER_NAME).
 HEAP = "__sys_used_mram_end"
+# What the emulator reads when it loads a program: whether a data race is a fault.
+_RACES = "DPU_EMULATOR_RACES"
 _STATS = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
 # DPUs are allocated in whole ranks, even for a few DPUs.
 _RANK = 64
@@ -73,12 +75,25 @@ class Dpus:
         """Release the DPUs; this object cannot be used afterwards."""
         self._call("triton_dpu_free", self._set, what="DPUs cannot be freed")
 
-    def load(self, program: Path) -> bool:
-        """Load a program; return False if it was loaded before."""
+    def load(self, program: Path, *, races: bool = True) -> bool:
+        """Load a program; return False if it was loaded before.
+
+        Args:
+            races: whether the emulator stops the program at a data race.
+        """
         if self._program == program:
             return False
         self._program = None
-        self._call("triton_dpu_load", self._set, str(program).encode(), what=f"{program.name} cannot be loaded")
+        before = os.environ.get(_RACES)
+        if not races:
+            os.environ[_RACES] = "ignore"
+        try:
+            self._call("triton_dpu_load", self._set, str(program).encode(), what=f"{program.name} cannot be loaded")
+        finally:
+            if before is None:
+                os.environ.pop(_RACES, None)
+            else:
+                os.environ[_RACES] = before
         self.heap = self.symbol(HEAP).address
         self._program = program
         return True

@@ -161,6 +161,9 @@ private:
       IRBuilder<> builder(&instruction);
       if (auto *call = dyn_cast<CallInst>(&instruction)) {
         serveCall(*call, builder);
+      } else if (instruction.getOpcode() == Instruction::SDiv || instruction.getOpcode() == Instruction::SRem) {
+        instruction.replaceAllUsesWith(divide(instruction, builder));
+        instruction.eraseFromParent();
       } else if (auto *load = dyn_cast<LoadInst>(&instruction)) {
         if (reachesMram(*load)) {
           noteSite(*load, builder);
@@ -180,6 +183,18 @@ private:
               ->setDoesNotReturn();
       }
     }
+  }
+
+  // The routines of a DPU give the smallest number for its quotient by -1, and the remainder 0. Those of this machine's
+  // processor do not.
+  Value *divide(Instruction &division, IRBuilder<> &builder) {
+    Value *number = division.getOperand(0), *by = division.getOperand(1);
+    Type *type = division.getType();
+    Value *negates = builder.CreateICmpEQ(by, Constant::getAllOnesValue(type));
+    by = builder.CreateSelect(negates, ConstantInt::get(type, 1), by);
+    if (division.getOpcode() == Instruction::SRem)
+      return builder.CreateSRem(number, by);
+    return builder.CreateSelect(negates, builder.CreateNeg(number), builder.CreateSDiv(number, by));
   }
 
   void serveCall(CallInst &call, IRBuilder<> &builder) {

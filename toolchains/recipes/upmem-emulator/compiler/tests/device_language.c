@@ -102,6 +102,12 @@ static void integers(void)
     CHECK(__builtin_bswap32(HIDDEN(uint32_t, 0x01020304)) == 0x04030201);
     CHECK((a < b) + (u > 5) * 2 + ((uint32_t)a < 5) * 4 == 3);
     CHECK((la < lb) && !(lu < 1) && (la == la) && (int32_t)la == (int32_t)(uint64_t)la);
+    int32_t least = HIDDEN(int32_t, INT32_MIN), minus = HIDDEN(int32_t, -1);
+    int64_t long_least = HIDDEN(int64_t, INT64_MIN), long_minus = HIDDEN(int64_t, -1);
+    int8_t small = HIDDEN(int8_t, INT8_MIN), small_minus = HIDDEN(int8_t, -1);
+    CHECK(least / minus == INT32_MIN && least % minus == 0 && a / minus == 100007 && a % minus == 0);
+    CHECK(long_least / long_minus == INT64_MIN && long_least % long_minus == 0);
+    CHECK((int8_t)(small / small_minus) == INT8_MIN && small % small_minus == 0);
     int32_t overflow;
     CHECK(__builtin_add_overflow(HIDDEN(int32_t, INT32_MAX), 1, &overflow) && overflow == INT32_MIN);
 }

@@ -44,6 +44,9 @@ static void find_grid(void)
         *(program_stores(middle) ? &some : &none) = middle;
     }
     grid[0] = (uint32_t)none;
+    for (int i = 0; i < COUNT && !none; i++)
+        if (parameters[i].kind == INTEGER && argument[i] < 0)
+            fail("--arg %d: with %" PRId64 ", no program has anything to store", i, argument[i]);
 }
 
 static void plan(void)

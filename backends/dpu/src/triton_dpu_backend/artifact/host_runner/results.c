@@ -66,6 +66,9 @@ int main(int count, char **words)
     printf("%s: grid %" PRIu32 ",%" PRIu32 ",%" PRIu32 ", %" PRIu64 " program%s on %" PRIu32 " of %" PRIu32 " DPU%s\n",
            KERNEL, grid[0], grid[1], grid[2], programs, programs == 1 ? "" : "s",
            programs < nr_dpus ? (uint32_t)programs : nr_dpus, nr_dpus, nr_dpus == 1 ? "" : "s");
+    if (programs && programs < nr_dpus)
+        printf("%" PRIu64 " of them have nothing to do: a program runs on one DPU, and smaller blocks make more programs\n",
+               nr_dpus - programs);
     for (int i = 0; i < COUNT; i++)
         if (is_pointer(i))
             describe(i);
