@@ -14,7 +14,8 @@ import numpy as np
 import triton
 from triton.backends.driver import DriverBase
 
-from . import after_triton, descriptors, scalars
+# `crash` is imported before PoCL, which changes what signals do.
+from . import after_triton, crash, descriptors, scalars  # noqa: F401
 from .checked import VARIABLE as CHECK_VARIABLE
 from .checked import memory
 from .clock import DeviceInterface, cache_filler
