@@ -104,8 +104,8 @@ def _action(number: int, new: _Action | None = None) -> _Action:
     return old
 
 
-# What signals do before there is PoCL, and before there is the handler of this module.
-_without_pocl: dict[int, _Action] = {number: _action(number) for number in (*_FAULTS, *_SENT)}
+# What signals do when this module is imported, and before there is its handler.
+_at_import: dict[int, _Action] = {number: _action(number) for number in (*_FAULTS, *_SENT)}
 _before: dict[int, _Action] = {}
 _first = threading.Lock()
 
@@ -122,8 +122,9 @@ def install() -> None:
 
 
 def _let_through(number: int, action: _Action) -> None:
-    """Set what a signal does to an action, or to what it does without PoCL if the action is LLVM's."""
-    _action(number, _without_pocl[number] if action.flags & _SA_RESETHAND else action)
+    """Set what a signal does to an action. If that is LLVM's, take what it did before; if that is, too, the default."""
+    actions = action, _at_import[number], _Action()
+    _action(number, next(each for each in actions if not each.flags & _SA_RESETHAND))
 
 
 def _report(number: int, information: int, context: int) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import triton
 from triton.backends.driver import DriverBase
 
-from . import after_triton, clock, descriptors, gpu_scripts, scalars
+# `crash` is imported before PoCL, which changes what signals do.
+from . import after_triton, clock, crash, descriptors, gpu_scripts, scalars  # noqa: F401
 from .checked import VARIABLE as CHECK_VARIABLE
 from .checked import memory
 from .tensor import Tensor
