@@ -392,6 +392,18 @@ def test_a_run_without_a_test_is_a_mistake(image: dict[str, Any]) -> None:
         conformance.conformance(Request.read("spirv"), suite="no/such/folder")
 
 
+def test_nothing_of_an_earlier_run_stays_in_the_results_whatever_ends_the_next_one(image: dict[str, Any]) -> None:
+    image["records"] = events(good="pass", other="refused")
+    results = conformance.conformance(Request.read("spirv"))
+    assert json.loads((results / "results.json").read_text())["refused"] == {"a reason": 1}
+    image["records"] = [{"plan": [], "title": "conformance", "ran": {}}]
+    with pytest.raises(UsageError):
+        conformance.conformance(Request.read("spirv"), only="nothing")
+    assert not (results / "results.json").exists() and not (results / "junit.xml").exists()
+    # The next run is still compared with the last outcome of each test.
+    assert "test_a.py::other" in (results / "outcomes.json").read_text()
+
+
 def test_when_the_run_is_stopped_what_ran_is_kept_and_the_rest_is_named(
     image: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,15 +7,19 @@ import re
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from archives import tar
 
+from toolchains.assembly.request import Request
 from toolchains.cli import script_words, workplace
 from toolchains.cli.workplace import Place
 from toolchains.system import paths
 from toolchains.system.errors import UnsafeArchiveError, UsageError
+from toolchains.testing import proof
 
 SCRIPT = """
 import os, pathlib, sys
@@ -106,6 +110,30 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
             Place.read(**given)
     with pytest.raises(UsageError, match="--results needs a folder"):
         Place.read(results="x")
+
+
+def test_a_run_that_ends_without_a_profile_leaves_none_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended:
+        def interactive(self, *_: object, **__: object) -> int:
+            return 137
+
+        def run(self, *_: object) -> SimpleNamespace:
+            return SimpleNamespace(status=1, stdout="")
+
+    monkeypatch.setattr(workplace, "_open_container", lambda request: nullcontext(Ended()))
+    monkeypatch.setattr(workplace, "open_folder", lambda container, place: nullcontext())
+    monkeypatch.setattr(proof, "results_folder", lambda request: tmp_path / "results")
+    files = tmp_path / "results" / "profiles" / "x.json", tmp_path / "mine" / "profile.json"
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    place = Place(tmp_path / "mine", tmp_path / "mine", None, "x.py")
+    assert workplace.run_script(Request.read("spirv"), place, []) == 137
+    assert all(file.exists() for file in files)
+    assert workplace.run_script(Request.read("spirv"), place, [], profile=True) == 137
+    assert not any(file.exists() for file in files)
 
 
 @pytest.mark.docker

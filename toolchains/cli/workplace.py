@@ -169,13 +169,17 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
     Raises:
         CommandError: a wheel cannot be installed.
     """
-    profiles = proof.results_folder(request) / "profiles" if profile else None
+    kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
     with _open_container(request) as container, open_folder(container, place):
+        if kept:
+            # A run that ends without a profile leaves none of an earlier one.
+            kept.unlink(missing_ok=True)
+            if place.results:
+                (place.results / _PROFILED).unlink(missing_ok=True)
         status = container.interactive(
             _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
         )
-        if profiles and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
-            kept = profiles / f"{Path(place.script).stem}.json"
+        if kept and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.write_text(found.stdout, encoding="utf-8")
         return status

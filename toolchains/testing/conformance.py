@@ -35,7 +35,7 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import ProofError, UsageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import distributions, operations, proof
-from toolchains.testing.verdict import CRASH, NOT_RUN, PASS, TIME_OUT, Key, Verdict
+from toolchains.testing.verdict import CRASH, FILES, NOT_RUN, PASS, TIME_OUT, Key, Verdict
 
 SUITE = paths.ROOT / "conformance" / "language"
 TABLE = paths.ROOT / "docs" / "operations.md"
@@ -124,6 +124,9 @@ def conformance(
         durable.require_writable(Path(table).parent, f"--table={table}")
     engine, image = ensure.ensure_image(request)
     results.mkdir(parents=True, exist_ok=True)
+    # Whatever ends this run, nothing of an earlier one stays but the outcomes that it is compared with.
+    for name in FILES:
+        (results / name).unlink(missing_ok=True)
     # For a single file, copy the modules next to it, which it may import, but not the user's other files.
     copied = (
         {f"{_TESTS}/{folder.name}": folder}

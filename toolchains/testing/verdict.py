@@ -23,6 +23,8 @@ Key = tuple[str, str]
 CRASH, TIME_OUT, NOT_RUN = "crash", "time-out", "not run"
 _BROKEN = (CRASH, TIME_OUT, NOT_RUN, "error")
 PASS = "pass"
+# The files that Verdict.write writes.
+FILES = ("results.json", "junit.xml")
 
 
 @dataclass
@@ -138,8 +140,9 @@ class Verdict:
             **more,
             "cases": list(self.results.values()),
         }
-        (folder / "results.json").write_text(json.dumps(document, indent=1) + "\n")
-        self._junit(folder / "junit.xml")
+        document_file, junit = (folder / name for name in FILES)
+        document_file.write_text(json.dumps(document, indent=1) + "\n")
+        self._junit(junit)
 
     def _junit(self, path: Path) -> None:
         broken = sum(result.get("outcome") in _BROKEN for result in self.failed)

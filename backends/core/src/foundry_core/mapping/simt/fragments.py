@@ -55,6 +55,7 @@ class _Way:
                 (source.moving, layout.moving),
                 bits=source.registers,
                 dropped=self._own,
+                shortest=0,
             )
             if self.division.rows.bytes <= limit:
                 break

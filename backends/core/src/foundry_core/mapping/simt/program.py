@@ -161,9 +161,10 @@ class Program:
         total = t.integer(0, "i32")
         bit = 0
         while bit < len(bases):
-            # A run of bits that move together by doubling distances is shifted as a whole.
-            run = 1
-            while bit + run < len(bases) and bases[bit + run] == bases[bit + run - 1] * 2:
+            # A run of bits that move together by doubling distances is shifted as a whole. Distances of several bits
+            # would overlap, and their exclusive or is no product.
+            run, single = 1, bases[bit] & bases[bit] - 1 == 0
+            while single and bit + run < len(bases) and bases[bit + run] == bases[bit + run - 1] * 2:
                 run += 1
             if bases[bit]:
                 part = number

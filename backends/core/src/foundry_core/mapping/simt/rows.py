@@ -34,15 +34,18 @@ class Rows:
     Attributes:
         size: bytes of an element.
         length, bytes: what the tile takes, in elements and in bytes.
+
+    Args:
+        shortest: rows of fewer bytes are not longer than the tile's.
     """
 
-    def __init__(self, shape: Sequence[int], elem: str) -> None:
+    def __init__(self, shape: Sequence[int], elem: str, shortest: int = 0) -> None:
         self._elem = elem
         self._kind = in_memory(elem)
         self.size = WIDTHS[self._kind] // 8
         total = prod(shape)
         self._row = shape[-1] if shape else 1
-        padded = len(shape) > 1 and total > self._row > 1
+        padded = len(shape) > 1 and total > self._row > 1 and self._row * self.size >= shortest
         self._padding = _PADDING_BYTES // self.size if padded else 0
         self.length = total + total // max(1, self._row) * self._padding
         self.bytes = self.length * self.size
@@ -172,6 +175,7 @@ class Division:
         moving: of what writes and of what reads, the bits of a register's index in which invocations differ.
         bits: those that may tell parts apart. Default: all.
         dropped: more bits that are not in the indices inside a part.
+        shortest: see Rows, of a tile that is divided: longer rows would take most of the memory.
     """
 
     def __init__(
@@ -183,6 +187,7 @@ class Division:
         *,
         bits: Sequence[int] | None = None,
         dropped: int = 0,
+        shortest: int = 4 * _PADDING_BYTES,
     ) -> None:
         self._bits = [1 << place for place in range((prod(shape) - 1).bit_length())]
         # If invocations do not differ in a bit, it is known which registers are in a part. Else a register is written,
@@ -193,7 +198,7 @@ class Division:
         self.rows = Rows(shape_without(shape, dropped), elem)
         while self.rows.bytes > limit and left and self.cut.bit_count() < _MOST_CUTS:
             self.cut |= left.pop(0)
-            self.rows = Rows(shape_without(shape, self.cut | dropped), elem)
+            self.rows = Rows(shape_without(shape, self.cut | dropped), elem, shortest)
 
     @property
     def parts(self) -> Iterator[int]:
