@@ -101,7 +101,8 @@ def softmax(x):
     occupancy = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * num_warps)
     occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
     programs = min(properties["multiprocessor_count"] * occupancy, n_rows)
-    softmax_kernel[(programs, 1, 1)](*arguments, **constants)
+    # The compiled kernel itself; Triton 3.2 passes it no constants.
+    kernel[(programs, 1, 1)](*arguments, *(constants.values() if MODERN else ()))
     return y
 
 
