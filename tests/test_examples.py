@@ -54,6 +54,16 @@ def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: 
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md"])
+def test_the_first_kernel_of_a_page_runs_as_it_is_printed(page: str, tmp_path: Path) -> None:
+    (script,) = re.findall(r"^```python\n(.*?)^```", (paths.ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.M)
+    # It would pass without its check, which every page must show.
+    assert "assert" in script
+    (tmp_path / "first.py").write_text(script, encoding="utf-8")
+    assert " on CPU OpenCL device: " in run("spirv", tmp_path / "first.py")
+
+
+@pytest.mark.docker
 def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
     (tmp_path / "tensors.py").write_text(TENSORS)
     run("spirv-torch", tmp_path / "tensors.py")

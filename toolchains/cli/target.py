@@ -7,6 +7,7 @@ engine, if there is one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.table import Table
 
@@ -78,8 +79,10 @@ def show_all() -> None:
             table.add_row(name, base, target.suite, target.python, "", "", _UNRESOLVED.format(name))
             continue
         releases = ", ".join(_releases(found))
-        size = _megabytes(found.artifacts())
-        _, made = _image(found, found.tritons[found.default_triton], engine, store)
+        default = found.tritons[found.default_triton]
+        # The image of one release does not need the wheels of the others.
+        size = _megabytes(replace(found, tritons={found.default_triton: default}).artifacts())
+        _, made = _image(found, default, engine, store)
         table.add_row(name, base, target.suite, target.python, releases, size, made)
     _console.print(table)
     _console.print("\none of them: ./foundry target show TARGET")
