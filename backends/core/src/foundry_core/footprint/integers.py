@@ -1,8 +1,7 @@
 """Defines operations on two integers for the analysis of addresses: one row each, for intervals and in C.
 
-Walk computes with intervals in place of integers, for all programs at once. A DPU's host runs C for one program after
-another (triton_dpu_backend.artifact.reach). Both use this table, so they know the same operations and agree on their
-meaning.
+Walk computes with intervals in place of integers, for all programs at once. A host without Python runs C for one
+program after another (code.py). Both use this table, so they know the same operations and agree on their meaning.
 """
 
 from __future__ import annotations
