@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -100,6 +100,9 @@ class ProgramOptions:
         self._require("num_stages", "0 or more", lambda number: number >= 0)
         if self.maxnreg is not None:
             self._require("maxnreg", "1 or more", lambda number: number > 0)
+        for field in fields(self):
+            if field.type == "bool" and (value := getattr(self, field.name)) not in (False, True):
+                raise OptionError(f"{field.name}={value!r} is not possible", why="it is True or False")
         if self.launch_cooperative_grid:
             raise OptionError(
                 f"launch_cooperative_grid={self.launch_cooperative_grid!r} is not possible on {self.backend_name}",
