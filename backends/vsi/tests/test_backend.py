@@ -20,7 +20,7 @@ from triton_vsi_backend import devices
 from triton_vsi_backend.commands import Commands
 from triton_vsi_backend.compiler import cmd_gen_name
 from triton_vsi_backend.driver import VsiDriver
-from triton_vsi_backend.errors import ZenCompilerError
+from triton_vsi_backend.errors import VsiError, ZenCompilerError
 
 BLOCK = 64
 
@@ -193,6 +193,14 @@ def test_a_kernel_is_dumped_once_into_each_folder(tmp_path: Path, monkeypatch: p
     assert (folder / "add_kernel.spv").read_bytes() == kernel.asm["spv"]
     assert (folder / "add_kernel.ttir").read_text() == kernel.asm["ttir"]
     assert (folder / "add_kernel_cmd_gen.so").read_bytes() == library(kernel).read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "file"
+    place.touch()
+    monkeypatch.setenv("VSI_DUMP_DIR", str(place))
+    with pytest.raises(VsiError, match=f"VSI_DUMP_DIR={place} cannot be written to.*\n.*{place}/add_kernel: Not a dir"):
+        add(dump_standalone=True)
 
 
 @pytest.mark.parametrize(("asked", "folder"), [(True, ""), (False, "dump")])

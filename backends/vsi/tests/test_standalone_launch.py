@@ -148,6 +148,22 @@ def test_vec_add(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     assert (tmp_path / "outputs/arg_3.npy").read_bytes() == b"old"
 
 
+def test_a_tensor_that_lacks_elements_which_a_program_reaches_is_refused(dumped: Dumped, tmp_path: Path) -> None:
+    given = arguments()
+    built = program(dumped(vec_add, (8,), *given, BLOCK=BLOCK), tmp_path)
+    built.take([given[0][:10], *given[1:]])
+    said = built.refusal("-g", "8")
+    assert "inputs/arg_0.npy: has 10 elements, and program 0,0,0 reads elements 0 to 127 of it" in said
+    built.take([*given[:2], np.full(N - 1, POISON), given[3]])
+    said = built.refusal("-g", "8")
+    assert "inputs/arg_2.npy: has 999 elements, and program 7,0,0 writes elements 896 to 999 of it" in said
+    # Fewer are enough for a smaller number, and for fewer programs.
+    built.launch([given[0][:10], given[1][:10], np.full(10, POISON), np.int32(10)], "-g", "8")
+    assert np.array_equal(built.output(2), given[0][:10] + given[1][:10])
+    built.launch([*(array[:256] for array in given[:2]), np.full(256, POISON), given[3]], "-g", "2")
+    assert np.array_equal(built.output(2), given[0][:256] + given[1][:256])
+
+
 @pytest.mark.parametrize(("mode", "line"), [*((mode, "libstdc++") for mode in MODES), ("tc-threads", "libc++")])
 def test_matmul(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     M, N, K = 50, 70, 33

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,33 @@ def test_what_goes_wrong_inside_is_told_apart(behaviour: str, said: str, fake_sd
     assert not Path(fake_sdk.call[0][5]).parent.exists()
 
 
-def test_a_program_of_another_machine_is_said_to_be_one(fake_sdk: FakeSdk) -> None:
-    # The beginning of an ELF file for RISC-V.
+@pytest.mark.parametrize(
+    ("bits", "order", "processor", "named"),
+    [
+        (2, 1, b"\xb7\x00", "AArch64, 64 bits"),
+        (2, 2, b"\x00\xb7", "AArch64, 64 bits"),
+        (1, 1, b"\xf3\x00", "RISC-V, 32 bits"),
+        (1, 1, b"\x3e\x00", "x86-64, 32 bits"),
+        (2, 1, b"\xff\x7f", "processor 32767, 64 bits"),
+    ],
+)
+def test_a_program_for_another_machine_is_not_started_and_both_machines_are_named(
+    bits: int, order: int, processor: bytes, named: str, fake_sdk: FakeSdk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where binfmt_misc knows the machine, an emulator would be started.
+    monkeypatch.setattr(subprocess, "run", None)
     head = bytearray(64)
-    head[:7], head[16:20] = b"\x7fELF\x02\x01\x01", b"\x02\x00\xf3\x00"
+    head[:6], head[16:20] = b"\x7fELF" + bytes([bits, order]), b"\x02\x00" + processor
     fake_sdk.compiler.write_bytes(bytes(head))
-    with pytest.raises(ZenCompilerError, match=r"cannot be started: .*zen-compiler\n.*another machine"):
+    with pytest.raises(
+        MissingError, match=f"zen-compiler cannot be run: {fake_sdk.compiler}\n.*program for {named}; this"
+    ):
+        compile_one()
+
+
+def test_a_program_that_the_system_cannot_start_is_named(fake_sdk: FakeSdk) -> None:
+    fake_sdk.compiler.write_bytes(b"\x7fELF")
+    with pytest.raises(ZenCompilerError, match=r"cannot be started: .*zen-compiler\n.*Exec format error"):
         compile_one()
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -136,6 +136,9 @@ class ProgramOptions:
         self._require("num_stages", "0 or more", lambda number: number >= 0)
         if self.maxnreg is not None:
             self._require("maxnreg", "1 or more", lambda number: number > 0)
+        for field in fields(self):
+            if field.type == "bool" and (value := getattr(self, field.name)) not in (False, True):
+                raise OptionError(f"{field.name}={value!r} is not possible", why="it is True or False")
         if self.launch_cooperative_grid:
             raise OptionError(
                 f"launch_cooperative_grid={self.launch_cooperative_grid!r} is not possible on {self.backend_name}",

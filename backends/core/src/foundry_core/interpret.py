@@ -1,7 +1,7 @@
 """Walks a kernel in structured form, its loops and branches, for any kind of value: what a value is, a domain says.
 
-The domains are intervals for all programs at once (footprint/walk.py), C code for the host of a DPU
-(triton_dpu_backend.artifact.reach), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define
+The domains are intervals for all programs at once (footprint/walk.py), C code for a host without Python
+(footprint/code.py), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define
 what the others compute. The meaning of operations on integers is one table for all of them (footprint/integers.py).
 """
 

@@ -107,10 +107,10 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
         parts: slices of a program; None: the lowering decides. The number is written to the metadata.
     """
+    from foundry_core.footprint.code import reach
     from foundry_core.mapping.tasklet.target import TaskletTarget
     from foundry_core.pipeline import to_tasklet_mlir
 
-    from .artifact.reach import reach
     from .atomics import needs
 
     dpu = TaskletTarget(most_tasklets=num_tasklets, parts=parts)
@@ -118,7 +118,8 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         # Checks keep more values at a time.
         dpu = replace(dpu, stack_bytes=dpu.most_stack_bytes, most_stack_bytes=2 * dpu.most_stack_bytes)
     metadata["most_tasklets"] = num_tasklets
-    lowered, reached = to_tasklet_mlir(structured, dpu), reach(structured).facts()
+    lowered, found = to_tasklet_mlir(structured, dpu), reach(structured)
+    reached = {"reach": found.code} | ({} if found.block is None else {"block": str(found.block)})
     metadata["merged"], metadata["ordered"] = needs(structured)
     if metadata["merged"] or metadata["ordered"]:
         reached["atomic"] = "1"

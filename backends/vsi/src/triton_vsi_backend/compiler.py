@@ -7,6 +7,7 @@ Environment, read when a kernel is compiled. A keyword of the launch (enable_tc=
     VSI_ENABLE_TC: 1 sends matrix multiplications to the tensor core.
     VSI_ENABLE_MULTI_ENGINES: 1 lets the DMA engines work in parallel with the shader cores.
     VSI_ENABLE_MULTI_THREADS: 1 spreads a program over num_warps * 32 work-items; otherwise a program is one work-item.
+Each may be 0, as if it were not set; another value is an error.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from foundry_core.compiling import (
     LEAST_SHARED,
+    OptionError,
     ProgramBackend,
     ProgramOptions,
     clean_up,
@@ -83,7 +85,7 @@ class VsiBackend(ProgramBackend):
     options_type = VsiOptions
 
     def parse_options(self, opts: dict[str, Any]) -> VsiOptions:
-        switches = {name: os.environ.get(variable) == "1" for name, variable in _SWITCHES.items()}
+        switches = {name: _is_on(variable) for name, variable in _SWITCHES.items()}
         options = self.options_type(**switches | given(self.options_type, opts) | {"arch": self.target.arch})
         if options.warp_size != _WARP:
             raise VsiError(f"warp_size={options.warp_size} is not possible", why=f"a warp has {_WARP} work-items")
@@ -100,6 +102,20 @@ class VsiBackend(ProgramBackend):
 
     def hash(self) -> str:
         return f"{self.target.arch}-{compiler_fingerprint()}"
+
+
+def _is_on(variable: str) -> bool:
+    """Return whether a variable switches something on.
+
+    Raises:
+        OptionError: it has another value than 0 and 1.
+    """
+    value = os.environ.get(variable) or "0"
+    if value not in ("0", "1"):
+        raise OptionError(
+            f"{variable}={value} is not possible", why="1 switches on, 0 switches off", next=f"export {variable}=1"
+        )
+    return value == "1"
 
 
 def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) -> bytes:

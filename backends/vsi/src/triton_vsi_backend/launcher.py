@@ -119,15 +119,23 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
             raise self._gone(group)
         stages = {Path(path).suffix[1:]: Path(path) for path in files.values()}
         spirv = stages.pop("spv").read_bytes()
-        dump(
-            Path(folder, self._metadata.name),
-            name=self._metadata.name,
-            parameters=self.parameters.types,
-            names=self.parameters.names,
-            irs={suffix: path.read_text() for suffix, path in stages.items()},
-            spirv=spirv,
-            cmd_gen=self._library().read_bytes(),
-            num_warps=self._metadata.num_warps,
-            threads=self._metadata.threads,
-        )
+        irs, library = {suffix: path.read_text() for suffix, path in stages.items()}, self._library().read_bytes()
+        try:
+            dump(
+                Path(folder, self._metadata.name),
+                name=self._metadata.name,
+                parameters=self.parameters.types,
+                names=self.parameters.names,
+                irs=irs,
+                spirv=spirv,
+                cmd_gen=library,
+                num_warps=self._metadata.num_warps,
+                threads=self._metadata.threads,
+            )
+        except OSError as error:
+            raise VsiError(
+                f"{DUMP_VARIABLE}={folder} cannot be written to, for kernel {self._metadata.name}",
+                why=f"{error.filename or folder}: {error.strerror}",
+                next=f"export {DUMP_VARIABLE}=/path/to/folder",
+            ) from error
         self._dumped = folder

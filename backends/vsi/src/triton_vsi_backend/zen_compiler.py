@@ -109,7 +109,7 @@ def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> C
         except OSError as error:
             raise ZenCompilerError(
                 f"zen-compiler cannot be started: {line[0]}",
-                why=f"{error.strerror}; a program of another machine, or without the interpreter that it names?",
+                why=f"{error.strerror}; a damaged program, or without the interpreter that it names?",
                 next=f"try {line[0]} --help",
             ) from error
         said = (done.stderr + done.stdout).decode(errors="replace").strip()[:_SHOWN]

@@ -1,8 +1,8 @@
 """Defines the operations on integers that addresses are computed with: one row each, for all domains.
 
-Walk computes with intervals in place of integers, for all programs at once. A DPU's host runs C for one program after
-another (triton_dpu_backend.artifact.reach). Tests compute with numbers. All use this table, so they know the same
-operations and agree on their meaning. An i1 is 0 or 1 in all of them; every other integer is signed.
+Walk computes with intervals in place of integers, for all programs at once. A host without Python runs C for one
+program after another (code.py). Tests compute with numbers. All use this table, so they know the same operations and
+agree on their meaning. An i1 is 0 or 1 in all of them; every other integer is signed.
 """
 
 from __future__ import annotations

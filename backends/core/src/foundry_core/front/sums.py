@@ -9,7 +9,7 @@ from __future__ import annotations
 from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType, f32
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects import tile, tt
@@ -34,9 +34,14 @@ def _widen(op: tt.ReduceOp | tt.ScanOp) -> None:
             Rewriter.replace_value_with_new_type(value, f32)
         narrow = result.type
         wide = Rewriter.replace_value_with_new_type(result, alike(narrow, f32))
-        rounded = tile.RoundOp(wide, narrow)
-        rounded.location = op.location
-        wide.replace_uses_with_if(here.insert(rounded).result, lambda use, made=rounded: use.operation is not made)
+        _round(wide, tile.RoundOp(wide, narrow), here)
+
+
+def _round(wide: SSAValue, rounded: tile.RoundOp, here: Builder) -> None:
+    """Let all others use the rounded number in place of the wide one."""
+    assert isinstance(wide.owner, Operation)
+    rounded.location = wide.owner.location
+    wide.replace_uses_with_if(here.insert(rounded).result, lambda use: use.operation is not rounded)
 
 
 def _plain(op: tt.ReduceOp | tt.ScanOp, number: int) -> SSAValue | None:

@@ -97,7 +97,9 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
     folder = files(__package__).joinpath("host_runner")
     common = "\n".join(folder.joinpath(f"{part}.c").read_text() for part in _PARTS)
     indented = "\n".join(f"    {line}" for line in code.splitlines())
-    return head + common.replace("REACH\n", _REACH.format(code=indented) + "\n", 1)
+    # Read as a file: the entry point's generator imports this module with nothing but Python's own library.
+    spans = files("foundry_core").joinpath("footprint", "spans.h").read_text()
+    return head + common.replace("SPANS\n", spans, 1).replace("REACH\n", _REACH.format(code=indented) + "\n", 1)
 
 
 def _everything(kernel: Kernel, outs: Collection[int]) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
+from foundry_core.errors import LoweringError
+
 from .parameters import Parameter, divisors, parameter
 
 _WARP = 32
@@ -56,17 +58,32 @@ def launcher(
         "commands",
     ]
     folder = files(__package__)
+    spans = files("foundry_core").joinpath("footprint", "spans.h").read_text()
     return Template((folder / "launcher.cpp.in").read_text()).substitute(
         kernel=name,
         num_warps=num_warps,
         warp=_WARP,
         npy=(folder / "npy.h").read_text().rstrip(),
+        spans=spans.rstrip(),
+        reach=textwrap.indent(_reach(text), "    ").rstrip(),
         parameters="".join(f"\n    {_initializer(each)}," for each in takes) + ("\n" if takes else ""),
         matmul_takes=_list(["std::size_t", "const std::size_t *", *types]),
         matmul_passed=_list(["index", "grid.data()", *values]),
         dma_takes=_list(["std::size_t", *types]),
         dma_passed=_list(["index", *values]),
     )
+
+
+def _reach(ttir: str) -> str:
+    """Return C code that computes what each program reaches (foundry_core.footprint.code), or why it is not known."""
+    from foundry_core.footprint.code import reach
+    from foundry_core.pipeline import deep_expressions, to_structured
+
+    try:
+        with deep_expressions():
+            return reach(to_structured(ttir)).code
+    except LoweringError:
+        return "// Not known: zen-compiler understands more than the analysis does."
 
 
 def _list(items: Sequence[str]) -> str:

@@ -1,60 +1,12 @@
-/* What a program reaches in memory: what the kernel's address arithmetic calls, and REACH, which stands for it. */
+/* What a program reaches in memory: what the kernel's address arithmetic calls, and REACH, which stands for it. Where
+ * SPANS stands, foundry_core's spans.h comes. */
 
 static uint32_t dpu_at;       /* whose programs we are at */
 static int64_t program_at[3]; /* at which of them */
 static int planned;           /* whether there are parts to note it in */
 static int stored;            /* whether it stored something */
 
-struct span {
-    int64_t low, high; /* the first and the last element */
-    int empty;
-};
-
-static inline __attribute__((unused)) struct span span_at(int64_t element)
-{
-    return (struct span){element, element, 0};
-}
-
-static void span_stretch(struct span *span, int64_t one, int64_t other)
-{
-    span->low += one < other ? one : other;
-    span->high += one < other ? other : one;
-}
-
-/* The elements `stride` apart, for low <= i < high. */
-static inline __attribute__((unused)) void span_along(struct span *span, int64_t low, int64_t high, int64_t stride)
-{
-    if (low >= high)
-        span->empty = 1;
-    else
-        span_stretch(span, low * stride, (high - 1) * stride);
-}
-
-static inline int64_t quotient(int64_t a, int64_t b)
-{
-    return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-}
-
-static inline int64_t remainder_of(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-
-/* The elements ((first + i) mod modulus) * stride; the sum is an integer of which `largest` is the largest. */
-static inline __attribute__((unused)) void span_around(
-    struct span *span, int64_t low, int64_t high, int64_t first, int64_t modulus, int64_t stride, int64_t largest)
-{
-    if (low >= high) {
-        span->empty = 1;
-        return;
-    }
-    int wraps = first > largest - (high - 1);
-    int64_t from = wraps ? -1 : first + low, to = wraps ? 1 : first + high - 1;
-    if (!wraps && quotient(from, modulus) == quotient(to, modulus) && (from >= 0 || to <= 0))
-        span_stretch(span, remainder_of(from, modulus) * stride, remainder_of(to, modulus) * stride);
-    else {
-        int64_t most = (modulus < 0 ? -modulus : modulus) - 1;
-        span_stretch(span, (from < 0 ? -most : 0) * stride, (to > 0 ? most : 0) * stride);
-    }
-}
-
+SPANS
 static void note(int index, struct span span, int exact, int is_store)
 {
     struct array *array = &arrays[index];

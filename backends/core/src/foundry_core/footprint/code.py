@@ -1,17 +1,16 @@
 """Write C code that computes what each program of a kernel reaches in memory, without the program's data.
 
-A host that has no Python shards arrays with it: it runs the C code for each program of a grid, and learns which
-elements the program's loads and stores reach. Scalars, loops and branches are computed as in the kernel, if they
-depend only on its arguments and program ids. An access whose address or condition depends on data may reach everything.
+A host that has no Python runs the C code for each program of a grid, and learns which elements the program's loads and
+stores reach: to shard arrays, or to check how large they are. Scalars, loops and branches are computed as in the
+kernel, if they depend only on its arguments and program ids. An access whose address or condition depends on data may
+reach everything.
 
-The C code is the body of a function. It uses these names of host_runner.c:
+The C code is the body of a function, in C and C++. spans.h has `struct span` and the functions that it calls, except
 
     int64_t argument[], program[3], grid[3]   the integer arguments by parameter index; the current program and grid
-    struct span, span_at, span_along, span_around
-                                              elements from the lowest to the highest: a single one, and its extension
-                                              by a stride, or by a stride with a modulus
-    reads, writes, reads_any, writes_any      called for each access, with the parameter's index
-    quotient, remainder_of                    of signed numbers; 0 if undefined
+    reads, writes(INDEX, span, exact)         called for each access, with the parameter's index; `exact` is not 0 if
+                                              the program accesses the first and the last element for certain
+    reads_any, writes_any(INDEX)              called for an access that may be anywhere
 """
 
 from __future__ import annotations
@@ -21,19 +20,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from foundry_core.dialects import tile, tt
-from foundry_core.dialects.arith import ConstantOp, ExtSIOp
-from foundry_core.effects import reads, writes
-from foundry_core.errors import unsupported
-from foundry_core.footprint.integers import INTEGERS, form
-from foundry_core.front.masks import sufficient
-from foundry_core.front.scalars import constant
-from foundry_core.front.structured import kernel
-from foundry_core.interpret import Interpreter, Part
-from foundry_core.parse import read_structured
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from ..dialects import tile, tt
+from ..dialects.arith import ConstantOp, ExtSIOp
+from ..effects import reads, writes
+from ..errors import unsupported
+from ..front.masks import sufficient
+from ..front.scalars import constant
+from ..front.structured import kernel
+from ..interpret import Interpreter, Part
+from ..parse import read_structured
+from .integers import INTEGERS, form
 
 _WIDTHS = (1, 8, 16, 32, 64)
 
@@ -50,10 +50,6 @@ class Reach:
 
     code: str
     block: int | None
-
-    def facts(self) -> dict[str, str]:
-        """Return the facts to store in the kernel's IR (see annotation.py)."""
-        return {"reach": self.code} | ({"block": str(self.block)} if self.block is not None else {})
 
 
 def reach(structured: str) -> Reach:
