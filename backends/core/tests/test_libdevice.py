@@ -23,7 +23,7 @@ from foundry_core.errors import ToolError, UnsupportedOperation
 from foundry_core.functions.directed import FROM_INTEGERS
 from foundry_core.functions.table import F32_ONLY, FUNCTIONS
 from foundry_core.mapping.base.mlir import Reg, Text
-from foundry_core.mapping.base.numeric import Numeric
+from foundry_core.mapping.base.vectors import VectorNumeric
 from foundry_core.mapping.tasklet.numeric import TaskletNumeric
 from foundry_core.ops.elementwise import ROWS, SYMBOLS
 from foundry_core.ops.libdevice import NAMES
@@ -713,7 +713,7 @@ def test_every_function_of_triton_is_lowered() -> None:
     }
     missing = set()
     for symbol, types in symbols().items():
-        numeric = (TaskletNumeric if ON_DPU else Numeric)(Text())
+        numeric = (TaskletNumeric if ON_DPU else VectorNumeric)(Text())
         arguments = [Reg(f"%a{place}", elements[type]) for place, type in enumerate(types)]
         if symbol not in SYMBOLS and libdevice_call(numeric, symbol, arguments) is None:
             missing.add(symbol)
