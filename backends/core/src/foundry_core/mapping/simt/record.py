@@ -17,7 +17,7 @@ from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRIN
 from ..base.mlir import WIDTHS, Reg
 from .layouts import Layout
 from .memory import first_invocation, held_once
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Division
 
 _WORD_BYTES = 8
@@ -26,7 +26,7 @@ _OF_VALUES = PRINTED, CAPACITY, FIRST_PRINTED
 _OF_FAILURES = FAILED, FAILURE_CAPACITY, FIRST_FAILURE
 
 
-@statement(tile.RecordOp)
+@invocation_statement(tile.RecordOp)
 def _record(program: Program, op: tile.RecordOp) -> None:
     t, site = program.code, op.site.value.data
     if op.value is None or not isinstance(op.value.type, TensorType):
@@ -53,7 +53,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
         t.do_when(once, write_all)
 
 
-@statement(tile.CheckOp)
+@invocation_statement(tile.CheckOp)
 def _check(program: Program, op: tile.CheckOp) -> None:
     t, group, site = program.code, program.group, op.site.value.data
     conditions = program.values[op.condition]

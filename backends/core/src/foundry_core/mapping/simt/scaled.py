@@ -17,7 +17,7 @@ from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
 from ..base.mlir import Reg
 from ..base.numeric import element
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Rows
 
 _TYPES = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "bf16": "bf16", "fp16": "f16"}
@@ -117,7 +117,7 @@ class _Factor:
         return found if found.is_float else FUNCTIONS["__foundry_e8m0_to_fp32"](self._program.numeric, found)
 
 
-@statement(tt.DotScaledOp)
+@invocation_statement(tt.DotScaledOp)
 def _dot_scaled(program: Program, op: tt.DotScaledOp) -> None:
     t, layout = program.code, program.layout(op.c)
     *_, rows, columns = layout.shape
