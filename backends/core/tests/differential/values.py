@@ -27,6 +27,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from foundry_core.ops.limits import ULPS
 from foundry_core.scalars import ROWS
 
 Array = npt.NDArray[Any]
@@ -335,8 +336,6 @@ def _most(kind: Type) -> int:
     return 1 << (kind.bits - (kind.kind == "i"))
 
 
-# Limits on the error in ulp, of f32 and of f64 (OpenCL C 3.0, table "ULP values"); sqrt_rn, floor, ceil are exact.
-LIMITS = {"exp": 3, "exp2": 3, "log": 3, "log2": 3, "sqrt": 3, "rsqrt": 2, "sin": 4, "cos": 4, "erf": 16, "sqrt_rn": 0}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -344,7 +343,7 @@ def _rsqrt(x: Array) -> Array:
     return np.asarray(1 / np.sqrt(x))
 
 
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -359,7 +358,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def function(name: str, a: Value) -> Value:
-    """Return a math function; see LIMITS. NumPy computes in float64, so f64 gets one ulp more than its limit."""
+    """Return one of FUNCTIONS, floor or ceil. NumPy computes in float64, so f64 gets one ulp more than its limit."""
     kind = a.type
     with np.errstate(all="ignore"):
         if name in ("floor", "ceil"):
@@ -367,9 +366,9 @@ def function(name: str, a: Value) -> Value:
             moved = (a.error > 0) & (step(wide(a) - a.error) != step(wide(a) + a.error))
             return Value(kind, step(a.data), np.where(moved, 0.0, 0.0), open=a.open | moved)
         x = wide(a)
-        exact = _FUNCTIONS[name](x)
+        exact = FUNCTIONS[name](x)
         data = exact.astype(kind.numpy)
-        ends = [_FUNCTIONS[name](x - a.error), _FUNCTIONS[name](x + a.error)]
+        ends = [FUNCTIONS[name](x - a.error), FUNCTIONS[name](x + a.error)]
         if name in ("sin", "cos"):
             spread = np.asarray(a.error)
             lost = np.zeros(x.shape, bool)
@@ -378,7 +377,7 @@ def function(name: str, a: Value) -> Value:
             lost = (a.error > 0) & ~(np.isfinite(ends[0]) & np.isfinite(ends[1]) & np.isfinite(exact)) & ~np.isnan(x)
         spread = np.where(a.error > 0, np.nan_to_num(spread), 0.0)
         step = ulp(kind, np.abs(exact) + spread)
-        slack = LIMITS[name] + 1 if name != "sqrt_rn" else 0
+        slack = ULPS[name] + 1 if name in ULPS else 0
         error = spread + np.where(a.error > 0, slack + 1, slack) * step
         # The function is exact at these arguments. Infinities and NaN have no error.
         error = np.where(np.isfinite(exact) & (slack > 0) | (a.error > 0), error, 0.0)
