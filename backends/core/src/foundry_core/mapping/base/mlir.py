@@ -159,7 +159,6 @@ class Text:
         return self.op(f"arith.select {condition.name}, {x.name}, {y.name} : {kind}", x.elem, x.lanes)
 
     def leading_zeros(self, x: Reg) -> Reg:
-        """Count leading zeros of an integer; 0 has as many as the type has bits."""
         return self.op(
             f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}', x.elem, x.lanes
         )
@@ -293,7 +292,6 @@ class Text:
         return self._constants[key]
 
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
-        """Return an integer constant; an index if no type is given."""
         elem = elem or self.index
         literal = str(value) if elem != "i1" else ("true" if value else "false")
         type = vector_type(elem, lanes)
@@ -415,7 +413,6 @@ class Text:
             yield index
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
-        """Write a loop that carries registers for `count` iterations; return their final values."""
         return self.carry(self.integer(0, count.elem), count, 1, values, lambda _, inside: body(inside))
 
     def carry(
@@ -462,7 +459,6 @@ class Text:
         return results
 
     def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:
-        """Write a branch with one result."""
         name, head = self.fresh(), len(self._lines)
         self.line("")
         for branch, tail in ((then, "} else {"), (otherwise, "}")):

@@ -442,7 +442,6 @@ class Code:
     # Constants.
 
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
-        """Return an integer constant; an index if no type is given."""
         elem = elem or self.index
         if elem == "i1":
             return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
@@ -453,7 +452,6 @@ class Code:
         return reg
 
     def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
-        """Return a float constant with exactly this value."""
         code = {"f16": "<e", "f32": "<f", "f64": "<d"}[elem]
         return self.bits(int.from_bytes(struct.pack(code, value), "little"), elem)
 
@@ -634,7 +632,6 @@ class Code:
         return self._loop([self.integer(0, "i32"), *values], test, turn, (), _UNROLL)[1:]
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
-        """Write a loop that carries registers for `count` iterations; return their final values."""
         one = self.integer(1, count.elem)
 
         def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
@@ -646,7 +643,6 @@ class Code:
         return self.loop([self.integer(0, count.elem), *values], test, turn)[1:]
 
     def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:
-        """Write a branch with one result."""
         return self.when(condition, lambda: [then()], lambda: [otherwise()])[0]
 
     def call_own(
