@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from foundry_core.ops.limits import ULPS
 
-# Allowed error of a device in ULPs of f32 (OpenCL C specification, "Relative Error as ULPs", full profile).
-_ULPS = {"exp": 3, "tanh": 5, "erf": 16, "rsqrt": 2, "log1p": 2, "sin": 4, "division": 2.5}
 _ULP = 2.0**-23
 # Smaller f32 values may be flushed to zero.
 _LEAST = 2.0**-126
@@ -72,7 +71,7 @@ class Bounded:
     def __truediv__(self, other: Bounded) -> Bounded:
         value = self.value / other.value
         error = (self.error + value.abs() * other.error) / other.value.abs()
-        return self._rounded(value, error, _ULPS["division"])
+        return self._rounded(value, error, ULPS["division"])
 
     def __matmul__(self, other: Bounded) -> Bounded:
         """Multiply in f32, in any order: 2 k roundings, each at most half an ulp of the sum of absolute products."""
@@ -92,7 +91,7 @@ def _smooth(function: Any, slope: Callable[[torch.Tensor], torch.Tensor]) -> Cal
     """Return the bounded form of a function of one element, given its derivative."""
 
     def bounded(x: Bounded) -> Bounded:
-        return x._rounded(function(x.value), x.error * slope(x.value).abs(), _ULPS[function.__name__])
+        return x._rounded(function(x.value), x.error * slope(x.value).abs(), ULPS[function.__name__])
 
     return bounded
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checking import FLOATS, INTEGERS, SIGNED, check, compute, operand
+from foundry_core.ops.limits import ULPS
 
 # Triton computes quotients of f16 and bf16 in f32.
 QUOTIENTS = ("f32", "f64")
@@ -27,7 +28,7 @@ def test_float_arithmetic_is_rounded_once(expression: str, dtype: str) -> None:
 
 @pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", QUOTIENTS)
-@pytest.mark.parametrize(("expression", "ulp"), [("a / b", 2.5), ("tl.div_rn(a, b)", 0)])
+@pytest.mark.parametrize(("expression", "ulp"), [("a / b", ULPS["division"]), ("tl.div_rn(a, b)", 0)])
 def test_quotients(expression: str, ulp: float, dtype: str) -> None:
     """A plain quotient is as exact as OpenCL's, and so is the hardware's; div_rn is rounded once."""
     if "div_rn" in expression and dtype == "f64":

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from checking import DTYPES, FLOATS, INTEGERS, check, compute, operand
+from foundry_core.scalars import ROWS
 
 TRITON = {
     "f16": "tl.float16",
@@ -88,12 +89,7 @@ def test_a_cast_may_round_towards_zero(source: str, target: str) -> None:
 
 
 # ml_dtypes does not have fp8e4b15.
-FP8 = {
-    "tl.float8e5": ml_dtypes.float8_e5m2,
-    "tl.float8e4nv": ml_dtypes.float8_e4m3fn,
-    "tl.float8e4b8": ml_dtypes.float8_e4m3fnuz,
-    "tl.float8e5b16": ml_dtypes.float8_e5m2fnuz,
-}
+FP8 = {row.name.replace("fp", "tl.float"): getattr(ml_dtypes, row.dtype) for row in ROWS if row.dtype[:6] == "float8"}
 
 
 @pytest.mark.operation("to {target}", type="{name}")

@@ -7,6 +7,7 @@ import pytest
 import triton
 import triton.language as tl
 from checking import DTYPES, FLOATS, INTEGERS, RELEASE, check, error_of_sum, launch, operand, poisoned
+from foundry_core.ops.limits import ULPS
 
 M, N = 8, 32
 # Every type along the rows, and two of the types along the columns.
@@ -259,14 +260,15 @@ def softmax(x, out, N: tl.constexpr):
 
 @pytest.mark.operation("softmax", type="f32")
 def test_softmax() -> None:
-    """The bound: exp within 3 ulp, the sum of n terms within n / 2 ulp, the quotient within 2.5 ulp."""
+    """The bound: those of exp and of the quotient, and n / 2 ulp of the sum of n terms."""
     x, out = operand(np.float32, 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=np.float32)
     launch(softmax, (M,), x, out, N=N)
     # The rounding error before exp grows with the argument: it is |x - max| halves of an ulp.
     wide = x.astype(np.float64)
     shifted = wide - wide.max(1, keepdims=True)
     e = np.exp(shifted)
-    check(out, e / e.sum(1, keepdims=True), ulp=2 * (3 + N / 2 + 2.5 + float(np.abs(shifted).max())))
+    ulp = ULPS["exp"] + N / 2 + ULPS["division"] + float(np.abs(shifted).max())
+    check(out, e / e.sum(1, keepdims=True), ulp=2 * ulp)
 
 
 @triton.jit

@@ -21,7 +21,7 @@ from foundry_core.mapping.base.plan import Plan
 from foundry_core.mapping.base.space import Point, extents
 from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.simt.exchange import Rows
-from foundry_core.mapping.simt.program import Program, statement
+from foundry_core.mapping.simt.program import Program, invocation_statement
 from foundry_core.mapping.tasklet.split import Splitting
 from foundry_core.parse import DIALECTS, parse, read_structured
 from foundry_core.pipeline import read_kernel, to_mlir, to_structured, to_tasklet_mlir, to_work_group_mlir
@@ -73,7 +73,7 @@ def _foo(tiles: Tiles, op: FooOp, point: Point, memo: Any) -> Reg:
     return at(0) if point.lanes == 1 else collect(t, point.lanes, in_register(element(op.result.type, op)), at)
 
 
-@statement(FooOp)
+@invocation_statement(FooOp)
 def _foo_of_an_invocation(program: Program, op: FooOp) -> None:
     t, layout = program.code, program.layout(op.src)
     rows = Rows(layout.shape, program.values[op.src][0].elem)

@@ -18,16 +18,17 @@ FLOATS = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "f
 if BACKEND == "vsi":
     del FLOATS["fp64"]  # zen-compiler refuses it, because no device is known to have it
 BITS = np.arange(256, dtype=np.uint8)
-# Triton's names and what follows from the definitions of the types, apart from the numbers: the largest number's bits,
-# the bits of NaN, and whether there is a -0. Triton's conversion on GPUs gives fp8e4b15 no 0x7F.
-LARGEST = {"fp8e5": 0x7B, "fp8e4nv": 0x7E, "fp8e4b8": 0x7F, "fp8e5b16": 0x7F, "fp8e4b15": 0x7E}
-UNSIGNED_ZERO = ("fp8e4b8", "fp8e5b16")
+# The definitions of the types are those of ml_dtypes, which does not have fp8e4b15: the bits of the largest number, and
+# which types have no -0. Triton's conversion on GPUs gives fp8e4b15 no 0x7F.
+KINDS = {name: getattr(ml_dtypes, ELEMENTS[name].dtype) for name in FP8 if ELEMENTS[name].dtype}
+LARGEST = {name: int(ml_dtypes.finfo(kind).max.view(np.uint8)) for name, kind in KINDS.items()} | {"fp8e4b15": 0x7E}
+UNSIGNED_ZERO = [name for name, kind in KINDS.items() if not np.signbit(kind(-0.0))]
 
 
 def numbers(name: str) -> np.ndarray:
     """Return all 256 numbers as float64."""
-    if ELEMENTS[name].dtype:
-        return BITS.view(getattr(ml_dtypes, ELEMENTS[name].dtype)).astype(np.float64)
+    if name in KINDS:
+        return BITS.view(KINDS[name]).astype(np.float64)
     exponent, mantissa = BITS >> 3 & 15, (BITS & 7).astype(np.float64) / 8
     size = np.where(exponent == 0, mantissa * 2.0**-14, (1 + mantissa) * np.exp2(exponent.astype(np.float64) - 15))
     return np.where(BITS & 0x80, -size, size)

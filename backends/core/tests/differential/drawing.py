@@ -59,7 +59,7 @@ class Limits:
 _FLOAT_LITERALS = ["0.0", "1.0", "-1.0", "0.5", "2.0", "3.0", "-0.0", "float('inf')", "-0.25"]
 _COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
 _SCANS = ("cumsum", "cumprod", "scan", "scan_pairs")
-_FUNCTIONS = [name for name in values.LIMITS if name != "sqrt_rn"]
+_FUNCTIONS = [name for name in values.FUNCTIONS if name != "sqrt_rn"]
 
 
 @dataclass

@@ -27,6 +27,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from foundry_core.ops.limits import ULPS
+from foundry_core.scalars import ROWS
 
 Array = npt.NDArray[Any]
 
@@ -275,13 +277,8 @@ def _odd(a: Value) -> Array:
     return np.where(large & (low != 0), (x - low) | x.dtype.type(0x1000), x).astype(np.float64)
 
 
-# fp8 types by Triton's names.
-FP8 = {
-    "float8e5": ml_dtypes.float8_e5m2,
-    "float8e4nv": ml_dtypes.float8_e4m3fn,
-    "float8e4b8": ml_dtypes.float8_e4m3fnuz,
-    "float8e5b16": ml_dtypes.float8_e5m2fnuz,
-}
+# fp8 types by Triton's names, without fp8e4b15, which ml_dtypes does not have.
+FP8 = {row.name.replace("fp", "float"): getattr(ml_dtypes, row.dtype) for row in ROWS if row.dtype[:6] == "float8"}
 
 
 def narrowed(a: Value, to: Type, kind: Any, rounding: str) -> Value:
@@ -295,7 +292,7 @@ def narrowed(a: Value, to: Type, kind: Any, rounding: str) -> Value:
         is_fp8 = info.bits == 8
         limited = np.isfinite(x) | is_fp8
         found = np.where(limited & (np.abs(found) > most), np.copysign(most, x), found)
-        found = np.where((found == 0) & (kind in (FP8["float8e4b8"], FP8["float8e5b16"])), 0.0, np.copysign(found, x))
+        found = np.where((found == 0) & ~np.signbit(kind(-0.0)), 0.0, np.copysign(found, x))
         error = np.where(a.error > 0, a.error + 2 * np.where(np.isfinite(x), step, most), 0.0)
         # An inexact number near the largest finite one may be an infinity.
         open = a.open | ((a.error > 0) & ~(np.abs(x) + a.error < most)) if not is_fp8 else a.open
@@ -339,8 +336,6 @@ def _most(kind: Type) -> int:
     return 1 << (kind.bits - (kind.kind == "i"))
 
 
-# Limits on the error in ulp, of f32 and of f64 (OpenCL C 3.0, table "ULP values"); sqrt_rn, floor, ceil are exact.
-LIMITS = {"exp": 3, "exp2": 3, "log": 3, "log2": 3, "sqrt": 3, "rsqrt": 2, "sin": 4, "cos": 4, "erf": 16, "sqrt_rn": 0}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -348,7 +343,7 @@ def _rsqrt(x: Array) -> Array:
     return np.asarray(1 / np.sqrt(x))
 
 
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -363,7 +358,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def function(name: str, a: Value) -> Value:
-    """Return a math function; see LIMITS. NumPy computes in float64, so f64 gets one ulp more than its limit."""
+    """Return one of FUNCTIONS, floor or ceil. NumPy computes in float64, so f64 gets one ulp more than its limit."""
     kind = a.type
     with np.errstate(all="ignore"):
         if name in ("floor", "ceil"):
@@ -371,9 +366,9 @@ def function(name: str, a: Value) -> Value:
             moved = (a.error > 0) & (step(wide(a) - a.error) != step(wide(a) + a.error))
             return Value(kind, step(a.data), np.where(moved, 0.0, 0.0), open=a.open | moved)
         x = wide(a)
-        exact = _FUNCTIONS[name](x)
+        exact = FUNCTIONS[name](x)
         data = exact.astype(kind.numpy)
-        ends = [_FUNCTIONS[name](x - a.error), _FUNCTIONS[name](x + a.error)]
+        ends = [FUNCTIONS[name](x - a.error), FUNCTIONS[name](x + a.error)]
         if name in ("sin", "cos"):
             spread = np.asarray(a.error)
             lost = np.zeros(x.shape, bool)
@@ -382,7 +377,7 @@ def function(name: str, a: Value) -> Value:
             lost = (a.error > 0) & ~(np.isfinite(ends[0]) & np.isfinite(ends[1]) & np.isfinite(exact)) & ~np.isnan(x)
         spread = np.where(a.error > 0, np.nan_to_num(spread), 0.0)
         step = ulp(kind, np.abs(exact) + spread)
-        slack = LIMITS[name] + 1 if name != "sqrt_rn" else 0
+        slack = ULPS[name] + 1 if name in ULPS else 0
         error = spread + np.where(a.error > 0, slack + 1, slack) * step
         # The function is exact at these arguments. Infinities and NaN have no error.
         error = np.where(np.isfinite(exact) & (slack > 0) | (a.error > 0), error, 0.0)

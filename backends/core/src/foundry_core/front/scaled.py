@@ -17,6 +17,8 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
     TensorType,
+    bf16,
+    f16,
     f32,
     i8,
     i32,
@@ -29,7 +31,8 @@ from ..dialects.arith import ConstantOp, TruncIOp
 from ..dialects.build import before, broadcast, expanded, reshaped, transposed
 from ..errors import unsupported
 
-_FP8 = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type()}
+# Without e2m1, two of which are in a byte.
+FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}
 
 
 def replace_scaled(body: Block) -> None:
@@ -79,13 +82,13 @@ class _Writer:
         """Convert elements to f32; two e2m1 of a byte are neighbours along the dimension `packed`."""
         if format == "e2m1":
             return self._function("__foundry_e2m1_to_fp32", self._halves(value, packed))
-        if format in _FP8:
-            kind = TensorType(_FP8[format], _shape(value))
+        if format in ("bf16", "fp16"):
+            return self._builder.insert(arith.ExtFOp(value, TensorType(f32, _shape(value)))).result
+        if format in FORMATS:
+            kind = TensorType(FORMATS[format], _shape(value))
             if value.type != kind:  # 3.2 gives integers
                 value = self._made(tt.BitcastOp, [value], kind)
             return self._made(tt.FpToFpOp, [value], TensorType(f32, _shape(value)))
-        if format in ("bf16", "fp16"):
-            return self._builder.insert(arith.ExtFOp(value, TensorType(f32, _shape(value)))).result
         raise unsupported(self._op, f"on elements of format {format}")
 
     def _scales(self, scale: SSAValue) -> SSAValue:

@@ -1,16 +1,17 @@
-"""Writes the arithmetic of functions as MLIR operations."""
+"""Writes the arithmetic of functions through a Builder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..mapping.base.mlir import Reg, Text
+from ..mapping.base.builder import Builder
+from ..mapping.base.mlir import Reg
 from .arithmetic import Arithmetic
 from .table import FUNCTIONS
 from .value import Value, integer
 
 
-def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
+def call(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
     """Call a function of table.py on scalars; the first call adds it to the module.
 
     Args:
@@ -18,7 +19,7 @@ def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = ""
         result: the type of its result, if that is another.
     """
 
-    def write(inner: Text, parameters: Sequence[Reg]) -> Reg:
+    def write(inner: Builder, parameters: Sequence[Reg]) -> Reg:
         def further(other: str, *more: Value) -> Value:
             return Value(inner, call(inner, other, elem, [number.reg for number in more]))
 
@@ -28,7 +29,7 @@ def call(text: Text, name: str, elem: str, args: Sequence[Reg], result: str = ""
     return text.call_own(f"__foundry_{name}_{elem}", args, result or elem, write)
 
 
-def inline(text: Text, name: str, elem: str, args: Sequence[Reg], root: Callable[[Reg], Reg]) -> Reg:
+def inline(text: Builder, name: str, elem: str, args: Sequence[Reg], root: Callable[[Reg], Reg]) -> Reg:
     """Write a function of table.py on scalars or vectors where it is used.
 
     Args:
@@ -45,9 +46,9 @@ def inline(text: Text, name: str, elem: str, args: Sequence[Reg], root: Callable
 
 
 class Registers(Arithmetic):
-    """Writes a function's operations to a Text."""
+    """Writes a function's operations to a Builder."""
 
-    def __init__(self, text: Text, elem: str, further: Callable[..., Value], *, branches: bool) -> None:
+    def __init__(self, text: Builder, elem: str, further: Callable[..., Value], *, branches: bool) -> None:
         super().__init__(elem)
         self._text = text
         self._further = further
@@ -77,12 +78,7 @@ class Registers(Arithmetic):
     def choose(self, condition: Value, x: Callable[[], Value], y: Callable[[], Value]) -> Value:
         if not self._branches:
             return self.select(condition, x(), y())
-        choice = self._text.choose(condition.reg)
-        with choice.then():
-            choice.result(x().reg)
-        with choice.otherwise():
-            choice.result(y().reg)
-        return self._number(choice.end())
+        return self._number(self._text.choose(condition.reg, lambda: x().reg, lambda: y().reg))
 
     def repeat(self, count: int | Value, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
         t = self._text

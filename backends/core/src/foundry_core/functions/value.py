@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..mapping.base.mlir import WIDTHS, Reg, Text
+from ..mapping.base.builder import Builder
+from ..mapping.base.mlir import WIDTHS, Reg
 
 
 @dataclass(frozen=True)
 class Value:
     """A register with Python's operators. A Python number as the other operand becomes a constant of its type."""
 
-    text: Text
+    text: Builder
     reg: Reg
 
     def like(self, other: Value | float) -> Value:
@@ -82,7 +83,7 @@ class Value:
         return self.compare("oge", "sge", other)
 
 
-def integer(text: Text, value: int, elem: str, lanes: int) -> Reg:
+def integer(text: Builder, value: int, elem: str, lanes: int) -> Reg:
     """Return an integer constant with the lowest bits of a number."""
     if elem == "i1":
         return text.integer(value, elem, lanes)

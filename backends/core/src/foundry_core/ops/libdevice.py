@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..functions.table import F32_ONLY, FUNCTIONS
+from ..mapping.base.builder import count_bits
 from ..mapping.base.mlir import WIDTHS, Reg
 
 if TYPE_CHECKING:
@@ -196,31 +197,11 @@ def _narrowed(n: Numeric, x: Reg) -> Reg:
 
 def _leading_zeros(n: Numeric, args: Sequence[Reg]) -> Reg:
     """Count leading zeros; 0 has as many as the type has bits."""
-    return _narrowed(n, n.in_parts(lambda part: n.leading_zeros(part[0]), args))
-
-
-def count_bits(n: Numeric, x: Reg) -> Reg:
-    """Count the bits that are set: add neighbouring fields, whose width doubles each time."""
-    t, width = n.text, WIDTHS[x.elem]
-
-    def spread(byte: int) -> Reg:
-        value = int.from_bytes(bytes([byte]) * (width // 8), "big")
-        return _like(n, value - (1 << width) * (value >> (width - 1)), x)
-
-    def and_(a: Reg, b: Reg) -> Reg:
-        return t.binary("arith.andi", a, b)
-
-    def shifted(a: Reg, by: int) -> Reg:
-        return t.binary("arith.shrui", a, _like(n, by, a))
-
-    pairs = t.binary("arith.subi", x, and_(shifted(x, 1), spread(0x55)))
-    fours = t.binary("arith.addi", and_(pairs, spread(0x33)), and_(shifted(pairs, 2), spread(0x33)))
-    bytes_ = and_(t.binary("arith.addi", fours, shifted(fours, 4)), spread(0x0F))
-    return shifted(t.binary("arith.muli", bytes_, spread(0x01)), width - 8)
+    return _narrowed(n, n.leading_zeros(args[0]))
 
 
 def _set_bits(n: Numeric, args: Sequence[Reg]) -> Reg:
-    return _narrowed(n, count_bits(n, args[0]))
+    return _narrowed(n, count_bits(n.text, args[0]))
 
 
 def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
@@ -229,7 +210,7 @@ def _first_set(n: Numeric, args: Sequence[Reg]) -> Reg:
     minus = t.binary("arith.subi", _like(n, 0, x), x)
     # x ^ -x sets all bits above the lowest set bit; the others are that bit and those below it.
     above = t.binary("arith.xori", x, minus)
-    place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), count_bits(n, above))
+    place = t.binary("arith.subi", _like(n, WIDTHS[x.elem], x), count_bits(n.text, above))
     zero = _like(n, 0, x)
     return _narrowed(n, t.select(t.compare("eq", x, zero), zero, place))
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .builder import Builder
 from .mlir import GLOBAL, WIDTHS, Reg, Text
 from .numeric import Numeric, in_memory
 
@@ -51,7 +52,7 @@ def changed(numeric: Numeric, kind: str, elem: str, old: Reg, value: Reg, compar
     return numeric.pick(predicates[kind], old, value)
 
 
-def _bits(t: Text, x: Reg) -> Reg:
+def _bits(t: Builder, x: Reg) -> Reg:
     """Return a number of memory as an integer of the same width."""
     return t.cast("arith.bitcast", x, f"i{WIDTHS[x.elem]}")
 
@@ -105,9 +106,8 @@ def wait(text: Text, expected: Reg, load: Callable[[], Reg]) -> None:
     text.line("}")
 
 
-def change(numeric: Numeric, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
+def change(t: Text, numeric: Numeric, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
     """Change an element as one step; return what was there before. Numbers are in their type in memory."""
-    t = numeric.text
     if kind == "exch" and WIDTHS[in_memory(elem)] < _LEAST_BITS:
         # Only tl.atomic_store has narrow types, and it returns nothing.
         t.store(value, address, GLOBAL, volatile=True)

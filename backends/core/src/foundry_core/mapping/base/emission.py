@@ -10,7 +10,7 @@ An operation that is in no table and is not elementwise is refused by name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 
@@ -26,43 +26,30 @@ Statement: TypeAlias = Callable[[Any, Any], None]
 ScalarValue: TypeAlias = "Callable[[Program, Any], Reg]"
 TileValue: TypeAlias = "Callable[[Tiles, Any, Point, Memo], Reg]"
 
-STATEMENTS: dict[type[Operation], Statement] = {}
-SCALARS: dict[type[Operation], ScalarValue] = {}
-TILES: dict[type[Operation], TileValue] = {}
+_Writer = TypeVar("_Writer", bound=Callable[..., Any])
 
 
-def statement(*kinds: type[Operation]) -> Callable[[Statement], Statement]:
-    """Register a function that writes an operation at its position in the block.
+class Writers(dict[type[Operation], _Writer]):
+    """Functions, by the operations that they write."""
 
-    The function gives each result a register (`program.tiles.scalars`) or a buffer (`program.tiles.buffers`).
-    """
+    def register(self, *kinds: type[Operation]) -> Callable[[_Writer], _Writer]:
+        """Return a decorator of the function that writes these operations."""
 
-    def enter(function: Statement) -> Statement:
-        STATEMENTS.update(dict.fromkeys(kinds, function))
-        return function
+        def enter(function: _Writer) -> _Writer:
+            self.update(dict.fromkeys(kinds, function))
+            return function
 
-    return enter
-
-
-def scalar_value(*kinds: type[Operation]) -> Callable[[ScalarValue], ScalarValue]:
-    """Register a function that returns the register of an operation's result, which is a scalar or a pointer."""
-
-    def enter(function: ScalarValue) -> ScalarValue:
-        SCALARS.update(dict.fromkeys(kinds, function))
-        return function
-
-    return enter
+        return enter
 
 
-def tile_value(*kinds: type[Operation]) -> Callable[[TileValue], TileValue]:
-    """Register a function that returns the elements, at a point, of the tile that is an operation's result.
-
-    The function may be called any number of times, and later than at the operation's position. So the operation must
-    not be a sink.
-    """
-
-    def enter(function: TileValue) -> TileValue:
-        TILES.update(dict.fromkeys(kinds, function))
-        return function
-
-    return enter
+# Write an operation at its position in the block. The function gives each result a register (`program.tiles.scalars`)
+# or a buffer (`program.tiles.buffers`).
+STATEMENTS: Writers[Statement] = Writers()
+statement = STATEMENTS.register
+# Return the register of an operation's result, which is a scalar or a pointer.
+SCALARS: Writers[ScalarValue] = Writers()
+scalar_value = SCALARS.register
+# Return the elements, at a point, of the tile that is an operation's result. The function may be called any number of
+# times, and later than at the operation's position. So the operation must not be a sink.
+TILES: Writers[TileValue] = Writers()
+tile_value = TILES.register

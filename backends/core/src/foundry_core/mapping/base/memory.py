@@ -88,15 +88,14 @@ class Memory:
                 if axis in point.inside:
                     return self._space.times(self._space.plus(around.remainder, i), around.stride)
                 place, once = self._wrapped_once(around, i, 1)
-                choice = t.choose(once)
-                with choice.then():
-                    choice.result(place)
-                with choice.otherwise():
+
+                def divided() -> Reg:
                     wide = WIDTHS[around.first.elem] > WIDTHS[t.index]
                     by = t.cast("arith.extsi" if wide else "arith.trunci", i, around.first.elem)
                     total = t.binary("arith.addi", around.first, by)
-                    choice.result(t.to_index(self._numeric.divide("arith.remsi", total, around.modulus)))
-                return self._space.times(choice.end(), around.stride)
+                    return t.to_index(self._numeric.divide("arith.remsi", total, around.modulus))
+
+                return self._space.times(t.choose(once, lambda: place, divided), around.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
                 # With one dimension, the offsets' index space is that of the access.
@@ -255,12 +254,9 @@ class Memory:
             return some(op, point, memo)
         if not runs:
             return self._bits_of_run(op, point, memo)
-        choice = self._text.choose(self.all(runs))
-        with choice.then():
-            choice.result(self._bits_of_run(op, point, dict(memo)))
-        with choice.otherwise():
-            choice.result(some(op, point, dict(memo)))
-        return choice.end()
+        return self._text.choose(
+            self.all(runs), lambda: self._bits_of_run(op, point, dict(memo)), lambda: some(op, point, dict(memo))
+        )
 
     def _masks(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> bool:
         """Return whether the device has instructions for the elements of a point that exist: all are contiguous."""
@@ -343,12 +339,11 @@ class Memory:
             conditions.append(self._tiles.at(op.mask, point, memo))
         if not conditions:
             return self._bits_of_run(op, point, memo)
-        choice = self._text.choose(self.all(conditions))
-        with choice.then():
-            choice.result(self._bits_of_run(op, point, dict(memo)))
-        with choice.otherwise():
-            choice.result(self._numeric.to_memory(self._other(op, point, dict(memo)), self._types(op)[0]))
-        return choice.end()
+        return self._text.choose(
+            self.all(conditions),
+            lambda: self._bits_of_run(op, point, dict(memo)),
+            lambda: self._numeric.to_memory(self._other(op, point, dict(memo)), self._types(op)[0]),
+        )
 
     def prefetch(self, op: tile.LoadOp, start: Reg, index: tuple[Reg, ...], count: int, line: int) -> None:
         """Let the caches load what a load of contiguous elements reads from an index on, as if no axis wrapped around.
@@ -438,12 +433,10 @@ class Memory:
             self._tiles.private.write(buffer, point, self._executed(op, point))
             return
         assert not isinstance(op, tile.PollOp)
-        choice = self._text.choose(self.all(conditions))
-        with choice.then():
-            choice.result(self._executed(op, point))
-        with choice.otherwise():
-            choice.result(self._other(op, point, {}))
-        self._tiles.private.write(buffer, point, choice.end())
+        found = self._text.choose(
+            self.all(conditions), lambda: self._executed(op, point), lambda: self._other(op, point, {})
+        )
+        self._tiles.private.write(buffer, point, found)
 
     def _executed(self, op: tile.Executed, point: Point) -> Reg:
         """Execute an access for one element; return the element as it was before, in its register type."""
@@ -480,7 +473,7 @@ class Memory:
 
     def _change_now(self, kind: str, elem: str, address: str, value: Reg, compare: Reg | None) -> Reg:
         """Change an element as one step; return what was there before. Numbers are in their type in memory."""
-        return atomics.change(self._numeric, kind, elem, address, value, compare)
+        return atomics.change(self._text, self._numeric, kind, elem, address, value, compare)
 
     def store(self, op: tile.StoreOp) -> None:
         """Evaluate a store's value and write the elements that exist."""

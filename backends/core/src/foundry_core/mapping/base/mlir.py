@@ -71,7 +71,7 @@ class Conventions:
 # Comparisons of booleans as logic operations; the number says which operand (0 or 1) is inverted. LLVM 22 would write
 # them as comparisons of numbers. SPIR-V has none for booleans, and PoCL computes different results. As a signed i1,
 # true is -1.
-_ORDERS_OF_BOOLEANS = {
+ORDERS_OF_BOOLEANS = {
     "ult": ("arith.andi", 0),
     "ule": ("arith.ori", 0),
     "ugt": ("arith.andi", 1),
@@ -146,8 +146,8 @@ class Text:
         return self.op(f"{name} {x.name} : {x.type} to {vector_type(elem, x.lanes)}", elem, x.lanes)
 
     def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
-        if x.elem == "i1" and predicate in _ORDERS_OF_BOOLEANS:
-            name, first = _ORDERS_OF_BOOLEANS[predicate]
+        if x.elem == "i1" and predicate in ORDERS_OF_BOOLEANS:
+            name, first = ORDERS_OF_BOOLEANS[predicate]
             true = self.integer(1, "i1", x.lanes)
             x, y = (self.binary("arith.xori", each, true) if at == first else each for at, each in enumerate((x, y)))
             return self.binary(name, x, y)
@@ -157,6 +157,11 @@ class Text:
     def select(self, condition: Reg, x: Reg, y: Reg) -> Reg:
         kind = f"{condition.type}, {x.type}" if condition.lanes > 1 else x.type
         return self.op(f"arith.select {condition.name}, {x.name}, {y.name} : {kind}", x.elem, x.lanes)
+
+    def leading_zeros(self, x: Reg) -> Reg:
+        return self.op(
+            f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}', x.elem, x.lanes
+        )
 
     def least(self, integers: Sequence[Reg]) -> Reg | None:
         """Return the least of some signed integers; None if there are none."""
@@ -287,7 +292,6 @@ class Text:
         return self._constants[key]
 
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
-        """Return an integer constant; an index if no type is given."""
         elem = elem or self.index
         literal = str(value) if elem != "i1" else ("true" if value else "false")
         type = vector_type(elem, lanes)
@@ -409,7 +413,6 @@ class Text:
             yield index
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
-        """Write a loop that carries registers for `count` iterations; return their final values."""
         return self.carry(self.integer(0, count.elem), count, 1, values, lambda _, inside: body(inside))
 
     def carry(
@@ -455,9 +458,17 @@ class Text:
         self._lines[head] = "  " * self._depth + region
         return results
 
-    def choose(self, condition: Reg) -> Choice:
-        """Open an scf.if with one result; see Choice."""
-        return Choice(self, condition)
+    def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:
+        name, head = self.fresh(), len(self._lines)
+        self.line("")
+        for branch, tail in ((then, "} else {"), (otherwise, "}")):
+            self._depth += 1
+            value = branch()
+            self.line(f"scf.yield {value.name} : {value.type}")
+            self._depth -= 1
+            self.line(tail)
+        self._lines[head] = "  " * self._depth + f"{name} = scf.if {condition.name} -> ({value.type}) {{"
+        return Reg(name, value.elem, value.lanes)
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
         """Return the module: declarations and one kernel, whose body is the lines written so far."""
@@ -490,43 +501,3 @@ class Text:
             for text, suffix, after in zip(self._lines, self._suffixes, following, strict=True)
         ]
         return [*constants, *(f"    {text}" for text in self._allocas), *lines]
-
-
-class Choice:
-    """`scf.if` that yields one register: `with choice.then(): choice.result(a)`, `with choice.otherwise(): ...`."""
-
-    def __init__(self, text: Text, condition: Reg) -> None:
-        self._text = text
-        self._condition = condition
-        self._name = text.fresh()
-        self._head = len(text._lines)
-        self._value: Reg | None = None
-        text.line("")
-
-    @contextmanager
-    def then(self) -> Iterator[None]:
-        self._text._depth += 1
-        yield
-        self._text._depth -= 1
-
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
-        self._text.line("} else {")
-        self._text._depth += 1
-        yield
-        self._text._depth -= 1
-
-    def result(self, value: Reg) -> None:
-        """Yield a value from the branch that is open."""
-        self._value = value
-        self._text.line(f"scf.yield {value.name} : {value.type}")
-
-    def end(self) -> Reg:
-        """Close the choice and return its result."""
-        assert self._value is not None
-        depth = "  " * self._text._depth
-        self._text.line("}")
-        self._text._lines[self._head] = (
-            f"{depth}{self._name} = scf.if {self._condition.name} -> ({self._value.type}) {{"
-        )
-        return Reg(self._name, self._value.elem, self._value.lanes)

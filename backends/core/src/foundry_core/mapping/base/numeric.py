@@ -1,4 +1,6 @@
-"""Arithmetic on registers: how each scalar operation of Triton is computed on a CPU-like OpenCL device.
+"""Arithmetic on registers: how each scalar operation of Triton is computed.
+
+A device has a subclass with what it computes differently.
 
 Floats of 8 and 16 bits are computed in f32 and rounded after each operation, because the device need not support them
 (cl_khr_fp16). The result is correctly rounded, since 24 bits are at least 2p + 2 for all of them (Figueroa, "When is
@@ -7,15 +9,11 @@ have the bits of their layout (scalars.py).
 
 A conversion to a float of 8 bits saturates, as Triton's do on GPUs (`cvt.satfinite`): what is too large, or infinite,
 becomes the largest finite number. Arithmetic overflows as in ml_dtypes, to infinity or to NaN.
-
-minimum, maximum and absolute value are compares and selects, because calls into an OpenCL library are not inlined in
-hot loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerType, TensorType
@@ -32,9 +30,8 @@ from ...functions.table import ONE_BY_ONE
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE
 from ...scalars import LAYOUTS, Layout
-from ...tools import LLVM_INTRINSIC
-from .mlir import GLOBAL, WIDTHS, Reg, Text
-from .target import Target
+from .builder import Builder
+from .mlir import GLOBAL, WIDTHS, Reg
 
 
 def scalar_type(type: Attribute) -> Attribute:
@@ -67,20 +64,11 @@ def in_memory(elem: str) -> str:
     return "i8" if elem == "i1" else f"i{LAYOUTS[elem].bits}" if elem in LAYOUTS else elem
 
 
-# The instructions of F16C for 8 elements. LLVM replaces the first one by an extension of halves when it reads a module.
-_F16C = f"{LLVM_INTRINSIC}x86.vcvt"
-_F16C_LANES = 8
-
-
 class Numeric:
-    """Writes arithmetic to a Text; for call_bytes and converts_f16, see Target."""
+    """Writes arithmetic to a Builder."""
 
-    text: Text
-
-    def __init__(self, text: Text, call_bytes: int = Target.call_bytes, converts_f16: bool = False) -> None:
-        self.text = text
-        self.call_bytes = call_bytes
-        self._converts_f16 = converts_f16
+    def __init__(self, text: Builder) -> None:
+        self.text: Builder = text
         # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
         self._packed: dict[tuple[Reg, str], Reg] = {}
 
@@ -143,8 +131,6 @@ class Numeric:
 
     def unpack(self, x: Reg, layout: Layout) -> Reg:
         """Convert the bits of a float with up to 16 bits to f32. A NaN keeps its payload in a type with infinities."""
-        if self._converted(x, layout):
-            return self._eight_by_eight(x, lambda part: self.text.call(f"{_F16C}ph2ps.256", [part], "f32", 8))
         # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
         t, wide = self.text, self.text.cast("arith.extui", x, "i32")
         if layout.bias == 127:
@@ -161,15 +147,6 @@ class Numeric:
         sign = t.binary("arith.andi", wide, self._int(layout.magnitude + 1, x))
         sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
-
-    def _converted(self, x: Reg, layout: Layout) -> bool:
-        """Return whether the device's instructions convert a register; they make a signalling NaN a quiet one."""
-        return self._converts_f16 and layout is LAYOUTS["f16"] and x.lanes >= _F16C_LANES
-
-    def _eight_by_eight(self, x: Reg, convert: Callable[[Reg], Reg]) -> Reg:
-        """Apply an instruction for 8 elements to a register of 8 or 16."""
-        parts = [convert(self.text.part(x, first, _F16C_LANES)) for first in range(0, x.lanes, _F16C_LANES)]
-        return parts[0] if len(parts) == 1 else self.text.joined(*parts)
 
     def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
         """Return the bits of an f32 from those of a number with another bias.
@@ -191,9 +168,6 @@ class Numeric:
         """
         if layout.bias == 127:
             return self._pack_bf16(x)
-        if self._converted(x, layout) and not saturate:
-            nearest = self._int(0, replace(x, lanes=1))
-            return self._eight_by_eight(x, lambda part: self.text.call(f"{_F16C}ps2ph.256", [part, nearest], "i16", 8))
         t, lost = self.text, 23 - layout.mantissa
         bits = t.cast("arith.bitcast", x, "i32")
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
@@ -369,16 +343,11 @@ class Numeric:
 
     def leading_zeros(self, x: Reg) -> Reg:
         """Count leading zeros of an integer; 0 has as many as the type has bits."""
-        text = f'"llvm.intr.ctlz"({x.name}) <{{is_zero_poison = false}}> : ({x.type}) -> {x.type}'
-        return self.text.op(text, x.elem, x.lanes)
+        return self.text.leading_zeros(x)
 
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
-        """Call an OpenCL extended instruction whose result has the type of its first argument.
-
-        The call uses the mangled name that LLVM's SPIR-V backend recognizes.
-        """
-        alone = (name, args[0].elem) in _ALONE
-        return self.in_parts(lambda part: self._library(name, part), args, 1 if alone else None)
+        """Write a function of OpenCL C whose result has the type of its first argument."""
+        return self.own(name, args)
 
     def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
         """Write a function of foundry_core.functions, which uses basic arithmetic only.
@@ -388,48 +357,16 @@ class Numeric:
         """
         elem = elem or next(arg.elem for arg in args if arg.is_float)
         if name in ONE_BY_ONE:
-            return self.in_parts(lambda part: call(self.text, name, elem, part), args, 1)
+            return call(self.text, name, elem, args)
         return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
-
-    def _library(self, name: str, args: Sequence[Reg]) -> Reg:
-        x = args[0]
-        mangled = ""
-        for position, arg in enumerate(args):
-            letter = {"f32": "f", "f64": "d", "i32": "i"}[arg.elem]
-            again = position > 0 and arg.lanes > 1 and arg.elem == x.elem
-            mangled += "S_" if again else letter if arg.lanes == 1 else f"Dv{arg.lanes}_{letter}"
-        function = f"__spirv_ocl_{name}"
-        return self.text.call(f"_Z{len(function)}{function}{mangled}", args, x.elem, x.lanes)
-
-    def in_parts(self, function: Callable[[Sequence[Reg]], Reg], args: Sequence[Reg], most: int | None = None) -> Reg:
-        """Call a function on vectors in parts that have as many lanes as it accepts (`most`; by default call_bytes)."""
-        lanes = args[0].lanes
-        if most is None:
-            most = self.call_bytes * 8 // max(WIDTHS[arg.elem] for arg in args)
-        if lanes <= most:
-            return function(args)
-        t, half = self.text, lanes // 2
-        results = [self.in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
-        return t.joined(*results)
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
         """Return the remainder of a division of floats, with the sign of x."""
-        return self.text.binary("arith.remf", x, y)
+        return self.library("fmod", [x, y])
 
     def turned(self, name: str, x: Reg) -> Reg:
-        """Return sin, cos or tan; in an f32 vector, compute large arguments separately from the others.
-
-        PoCL 6 reduces a whole vector by multiples of pi / 2 differently if one element is beyond 2^23 or infinite. The
-        small elements of such a vector are then wrong: the sin of (1e-3, 1e10) becomes (8e-3, -0.49), but the sin of
-        1e-3 alone is 1e-3.
-        """
-        t = self.text
-        if x.elem != "f32" or x.lanes == 1:
-            return self.library(name, [x])
-        near = t.compare("olt", self.absolute(x), t.floating(2.0**20, x.elem, x.lanes))
-        large = t.floating(2.0**30, x.elem, x.lanes)
-        one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
-        return t.select(near, one, self.library(name, [t.select(near, large, x)]))
+        """Return sin, cos or tan."""
+        return self.library(name, [x])
 
     # Operations.
 
@@ -529,6 +466,3 @@ class Numeric:
 
 # Arithmetic of booleans, modulo 2.
 _LOGIC = {"arith.addi": "arith.xori", "arith.subi": "arith.xori", "arith.muli": "arith.andi"}
-# Vector functions that are wrong in PoCL 6: zeros and subnormals among the first arguments change the results of other
-# lanes.
-_ALONE = {("pow", "f64"), ("remainder", "f64")}

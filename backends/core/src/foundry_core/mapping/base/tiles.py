@@ -25,6 +25,7 @@ from .numeric import Numeric, element, in_memory, in_register
 from .plan import Plan, is_tile, is_unit
 from .space import Point, Space, extents
 from .target import Target
+from .vectors import VectorNumeric
 
 # SPIR-V's kernel flavour has vectors of 2, 3, 4, 8 and 16 components only.
 _MOST_LANES = 16
@@ -78,7 +79,7 @@ class Tiles:
         self.text = text
         self.plan = plan
         self.target = target
-        self.numeric = Numeric(text, target.call_bytes, target.converts_f16)
+        self.numeric: Numeric = VectorNumeric(text, target.call_bytes, target.converts_f16)
         self.space = self._space(text)
         self.private = Buffers(text, self.space)
         self.memory = Memory(text, self.space, self.numeric, self)

@@ -17,7 +17,7 @@ from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, scalar_type
 from .layouts import Layout
 from .memory import held_once
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import through_memory
 
 _INSTRUCTIONS = {
@@ -84,7 +84,7 @@ class _Atomic:
         return (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1)
 
 
-@statement(tt.AtomicRMWOp)
+@invocation_statement(tt.AtomicRMWOp)
 def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
     atomic = _Atomic(program, op, op.ptr, op.mask)
@@ -170,7 +170,7 @@ def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[
     return inside(last)
 
 
-@statement(tt.AtomicCASOp)
+@invocation_statement(tt.AtomicCASOp)
 def _cas(program: Program, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
     atomic = _Atomic(program, op, op.ptr, None)

@@ -1,7 +1,6 @@
 """Writes what one invocation computes, as SPIR-V instructions: arithmetic, control flow, and constants.
 
-`Code` has the methods of mapping/base/mlir.Text that write arithmetic, so that mapping/base/numeric.py, the rows of
-ops/elementwise.py and the functions of foundry_core/functions write SPIR-V through it. A register is a scalar.
+`Code` is a mapping/base/builder.Builder. A register is a scalar.
 
 It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
 earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So
@@ -25,7 +24,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.mlir import _ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from ..base.builder import Builder, count_bits
+from ..base.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
 from .accesses import Accesses, Span
 from .words import Module
 
@@ -129,7 +129,6 @@ class Code:
     """
 
     index = "i32"
-    split_addresses = False
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -409,7 +408,7 @@ class Code:
     def _compare_booleans(self, predicate: str, x: Reg, y: Reg) -> Reg:
         if predicate in ("eq", "ne"):
             return self._pure("LogicalEqual" if predicate == "eq" else "LogicalNotEqual", "i1", x, y)
-        name, inverted = _ORDERS_OF_BOOLEANS[predicate]
+        name, inverted = ORDERS_OF_BOOLEANS[predicate]
         pair = [self._pure("LogicalNot", "i1", each) if at == inverted else each for at, each in enumerate((x, y))]
         return self.binary(name, *pair)
 
@@ -429,22 +428,20 @@ class Code:
         multiple = min(self.multiple(x), self.multiple(y)) if x.elem[0] == "i" else 1
         return self._pure("Select", x.elem, condition, x, y, multiple=multiple)
 
+    def leading_zeros(self, x: Reg) -> Reg:
+        """Count leading zeros of an integer: set all bits below the highest that is set, and count those above it."""
+        by = 1
+        while by < WIDTHS[x.elem]:
+            x, by = self.binary("arith.ori", x, self.binary("arith.shrui", x, self.integer(by, x.elem))), 2 * by
+        return count_bits(self, self.binary("arith.xori", x, self.integer(-1, x.elem)))
+
     def extended(self, name: str, x: Reg, *more: Reg) -> Reg:
         """Return the result of an extended instruction (words.EXTENDED), which has the type of its first operand."""
         return self._pure("ExtInst", x.elem, x, *more, literals=self.module.extended(name))
 
-    # Vectors of Text: there is one lane.
-
-    def broadcast(self, x: Reg, lanes: int) -> Reg:
-        return x
-
-    def extract(self, x: Reg, lane: int) -> Reg:
-        return x
-
     # Constants.
 
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
-        """Return an integer constant; an index if no type is given."""
         elem = elem or self.index
         if elem == "i1":
             return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
@@ -455,7 +452,6 @@ class Code:
         return reg
 
     def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
-        """Return a float constant with exactly this value."""
         code = {"f16": "<e", "f32": "<f", "f64": "<d"}[elem]
         return self.bits(int.from_bytes(struct.pack(code, value), "little"), elem)
 
@@ -636,7 +632,6 @@ class Code:
         return self._loop([self.integer(0, "i32"), *values], test, turn, (), _UNROLL)[1:]
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
-        """Write a loop that carries registers for `count` iterations; return their final values."""
         one = self.integer(1, count.elem)
 
         def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
@@ -647,12 +642,11 @@ class Code:
 
         return self.loop([self.integer(0, count.elem), *values], test, turn)[1:]
 
-    def choose(self, condition: Reg) -> _Choice:
-        """Open a branch with one result; see _Choice."""
-        return _Choice(self, condition)
+    def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:
+        return self.when(condition, lambda: [then()], lambda: [otherwise()])[0]
 
     def call_own(
-        self, function: str, args: Sequence[Reg], elem: str, write: Callable[[Any, Sequence[Reg]], Reg]
+        self, function: str, args: Sequence[Reg], elem: str, write: Callable[[Builder, Sequence[Reg]], Reg]
     ) -> Reg:
         """Call a function on scalars, whose body `write` writes once in a module."""
         if function not in self._functions:
@@ -662,7 +656,7 @@ class Code:
         )
         return self._new(found, elem)
 
-    def _define(self, name: str, args: Sequence[Reg], elem: str, write: Callable[[Any, Sequence[Reg]], Reg]) -> int:
+    def _define(self, name: str, args: Sequence[Reg], elem: str, write: Callable[[Builder, Sequence[Reg]], Reg]) -> int:
         m = self.module
         outer, m.body = m.body, []
         inner = Code(m)
@@ -680,35 +674,6 @@ class Code:
         m.finish_function()
         m.body = outer
         return made
-
-
-class _Choice:
-    """`with choice.then(): choice.result(a)`, `with choice.otherwise(): choice.result(b)`, then `choice.end()`."""
-
-    def __init__(self, code: Code, condition: Reg) -> None:
-        self._code = code
-        self._labels = [code.module.new() for _ in range(3)]
-        code.module.do("SelectionMerge", self._labels[2], 0)
-        code.module.do("BranchConditional", code.id(condition), *self._labels[:2])
-        self._found: list[tuple[Reg, int, int]] = []
-
-    @contextmanager
-    def then(self) -> Iterator[None]:
-        code = self._code
-        code.label(self._labels[len(self._found)])
-        with code._scope():
-            yield
-        code.module.do("Branch", self._labels[2])
-
-    otherwise = then
-
-    def result(self, value: Reg) -> None:
-        self._found.append((value, self._code.id(value), self._code.block))
-
-    def end(self) -> Reg:
-        code, ((value, a, left), (_, b, right)) = self._code, self._found
-        code.label(self._labels[2])
-        return code._new(code.module.result("Phi", code.type(value.elem), a, left, b, right), value.elem)
 
 
 def _fold(name: str, a: int, b: int, width: int) -> int | None:

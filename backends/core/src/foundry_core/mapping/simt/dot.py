@@ -19,7 +19,7 @@ from ..base.numeric import element
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Rows
 
 
@@ -115,7 +115,7 @@ def _start(program: Program, tile: SSAValue) -> Reg:
     return program.scalar(root if alone else tile)
 
 
-@statement(ttg.LocalAllocOp)
+@invocation_statement(ttg.LocalAllocOp)
 def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
@@ -129,12 +129,12 @@ def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
             stored.write(program, program.layout(op.src), start, program.values[op.src])
 
 
-@statement(ttg.LocalDeallocOp)
+@invocation_statement(ttg.LocalDeallocOp)
 def _dealloc(program: Program, op: ttg.LocalDeallocOp) -> None:
     program.arena.release(program.allocated.pop(op.src))
 
 
-@statement(ttg.MemoryIndexOp)
+@invocation_statement(ttg.MemoryIndexOp)
 def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
     t = program.code
     if _tile(op.src, op)[0][0] == 1:
@@ -145,13 +145,13 @@ def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
 
-@statement(ttg.MemoryTransOp)
+@invocation_statement(ttg.MemoryTransOp)
 def _transpose(program: Program, op: ttg.MemoryTransOp) -> None:
     """The order of the dimensions is in the layout: nothing moves."""
     program.values[op.result] = program.values[op.src]
 
 
-@statement(ttg.LocalStoreOp)
+@invocation_statement(ttg.LocalStoreOp)
 def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
         Stored(program, op.dst, op).write(
@@ -196,7 +196,7 @@ def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
     return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
 
 
-@statement(ttg.LocalLoadOp)
+@invocation_statement(ttg.LocalLoadOp)
 def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     factor = program.plan.factors.get(op)
     if op in program.plan.passed and factor is not None:
@@ -373,7 +373,7 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
     return True
 
 
-@statement(tt.DotOp)
+@invocation_statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
     if op in program.plan.products:
         _multiply_fragments(program, op, program.plan.products[op])

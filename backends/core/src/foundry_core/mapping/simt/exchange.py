@@ -15,7 +15,7 @@ from ..base.mlir import Reg
 from ..base.numeric import in_memory
 from .arena import ALIGNMENT
 from .layouts import Layout, arranged
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Rows, through_memory
 
 
@@ -26,7 +26,7 @@ def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout
     return through_memory(program, op, regs, source, target)
 
 
-@statement(tt.ReduceOp)
+@invocation_statement(tt.ReduceOp)
 def _reduce(program: Program, op: tt.ReduceOp) -> None:
     axis = op.axis.value.data
     source, regs, bits = along_axis(program, op, axis, ordered=not _commutes(op))

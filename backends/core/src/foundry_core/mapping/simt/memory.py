@@ -10,7 +10,7 @@ from ...dialects.arith import SelectOp
 from ..base.mlir import WIDTHS, Reg
 from ..base.numeric import element, in_memory, in_register, scalar_type
 from .layouts import Layout
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .runs import runs
 
 # The most bytes of one access.
@@ -23,7 +23,7 @@ def _pointee(op: Operation, pointer: SSAValue) -> str:
     return element(type.pointee, op)
 
 
-@statement(tt.AddPtrOp)
+@invocation_statement(tt.AddPtrOp)
 def _add(program: Program, op: tt.AddPtrOp) -> None:
     t = program.code
     size = t.integer(max(1, WIDTHS[in_memory(_pointee(op, op.ptr))] // 8), "i64")
@@ -33,13 +33,13 @@ def _add(program: Program, op: tt.AddPtrOp) -> None:
     ]
 
 
-@statement(tt.IntToPtrOp, tt.PtrToIntOp)
+@invocation_statement(tt.IntToPtrOp, tt.PtrToIntOp)
 def _address(program: Program, op: tt.IntToPtrOp | tt.PtrToIntOp) -> None:
     """An address is a number."""
     program.values[op.result] = program.values[op.src]
 
 
-@statement(tt.BitcastOp)
+@invocation_statement(tt.BitcastOp)
 def _bitcast(program: Program, op: tt.BitcastOp) -> None:
     if isinstance(scalar_type(op.result.type), tt.PointerType):
         program.values[op.result] = program.values[op.src]
@@ -47,7 +47,7 @@ def _bitcast(program: Program, op: tt.BitcastOp) -> None:
         program.elementwise(op)
 
 
-@statement(SelectOp)
+@invocation_statement(SelectOp)
 def _select(program: Program, op: SelectOp) -> None:
     if not isinstance(scalar_type(op.result.type), tt.PointerType):
         program.elementwise(op)
@@ -56,7 +56,7 @@ def _select(program: Program, op: SelectOp) -> None:
     program.values[op.result] = [program.code.select(*row) for row in rows]
 
 
-@statement(tt.LoadOp)
+@invocation_statement(tt.LoadOp)
 def _load(program: Program, op: tt.LoadOp) -> None:
     t = program.code
     elem = _pointee(op, op.ptr)
@@ -93,7 +93,7 @@ def _load(program: Program, op: tt.LoadOp) -> None:
     program.values[op.result] = [found[seen[key]] for key in zip(addresses, masks, others, strict=True)]
 
 
-@statement(tt.StoreOp)
+@invocation_statement(tt.StoreOp)
 def _store(program: Program, op: tt.StoreOp) -> None:
     t = program.code
     elem = _pointee(op, op.ptr)

@@ -15,10 +15,8 @@ from xdsl.ir import Operation
 
 from ...dialects import tt
 from ...errors import unsupported
-from ...functions.registers import inline
-from ...ops.libdevice import count_bits
 from ...scalars import LAYOUTS, Layout
-from ..base.mlir import WIDTHS, Reg
+from ..base.mlir import Reg
 from ..base.numeric import Numeric, element
 from .code import Code
 from .target import SimtTarget
@@ -30,10 +28,9 @@ _EXACT = ("floor", "ceil", "trunc", "rint")
 class SimtNumeric(Numeric):
     """Writes arithmetic to a Code."""
 
-    text: Code  # type: ignore[assignment]
-
     def __init__(self, code: Code, target: SimtTarget) -> None:
-        super().__init__(code)  # type: ignore[arg-type]
+        super().__init__(code)
+        self._code = code
         self._fuses = target.fuses
         self._exponentiates = target.exponentiates
         self._halves = target.halves
@@ -117,9 +114,6 @@ class SimtNumeric(Numeric):
         sign = t.binary("arith.shli", t.binary("arith.shrui", bits, constant(63)), constant(31))
         return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i32"), inexact
 
-    def remainder(self, x: Reg, y: Reg) -> Reg:
-        return self._function("fmod", [x, y])
-
     def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         if args[0].elem == "f64" and 64 not in self._fuses:
             raise unsupported(op, "on f64: this device rounds the product before it adds")
@@ -132,17 +126,10 @@ class SimtNumeric(Numeric):
         t = self.text
         return t.binary("arith.subi", x, t.binary("arith.muli", super().divide("arith.divsi", x, y), y))
 
-    def leading_zeros(self, x: Reg) -> Reg:
-        t, width = self.text, WIDTHS[x.elem]
-        by = 1
-        while by < width:
-            x, by = t.binary("arith.ori", x, t.binary("arith.shrui", x, self._int(by, x, x.elem))), 2 * by
-        return count_bits(self, t.binary("arith.xori", x, self._int(-1, x, x.elem)))
-
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Write a function: an instruction where the device's is exact, else one of foundry_core.functions."""
         if name in _EXACT:
-            return self.text.extended(name, *args)
+            return self._code.extended(name, *args)
         match name:
             case "fma":
                 return self.multiply_add(*args)
@@ -150,16 +137,11 @@ class SimtNumeric(Numeric):
                 return self.root(args[0])
         if name in ("exp", "exp2") and args[0].elem == "f32" and self._exponentiates:
             return self._exponential(name, args[0])
-        return self._function(name, args)
-
-    def _function(self, name: str, args: Sequence[Reg]) -> Reg:
-        """Write a function of foundry_core.functions."""
-        elem = next(arg.elem for arg in args if arg.is_float)
-        return inline(self.text, name, elem, args, self.root)  # type: ignore[arg-type]
+        return self.own(name, args)
 
     def _exponential(self, name: str, x: Reg) -> Reg:
         """Return 2^x or e^x by the device's instruction."""
-        t = self.text
+        t = self._code
         if name == "exp2":
             return t.extended("exp2", x)
         # What the product loses enters as a factor close to 1: e^x = 2^p e^(x - p ln 2), where p is near x log2(e).
@@ -174,7 +156,7 @@ class SimtNumeric(Numeric):
     def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
         # In f32 the device's instruction may take a subnormal number for zero, as its comparison does.
         if x.elem == "f32":
-            return self.text.extended({"ogt": "fmax", "olt": "fmin"}[predicate], x, y)
+            return self._code.extended({"ogt": "fmax", "olt": "fmin"}[predicate], x, y)
         return super().pick_number(predicate, x, y)
 
     def root(self, x: Reg) -> Reg:
@@ -182,8 +164,8 @@ class SimtNumeric(Numeric):
         errs."""
         t = self.text
         if x.elem == "f64":
-            return t.extended("sqrt", x)
-        return t.cast("arith.truncf", t.extended("sqrt", t.cast("arith.extf", x, "f64")), x.elem)
+            return self._code.extended("sqrt", x)
+        return t.cast("arith.truncf", self._code.extended("sqrt", t.cast("arith.extf", x, "f64")), x.elem)
 
     def quotient(self, x: Reg, y: Reg) -> Reg:
         """Return a quotient, correctly rounded, for the same reason."""
@@ -195,7 +177,7 @@ class SimtNumeric(Numeric):
         """Return x y + z, rounded once."""
         t = self.text
         if x.elem == "f64" or 32 in self._fuses:
-            return t.extended("fma", x, y, z)
+            return self._code.extended("fma", x, y, z)
         # The product of two f32 is exact in f64. Rounding the sum to odd (Boldo and Melquiond, 2008) keeps what the
         # rounding to f32 must know.
         a, b, c = (t.cast("arith.extf", reg, "f64") for reg in (x, y, z))
@@ -211,9 +193,6 @@ class SimtNumeric(Numeric):
         odd = t.select(away, t.binary("arith.addi", bits, one), t.binary("arith.subi", bits, one))
         inexact = t.binary("arith.andi", t.compare("one", rest, zero), even)
         return t.cast("arith.truncf", t.cast("arith.bitcast", t.select(inexact, odd, bits), "f64"), x.elem)
-
-    def turned(self, name: str, x: Reg) -> Reg:
-        return self.library(name, [x])
 
     def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
         if isinstance(op, tt.PreciseDivFOp) and args[0].elem == "f32":

@@ -16,7 +16,7 @@ from ..base.mlir import WIDTHS, Reg
 from .exchange import convert
 from .layouts import Layout, arranged
 from .memory import held_once
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Division, merge
 
 
@@ -71,7 +71,7 @@ def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) 
         program.values[result] = convert(program, op, program.values[source], before, after)
 
 
-@statement(tt.JoinOp, tt.CatOp)
+@invocation_statement(tt.JoinOp, tt.CatOp)
 def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
     made = _doubled(program.layout(op.lhs), isinstance(op, tt.JoinOp))
     regs = [
@@ -81,14 +81,14 @@ def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
     program.values[op.result] = convert(program, op, regs, made, program.layout(op.result))
 
 
-@statement(tt.SplitOp)
+@invocation_statement(tt.SplitOp)
 def _split(program: Program, op: tt.SplitOp) -> None:
     made = _doubled(program.layout(op.lhs), True)
     regs = convert(program, op, program.values[op.src], program.layout(op.src), made)
     program.values[op.lhs], program.values[op.rhs] = regs[: len(regs) // 2], regs[len(regs) // 2 :]
 
 
-@statement(tt.GatherOp)
+@invocation_statement(tt.GatherOp)
 def _gather(program: Program, op: tt.GatherOp) -> None:
     t = program.code
     axis = op.axis.value.data
@@ -118,7 +118,7 @@ def _gather(program: Program, op: tt.GatherOp) -> None:
     program.values[op.result] = convert(program, op, gathered, wanted, program.layout(op.result))
 
 
-@statement(tt.HistogramOp)
+@invocation_statement(tt.HistogramOp)
 def _histogram(program: Program, op: tt.HistogramOp) -> None:
     t, group = program.code, program.group
     layout, result = program.layout(op.src), program.layout(op.result)
@@ -150,7 +150,7 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
     program.values[op.result] = [found[number] for number in range(result.size)]
 
 
-@statement(tt.MapElementwiseOp)
+@invocation_statement(tt.MapElementwiseOp)
 def _map(program: Program, op: tt.MapElementwiseOp) -> None:
     pack, block = op.pack.value.data, op.function.block
     assert block.last_op is not None

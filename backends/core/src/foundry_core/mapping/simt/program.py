@@ -21,6 +21,7 @@ from ...dialects.elements import source
 from ...dialects.llvm import AssumeOp
 from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
 from ...ops.elementwise import is_elementwise
+from ..base.emission import Statement, Writers
 from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
@@ -37,18 +38,9 @@ _FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkg
 
 # They have fragments as results, and see to them themselves.
 _WITH_FRAGMENTS = (tt.DotOp, scf.ForOp, scf.IfOp)
-Statement = Callable[["Program", Any], None]
-STATEMENTS: dict[type[Operation], Statement] = {}
-
-
-def statement(*kinds: type[Operation]) -> Callable[[Statement], Statement]:
-    """Register the function that writes an operation."""
-
-    def enter(function: Statement) -> Statement:
-        STATEMENTS.update(dict.fromkeys(kinds, function))
-        return function
-
-    return enter
+# Write an operation: give each result its registers (`program.values`).
+INVOCATION_STATEMENTS: Writers[Statement] = Writers()
+invocation_statement = INVOCATION_STATEMENTS.register
 
 
 class Program:
@@ -215,8 +207,8 @@ class Program:
                 from .fragments import combine_fragments
 
                 combine_fragments(self, op)
-            elif type(op) in STATEMENTS:
-                STATEMENTS[type(op)](self, op)
+            elif type(op) in INVOCATION_STATEMENTS:
+                INVOCATION_STATEMENTS[type(op)](self, op)
             elif is_elementwise(op):
                 self.elementwise(op)
             elif len(op.results) == 1 and source(op.results[0]) is not None:
@@ -283,7 +275,7 @@ class Program:
             self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
 
 
-@statement(ConstantOp)
+@invocation_statement(ConstantOp)
 def _constant(program: Program, op: ConstantOp) -> None:
     if op.splat is None:
         raise unsupported(op, "a tile of different constants")
@@ -296,17 +288,17 @@ def _constant(program: Program, op: ConstantOp) -> None:
     program.values[op.result] = [reg] * program.size(op.result)
 
 
-@statement(tt.GetProgramIdOp)
+@invocation_statement(tt.GetProgramIdOp)
 def _program_id(program: Program, op: tt.GetProgramIdOp) -> None:
     program.values[op.result] = [program.group.program_id(op.axis.value.data)]
 
 
-@statement(tt.GetNumProgramsOp)
+@invocation_statement(tt.GetNumProgramsOp)
 def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> None:
     program.values[op.result] = [program.group.num_programs(op.axis.value.data)]
 
 
-@statement(tt.MakeRangeOp)
+@invocation_statement(tt.MakeRangeOp)
 def _range(program: Program, op: tt.MakeRangeOp) -> None:
     t, start = program.code, program.code.integer(op.start.value.data, "i32")
     program.values[op.result] = [
@@ -314,18 +306,18 @@ def _range(program: Program, op: tt.MakeRangeOp) -> None:
     ]
 
 
-@statement(tile.KeepOp)
+@invocation_statement(tile.KeepOp)
 def _barrier(program: Program, op: tile.KeepOp) -> None:
     """A barrier between invocations, as tl.debug_barrier asks for."""
     program.group.barrier(of_all=True)
 
 
-@statement(AssumeOp)
+@invocation_statement(AssumeOp)
 def _assume(program: Program, op: AssumeOp) -> None:
     """A promise: nothing is written."""
 
 
-@statement(scf.ForOp)
+@invocation_statement(scf.ForOp)
 def _for(program: Program, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
@@ -348,7 +340,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
     program.bind(op, op.results, write_loop(program, initial, test, body, rolled=rolled)[1:])
 
 
-@statement(scf.IfOp)
+@invocation_statement(scf.IfOp)
 def _if(program: Program, op: scf.IfOp) -> None:
     def path(region: Any) -> Callable[[], Sequence[Reg]]:
         def write() -> Sequence[Reg]:
@@ -366,7 +358,7 @@ def _if(program: Program, op: scf.IfOp) -> None:
     program.bind(op, op.results, found)
 
 
-@statement(scf.WhileOp)
+@invocation_statement(scf.WhileOp)
 def _while(program: Program, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
 

@@ -13,39 +13,37 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from ...dialects import tile
-from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
-from ..base.mlir import WIDTHS, Reg
+from ...log import RECORD
+from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
+from ..base.mlir import Reg
 from .layouts import Layout
 from .memory import first_invocation, held_once
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Division
 
 _WORD_BYTES = 8
-# For the records of a kind: the words of the log with their number, their capacity, and the first of them.
-_OF_VALUES = PRINTED, CAPACITY, FIRST_PRINTED
-_OF_FAILURES = FAILED, FAILURE_CAPACITY, FIRST_FAILURE
 
 
-@statement(tile.RecordOp)
+@invocation_statement(tile.RecordOp)
 def _record(program: Program, op: tile.RecordOp) -> None:
     t, site = program.code, op.site.value.data
     if op.value is None or not isinstance(op.value.type, TensorType):
         value = program.scalar(op.value) if op.value is not None else None
 
         def write() -> None:
-            _write(program, _OF_VALUES, _claimed(program, _OF_VALUES, 1), site, t.integer(0, "i32"), value)
+            _write(program, OF_VALUES, _claimed(program, OF_VALUES, 1), site, t.integer(0, "i32"), value)
 
         t.do_when(first_invocation(program), write)
         return
     layout = program.layout(op.value)
-    first = _shared_word(program, op, lambda: _claimed(program, _OF_VALUES, prod(layout.shape)))
+    first = _shared_word(program, op, lambda: _claimed(program, OF_VALUES, prod(layout.shape)))
     once = held_once(program, layout)
     rows = list(zip(program.indices(layout), program.values[op.value], strict=True))
 
     def write_all() -> None:
         for register in layout.distinct:
             index, value = rows[register]
-            _write(program, _OF_VALUES, t.binary("arith.addi", first, index), site, index, value)
+            _write(program, OF_VALUES, t.binary("arith.addi", first, index), site, index, value)
 
     if once is None:
         write_all()
@@ -53,7 +51,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
         t.do_when(once, write_all)
 
 
-@statement(tile.CheckOp)
+@invocation_statement(tile.CheckOp)
 def _check(program: Program, op: tile.CheckOp) -> None:
     t, group, site = program.code, program.group, op.site.value.data
     conditions = program.values[op.condition]
@@ -64,16 +62,16 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         value = program.scalar(op.value) if op.value is not None else None
 
         def write() -> None:
-            _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, t.integer(0, "i32"), value)
+            _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, t.integer(0, "i32"), value)
 
-        t.do_when(t.binary("arith.andi", _inverted(program, passed), first_invocation(program)), write)
+        t.do_when(t.binary("arith.andi", inverted(t, passed), first_invocation(program)), write)
         program.values[op.result] = [passed]
         return
     layout = program.layout(op.condition)
     if op.value is not None:
         _check_first(program, op, layout)
         return
-    failed = t.compare("ne", _counted(program, op, _inverted(program, passed)), t.integer(0, "i32"))
+    failed = t.compare("ne", _counted(program, op, inverted(t, passed)), t.integer(0, "i32"))
     # The parts are in the order of their elements.
     division = Division(layout.shape, "i1", program.arena.free, ())
     rows, length = division.rows, prod(layout.shape) >> division.cut.bit_count()
@@ -89,8 +87,8 @@ def _check(program: Program, op: tile.CheckOp) -> None:
                 (condition,) = rows.read_at(program, regs, start)
                 index = t.binary("arith.addi", regs[0], t.integer(part, "i32"))
                 t.do_when(
-                    _inverted(program, condition),
-                    lambda: _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), site, index, None),
+                    inverted(t, condition),
+                    lambda: _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, index, None),
                 )
                 return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
 
@@ -104,7 +102,7 @@ def _check(program: Program, op: tile.CheckOp) -> None:
             write_part(part)
 
     t.do_when(failed, write_all)
-    program.values[op.result] = [_inverted(program, failed)]
+    program.values[op.result] = [inverted(t, failed)]
 
 
 def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
@@ -120,7 +118,7 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
     number = most
     for register in layout.distinct:
         index = indices[register]
-        before = t.binary("arith.andi", _inverted(program, conditions[register]), t.compare("ult", index, number))
+        before = t.binary("arith.andi", inverted(t, conditions[register]), t.compare("ult", index, number))
         number = t.select(before, index, number)
     with program.arena.borrowed(op, 4) as low:
         place = t.integer(low // 4, "i32")
@@ -139,14 +137,10 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
         value = t.integer(0, "i64")
         for register in layout.distinct:
             value = t.select(t.compare("eq", indices[register], first), values[register], value)
-        _write(program, _OF_FAILURES, _claimed(program, _OF_FAILURES, 1), op.site.value.data, first, value)
+        _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), op.site.value.data, first, value)
 
     t.do_when(mine, write)
     program.values[op.result] = [t.compare("eq", first, most)]
-
-
-def _inverted(program: Program, condition: Reg) -> Reg:
-    return program.code.binary("arith.xori", condition, program.code.integer(1, "i1"))
 
 
 def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) -> Reg:
@@ -194,29 +188,10 @@ def _write(
     (capacity,) = group.load(_word(program, limit), "i32", 1, 8)
 
     def write() -> None:
-        x, y, z = (t.cast("arith.extui", group.program_id(axis), "i64") for axis in range(3))
+        ids = [as_word(t, group.program_id(axis)) for axis in range(3)]
         at = t.binary("arith.muli", t.cast("arith.extui", number, "i64"), t.integer(RECORD * _WORD_BYTES, "i64"))
         at = t.binary("arith.addi", _word(program, first), at)
-        record = (
-            _pair(program, t.integer(site, "i64"), t.cast("arith.extui", index, "i64")),
-            _pair(program, x, y),
-            z,
-            t.integer(0, "i64") if value is None else _bits(program, value),
-        )
-        for place, word in enumerate(record):
+        for place, word in enumerate(record_words(t, site, index, ids, value)):
             group.store(t.binary("arith.addi", at, t.integer(place * _WORD_BYTES, "i64")), [word], _WORD_BYTES)
 
     t.do_when(t.compare("ult", number, capacity), write)
-
-
-def _bits(program: Program, x: Reg) -> Reg:
-    """Return the bits of a number as a word."""
-    t = program.code
-    if x.is_float:
-        x = t.cast("arith.bitcast", x, f"i{WIDTHS[x.elem]}")
-    return t.cast("arith.extui", x, "i64")
-
-
-def _pair(program: Program, low: Reg, high: Reg) -> Reg:
-    t = program.code
-    return t.binary("arith.ori", low, t.binary("arith.shli", high, t.integer(32, "i64")))

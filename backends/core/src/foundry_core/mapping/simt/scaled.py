@@ -13,14 +13,13 @@ from xdsl.ir import SSAValue
 
 from ...dialects import tt
 from ...errors import unsupported
+from ...front.scaled import FORMATS
 from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
 from ..base.mlir import Reg
 from ..base.numeric import element
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import Rows
-
-_TYPES = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "bf16": "bf16", "fp16": "f16"}
 
 
 def _bits(extent: int) -> int:
@@ -58,7 +57,7 @@ class _Factor:
     def __init__(self, program: Program, op: tt.DotScaledOp, side: int, stack: ExitStack) -> None:
         self._program, self._side = program, side
         self._format = op.formats.data[side].data
-        if self._format != "e2m1" and self._format not in _TYPES:
+        if self._format != "e2m1" and self._format not in FORMATS:
             raise unsupported(op, f"on elements of format {self._format}")
         values = [op.b, op.b_scale] if side else [op.a, op.a_scale]
         self.tiles = [_Tile(program, op, value, stack) for value in values if value is not None]
@@ -101,7 +100,7 @@ class _Factor:
         t, numeric = self._program.code, self._program.numeric
         if self._format != "e2m1":
             # Other operands than floats are their bits.
-            return x if x.is_float else numeric.unpack(x, LAYOUTS[_TYPES[self._format]])
+            return x if x.is_float else numeric.unpack(x, LAYOUTS[FORMATS[self._format].name])
         odd = t.binary("arith.andi", place, t.integer(1, "i32"))
         by = t.cast("arith.trunci", t.binary("arith.muli", odd, t.integer(4, "i32")), "i8")
         return FUNCTIONS["__foundry_e2m1_to_fp32"](
@@ -117,7 +116,7 @@ class _Factor:
         return found if found.is_float else FUNCTIONS["__foundry_e8m0_to_fp32"](self._program.numeric, found)
 
 
-@statement(tt.DotScaledOp)
+@invocation_statement(tt.DotScaledOp)
 def _dot_scaled(program: Program, op: tt.DotScaledOp) -> None:
     t, layout = program.code, program.layout(op.c)
     *_, rows, columns = layout.shape

@@ -14,11 +14,11 @@ from ...dialects import tt
 from ..base.mlir import Reg
 from .exchange import along_axis, combine, convert, shuffled
 from .layouts import Layout
-from .program import Program, statement
+from .program import Program, invocation_statement
 from .rows import through_memory
 
 
-@statement(tt.ScanOp)
+@invocation_statement(tt.ScanOp)
 def _scan(program: Program, op: tt.ScanOp) -> None:
     layout, values, bits = along_axis(program, op, op.axis.value.data, ordered=True)
     for number, basis in enumerate(bits):

@@ -275,15 +275,17 @@ class StagedMemory(Memory):
             first = self._copy_in(op, point, low, high, buffer, stride)
             self._fill_others(op, point, piece, low, high, first, stride)
             return first
-        choice = t.choose(self._around[op.axes[point.lane]].whole)
-        with choice.then():
-            choice.result(Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE))
-        with choice.otherwise():
+
+        def copied() -> Reg:
+            return Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE)
+
+        def loaded() -> Reg:
             with t.loop(low, high, 1) as place:
                 source = self._address(op, self._single(point, place), {})
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
-            choice.result(Reg(buffer, PRIVATE))
-        first = choice.end().name
+            return Reg(buffer, PRIVATE)
+
+        first = t.choose(self._around[op.axes[point.lane]].whole, copied, loaded).name
         self._fill_others(op, point, piece, low, high, first, stride)
         return first
 
@@ -701,13 +703,12 @@ class StagedMemory(Memory):
         end = t.binary("arith.addi", piece.count, t.integer(1))
         head = f"{t.fresh()} = scf.for {place.name} = {t.integer(0).name} to {end.name} step {t.integer(1).name}"
         with t.nested(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
-            choice = t.choose(t.compare("slt", place, piece.count))
-            with choice.then():
-                flag = t.load(t.address(chosen, place, "i8", PRIVATE), "i8", 1, PRIVATE)
-                choice.result(t.compare("ne", flag, t.integer(0, "i8")))
-            with choice.otherwise():
-                choice.result(t.integer(0, "i1"))
-            inside = choice.end()
+
+            def flag() -> Reg:
+                found = t.load(t.address(chosen, place, "i8", PRIVATE), "i8", 1, PRIVATE)
+                return t.compare("ne", found, t.integer(0, "i8"))
+
+            inside = t.choose(t.compare("slt", place, piece.count), flag, lambda: t.integer(0, "i1"))
             running = t.compare("sge", begin, t.integer(0))
             ends = t.binary("arith.andi", running, t.binary("arith.xori", inside, t.integer(1, "i1")))
             with t.nested(f"scf.if {ends.name} {{"):

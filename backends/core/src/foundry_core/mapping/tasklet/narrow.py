@@ -6,10 +6,11 @@ The straight path handles normal numbers. Separate branches handle zeros, subnor
 from __future__ import annotations
 
 from ...scalars import Layout
-from ..base.mlir import Reg, Text
+from ..base.builder import Builder
+from ..base.mlir import Reg
 
 
-def unpack(t: Text, x: Reg, layout: Layout) -> Reg:
+def unpack(t: Builder, x: Reg, layout: Layout) -> Reg:
     """Convert the bits of a float, in an i8 or i16, to f32; if the type has infinities, a NaN keeps its payload."""
 
     def int32(value: int) -> Reg:
@@ -18,8 +19,8 @@ def unpack(t: Text, x: Reg, layout: Layout) -> Reg:
     wide = t.cast("arith.extui", x, "i32")
     magnitude = t.binary("arith.andi", wide, int32(layout.magnitude))
     shifted = t.binary("arith.shli", magnitude, int32(23 - layout.mantissa))
-    choice = t.choose(t.compare("uge", magnitude, int32(1 << layout.mantissa)))
-    with choice.then():
+
+    def normal() -> Reg:
         # The exponents of f32 are biased by 127.
         moved = t.binary("arith.addi", shifted, int32((127 - layout.bias) << 23))
         if layout.has_infinities:
@@ -27,11 +28,12 @@ def unpack(t: Text, x: Reg, layout: Layout) -> Reg:
             moved = t.select(t.compare("uge", magnitude, int32(layout.overflow)), special, moved)
         elif layout.nan not in (layout.largest, layout.magnitude + 1):
             moved = t.select(t.compare("eq", magnitude, int32(layout.nan)), int32(0x7FC00000), moved)
-        choice.result(moved)
-    with choice.otherwise():
+        return moved
+
+    def other() -> Reg:
         # A multiple of the smallest subnormal: its highest bit becomes f32's implicit bit, whose addition increments
         # the exponent.
-        zeros = t.op(f'"llvm.intr.ctlz"({magnitude.name}) <{{is_zero_poison = false}}> : (i32) -> i32', "i32")
+        zeros = t.leading_zeros(magnitude)
         first = int32(158 - layout.bias - layout.mantissa)
         exponent = t.binary("arith.shli", t.binary("arith.subi", first, zeros), int32(23))
         mantissa = t.binary("arith.shli", magnitude, t.binary("arith.subi", zeros, int32(8)))
@@ -39,13 +41,14 @@ def unpack(t: Text, x: Reg, layout: Layout) -> Reg:
         if not layout.negative_zero:
             zero = t.select(t.compare("eq", wide, int32(layout.nan)), int32(0x7FC00000), zero)
         none = t.compare("eq", magnitude, int32(0))
-        choice.result(t.select(none, zero, t.binary("arith.addi", exponent, mantissa)))
-    found = choice.end()
+        return t.select(none, zero, t.binary("arith.addi", exponent, mantissa))
+
+    found = t.choose(t.compare("uge", magnitude, int32(1 << layout.mantissa)), normal, other)
     sign = t.binary("arith.shli", t.binary("arith.xori", wide, magnitude), int32(32 - layout.bits))
     return t.cast("arith.bitcast", t.binary("arith.ori", found, sign), "f32")
 
 
-def pack(t: Text, x: Reg, layout: Layout, saturate: bool = False) -> Reg:
+def pack(t: Builder, x: Reg, layout: Layout, saturate: bool = False) -> Reg:
     """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.pack."""
 
     def int32(value: int) -> Reg:
@@ -60,13 +63,14 @@ def pack(t: Text, x: Reg, layout: Layout, saturate: bool = False) -> Reg:
     magnitude = t.binary("arith.andi", bits, int32(0x7FFFFFFF))
     sign = t.binary("arith.shrui", t.binary("arith.xori", bits, magnitude), int32(32 - layout.bits))
     above = t.binary("arith.shrui", magnitude, int32(lost))
-    choice = t.choose(t.compare("ult", t.binary("arith.subi", magnitude, int32(smallest)), int32(beyond - smallest)))
-    with choice.then():
+
+    def normal() -> Reg:
         # Move the exponent; round to nearest even by the carry out of the dropped bits.
         moved = t.binary("arith.addi", magnitude, int32((1 << (lost - 1)) - 1 - bias))
         even = t.binary("arith.addi", moved, t.binary("arith.andi", above, int32(1)))
-        choice.result(t.binary("arith.shrui", even, int32(lost)))
-    with choice.otherwise():
+        return t.binary("arith.shrui", even, int32(lost))
+
+    def other() -> Reg:
         nan = int32(layout.nan)
         if layout.has_infinities:
             # Keep the upper bits of the payload, and stay a NaN if they are zero.
@@ -85,8 +89,10 @@ def pack(t: Text, x: Reg, layout: Layout, saturate: bool = False) -> Reg:
         half = t.binary("arith.shli", int32(1), t.binary("arith.subi", distance, int32(1)))
         carried = t.binary("arith.addi", t.binary("arith.addi", mantissa, t.binary("arith.subi", half, int32(1))), odd)
         small = t.binary("arith.shrui", carried, distance)
-        choice.result(t.select(t.compare("ult", magnitude, int32(smallest)), small, big))
-    found = choice.end()
+        return t.select(t.compare("ult", magnitude, int32(smallest)), small, big)
+
+    within = t.compare("ult", t.binary("arith.subi", magnitude, int32(smallest)), int32(beyond - smallest))
+    found = t.choose(within, normal, other)
     if not layout.negative_zero:
         sign = t.select(t.compare("eq", found, int32(0)), int32(0), sign)
     return t.cast("arith.trunci", t.binary("arith.ori", found, sign), f"i{layout.bits}")

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 from ...functions.registers import call
 from ...scalars import Layout
-from ..base.mlir import Reg, Text
+from ..base.builder import Builder
+from ..base.mlir import Reg
 from ..base.numeric import Numeric
 from . import narrow
 
 
 class TaskletNumeric(Numeric):
-    """Writes arithmetic to a Text."""
+    """Writes arithmetic of scalars."""
 
     def unpack(self, x: Reg, layout: Layout) -> Reg:
         if layout.bits == 8:
@@ -28,7 +29,7 @@ class TaskletNumeric(Numeric):
             return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack(text, reg, layout, saturate))
         return super().pack(x, layout) if layout.bias == 127 else narrow.pack(self.text, x, layout)
 
-    def _shared(self, name: str, x: Reg, elem: str, layout: Layout, write: Callable[[Text, Reg], Reg]) -> Reg:
+    def _shared(self, name: str, x: Reg, elem: str, layout: Layout, write: Callable[[Builder, Reg], Reg]) -> Reg:
         """Call a conversion that is in the program once, because a DPU's program memory is small."""
         function = f"__foundry_{name}_{layout.bits}_{layout.mantissa}_{layout.bias}"
         return self.text.call_own(function, [x], elem, lambda text, args: write(text, args[0]))
@@ -38,9 +39,6 @@ class TaskletNumeric(Numeric):
         if args[0].elem == "f32" and name == "fma":
             return self._fused(*args)
         return self.own(name, args)
-
-    def remainder(self, x: Reg, y: Reg) -> Reg:
-        return self.library("fmod", [x, y])
 
     def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
         """Call a function of foundry_core.functions. It is not inlined, because a DPU's program memory is small."""

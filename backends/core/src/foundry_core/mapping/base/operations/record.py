@@ -8,29 +8,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....dialects import tile
-from ....log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD
+from ....log import RECORD
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import GLOBAL, WIDTHS, Reg
+from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, inverted, record_words
+from ..mlir import GLOBAL, Reg
 from ..plan import is_tile
 from ..space import Point, extents
 
 if TYPE_CHECKING:
     from ..program import Program
 
-_WORD = "i64"
-# For the records of a kind: the words of the log with their number, their capacity, and the first of them.
-_OF_VALUES = PRINTED, CAPACITY, FIRST_PRINTED
-_OF_FAILURES = FAILED, FAILURE_CAPACITY, FIRST_FAILURE
-
 
 @statement(tile.RecordOp)
 def _record(program: Program, op: tile.RecordOp) -> None:
-    tiles = program.tiles
+    t, tiles = program.text, program.tiles
     shape = extents(op.value) if op.value is not None else ()
     with tiles.space.alone(), tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-        value = _word(program, tiles.at(op.value, point, {})) if op.value is not None else None
-        _write(program, _OF_VALUES, op.site.value.data, _linear(program, shape, point), value)
+        value = as_word(t, tiles.at(op.value, point, {})) if op.value is not None else None
+        _write(program, OF_VALUES, op.site.value.data, _linear(program, shape, point), value)
 
 
 @statement(tile.CheckOp)
@@ -47,12 +43,12 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         if cell is not None:
             tiles.private.write(cell, place, t.integer(1, "i1"))
         with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-            fails = _inverted(program, tiles.at(op.condition, point, {}))
+            fails = inverted(t, tiles.at(op.condition, point, {}))
             with t.nested(f"scf.if {fails.name} {{"):
                 if cell is not None:
                     tiles.private.write(cell, place, t.integer(0, "i1"))
                 value = tiles.at(op.value, point, {}) if op.value is not None else None
-                _write(program, _OF_FAILURES, site, _linear(program, shape, point), value)
+                _write(program, OF_FAILURES, site, _linear(program, shape, point), value)
     if cell is not None:
         tiles.scalars[op.result] = tiles.private.read(cell, place)
     elif not is_tile(op.condition):
@@ -83,24 +79,20 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
             all_passed = t.binary("arith.andi", all_passed, t.extract(found, number))
         if cell is not None:
             tiles.private.write(cell, place, all_passed)
-        with t.nested(f"scf.if {_inverted(program, all_passed).name} {{"):
-            seen, first, value = (Buffer(t.private(kind, 1), kind, (1,), (0,)) for kind in ("i8", t.index, _WORD))
+        with t.nested(f"scf.if {inverted(t, all_passed).name} {{"):
+            seen, first, value = (Buffer(t.private(kind, 1), kind, (1,), (0,)) for kind in ("i8", t.index, WORD))
             tiles.private.write(seen, only, t.integer(0, "i8"))
             with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-                fails = _inverted(program, tiles.at(op.condition, point, {}))
+                fails = inverted(t, tiles.at(op.condition, point, {}))
                 unseen = t.compare("eq", tiles.private.read(seen, only), t.integer(0, "i8"))
                 with t.nested(f"scf.if {t.binary('arith.andi', fails, unseen).name} {{"):
                     tiles.private.write(seen, only, t.integer(1, "i8"))
                     tiles.private.write(first, only, _linear(program, shape, point))
                     tiles.private.write(value, only, tiles.at(op.value, point, {}))
             records = tiles.private.read(first, only), tiles.private.read(value, only)
-            _write(program, _OF_FAILURES, op.site.value.data, *records)
+            _write(program, OF_FAILURES, op.site.value.data, *records)
     if cell is not None:
         tiles.scalars[op.result] = tiles.private.read(cell, place)
-
-
-def _inverted(program: Program, condition: Reg) -> Reg:
-    return program.text.binary("arith.xori", condition, program.text.integer(1, "i1", condition.lanes))
 
 
 def _linear(program: Program, shape: tuple[int, ...], point: Point) -> Reg:
@@ -116,32 +108,11 @@ def _write(program: Program, words: tuple[int, int, int], site: int, index: Reg,
     """Write the record of one element, if there is room for it."""
     t, space, log = program.text, program.tiles.space, program.log()
     counter, limit, first = words
-    number = program.tiles.memory.claim(t.shifted(log.name, counter, _WORD, GLOBAL))
-    capacity = t.cast("arith.trunci", t.load(t.shifted(log.name, limit, _WORD, GLOBAL), _WORD, 1, GLOBAL), "i32")
+    number = program.tiles.memory.claim(t.shifted(log.name, counter, WORD, GLOBAL))
+    capacity = t.cast("arith.trunci", t.load(t.shifted(log.name, limit, WORD, GLOBAL), WORD, 1, GLOBAL), "i32")
     with t.nested(f"scf.if {t.compare('ult', number, capacity).name} {{"):
-        x, y, z = (_word(program, program.program_id(axis)) for axis in range(3))
-        record = (
-            _pair(program, t.integer(site, _WORD), _word(program, index)),
-            _pair(program, x, y),
-            z,
-            value or t.integer(0, _WORD),
-        )
+        record = record_words(t, site, index, map(program.program_id, range(3)), value)
         offset = space.times(t.cast("arith.extui", number, t.index), t.integer(RECORD))
-        place = t.address(t.shifted(log.name, first, _WORD, GLOBAL), offset, _WORD, GLOBAL)
+        place = t.address(t.shifted(log.name, first, WORD, GLOBAL), offset, WORD, GLOBAL)
         for at, word in enumerate(record):
-            t.store(word, t.shifted(place, at, _WORD, GLOBAL), GLOBAL)
-
-
-def _word(program: Program, x: Reg) -> Reg:
-    """Return the bits of a number or an address as a word."""
-    t = program.text
-    if x.elem == GLOBAL:
-        x = t.cast("llvm.ptrtoint", x, t.index)
-    elif x.is_float:
-        x = t.cast("arith.bitcast", x, f"i{WIDTHS[x.elem]}")
-    return t.cast("arith.extui", x, _WORD)
-
-
-def _pair(program: Program, low: Reg, high: Reg) -> Reg:
-    t = program.text
-    return t.binary("arith.ori", low, t.binary("arith.shli", high, t.integer(32, _WORD)))
+            t.store(word, t.shifted(place, at, WORD, GLOBAL), GLOBAL)
