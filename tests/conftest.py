@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import elves
 import pytest
@@ -84,3 +86,15 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
     """Return the libraries of a made-up Debian suite, to compare SDKs with."""
     return elves.runtime(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the path where DOCKER_HOST looks for a socket. It is short enough for a socket."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        path = Path(folder, "s")
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr(client, "_PATIENCE", 1)
+        yield path

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
 import io
 import json
+import sys
 import tarfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from damage import altered
 
 from toolchains.archives import docker_archive
 from toolchains.archives.tar_file import EPOCH
+from toolchains.archives.wheel_file import WheelWriter
 from toolchains.system.errors import ImageError
 
 NAME = "foundry-test/archive:x"
@@ -214,7 +220,41 @@ def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes) -> None:
         docker_archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)
 
 
+def test_a_damaged_image_of_an_engine_is_refused(tmp_path: Path) -> None:
+    file = save(tmp_path / "good.tar", [layer(entry("f", b"content"))], config={"Labels": {"a": "b"}, "Cmd": ["sh"]})
+    with tarfile.open(file) as tar:
+        files = {name: read(tar, name) for name in tar.getnames()}
+    for name in ("manifest.json", "c.json"):
+        for text in ("[" * 99999, *map(json.dumps, altered(json.loads(files[name])))):
+            (tmp_path / "saved.tar").write_bytes(
+                layer(*(entry(each, text.encode() if each == name else files[each]) for each in files))
+            )
+            with suppress(ImageError):
+                docker_archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)
+    packed = gzip.compress(files["0/layer.tar"])
+    for damaged in (packed[:40], packed[:20] + bytes(20), files["0/layer.tar"][:600], files["0/layer.tar"][:512]):
+        with pytest.raises((ImageError, OSError)):
+            normalised(tmp_path, damaged)
+
+
 def test_a_layer_in_an_unknown_compression_is_refused(tmp_path: Path) -> None:
     saved = save(tmp_path / "saved.tar", [b"\x28\xb5\x2f\xfd" + bytes(1000)])
     with pytest.raises(ImageError, match="neither a tar nor compressed by gzip"):
         docker_archive.normalise(saved, tmp_path / "normal.tar", name=NAME)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("kind", ["bytes", "file"])
+def test_a_wheel_for_which_there_is_no_room_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, size: int
+) -> None:
+    printed: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    (tmp_path / "file").write_bytes(bytes(size))
+    writer: WheelWriter | None = WheelWriter(Path("/dev/full"), "x.dist-info")
+    with pytest.raises(OSError, match="No space left"):
+        writer.add("x.py", bytes(size) if kind == "bytes" else tmp_path / "file")
+        writer.close()
+    writer = None
+    gc.collect()
+    assert printed == []

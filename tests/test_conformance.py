@@ -295,6 +295,33 @@ def test_the_report_counts_by_file_by_function_and_by_reason(
     assert document["passed"] == 1
 
 
+def test_names_and_reasons_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = ("[red]x[/]", "[/]", "a:bug:[bold]")
+    verdict = verdict_of(
+        **{f"f[{name}]": "wrong" for name in nasty}, **{f"{name}": "refused" for name in nasty}, p="pass"
+    )
+    verdict.ran = {"device": nasty[0]}
+    for key, result in verdict.results.items():
+        result["reason"] = f"since {key[1]}"
+    verdict.faults += nasty
+    conformance._report(verdict, tmp_path, whole=True)
+    conformance._report(verdict_of(**dict.fromkeys(nasty, "crash")), tmp_path, whole=False)
+    printed = capsys.readouterr().out
+    for name in nasty:
+        for said in (f"since f[{name}]", f"since {name}", f"failed: {name}", f"test_a.py::{name}"):
+            assert said in printed
+    assert f"device: {nasty[0]}" in printed
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"test_a.py::a": 5}', "[" * 99999])
+def test_outcomes_that_somebody_damaged_lose_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "outcomes.json").write_text(text)
+    assert "this run is compared with none" in report(tmp_path, capsys, a="pass")
+    assert json.loads((tmp_path / "outcomes.json").read_text()) == {"test_a.py::a": "pass"}
+
+
 @pytest.fixture
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Replace image and container. `records` is what the container sends, `used` the target whose image is used."""

@@ -53,18 +53,6 @@ def serving(listener: socket.socket, answer: Answer) -> Iterator[None]:
             connection.close()
 
 
-@pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the path where DOCKER_HOST looks for a socket. It is short enough for a socket."""
-    with TemporaryDirectory(dir="/tmp") as folder:
-        path = Path(folder, "s")
-        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-        for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(client, "_PATIENCE", 1)
-        yield path
-
-
 @contextmanager
 def listening(place: Path, answer: Answer) -> Iterator[None]:
     listener = socket.socket(socket.AF_UNIX)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import Limits, Sandbox
 from toolchains.images import layer
+from toolchains.system import steps
 from toolchains.system.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
 from toolchains.system.paths import ROOT
 
@@ -394,6 +396,87 @@ def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
         pass
     steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
     assert [docker.image(id) is None for id in steps] == [False, True]
+
+
+INTERRUPTED = """
+import io, os, signal, sys
+from toolchains.archives import folders
+from toolchains.engine import client, image_build
+from toolchains.system import processes, steps
+data = io.BytesIO()
+folders.write_tar(data, {"Dockerfile": image_build.labelled(sys.argv[1].encode())})
+data.seek(0)
+seen = []
+def interrupt(line):
+    seen.append(line)
+    if "Step 4/4" in " ".join(seen) and line.startswith(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGINT)
+def build():
+    with client.connect().build(data, arguments={}, line=interrupt):
+        pass
+print(processes.process_name(), flush=True)
+build() if sys.argv[3] == "main" else steps.side_by_side(build, lambda: None)
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("thread", ["main", "other"])
+@pytest.mark.parametrize("point", ["Step 4/4", "at work", "Removing intermediate container", "Successfully built"])
+def test_an_interruption_ends_the_running_step_and_leaves_no_image(
+    docker: Engine, tiny: str, point: str, thread: str
+) -> None:
+    step = "sleep 600" if point == "at work" else "echo 2 > /two"
+    # With the label, the step is the fourth one.
+    dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo at work && {step}\n"
+    child = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, dockerfile, point, thread],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert child.returncode == -signal.SIGINT, child.stderr
+    assert child.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    mine = {"label": f"{docker_archive.BUILD_LABEL}={child.stdout.strip()}"}
+    assert docker._api.images(all=True, filters=mine) == docker._api.containers(all=True, filters=mine) == []
+
+
+@pytest.mark.docker
+def test_an_interruption_of_the_cleaning_up_of_a_build_leaves_nothing(
+    docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, interrupted = docker._api.remove_image, []
+
+    def interrupt(id: str) -> None:
+        if not interrupted:
+            interrupted.append(id)
+            raise KeyboardInterrupt
+        remove(id)
+
+    monkeypatch.setattr(docker._api, "remove_image", interrupt, raising=False)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        docker.build(context(f"FROM {tiny}\nRUN echo {uuid.uuid4()} > /one\n"), arguments={}) as built,
+    ):
+        pass
+    assert interrupted and docker.image(built) is None
+
+
+@pytest.mark.docker
+def test_a_command_in_a_container_ends_when_another_thread_fails(docker: Engine, tiny: str) -> None:
+    started = threading.Event()
+
+    def work() -> None:
+        with docker.container(tiny) as container:
+            container.run(["sh", "-c", "echo started; sleep 600"], line=lambda _: started.set())
+
+    def fail() -> None:
+        assert started.wait(60)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        steps.side_by_side(work, fail)
 
 
 KILLED = """

@@ -191,6 +191,22 @@ def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
     assert not host._PIDFILE.exists()
 
 
+def test_a_process_that_ends_while_its_pidfile_is_read_is_gone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Path.read_text
+
+    def ending(path: Path, *words: Any, **options: Any) -> str:
+        if path.name == "comm":
+            raise ProcessLookupError
+        return read(path, *words, **options)
+
+    monkeypatch.setattr(Path, "read_text", ending)
+    host._PIDFILE.write_text(str(os.getpid()))
+    host._remove_stale_pidfile()
+    assert not host._PIDFILE.exists()
+
+
 def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
     monkeypatch.setenv("CI", "true")

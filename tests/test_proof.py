@@ -15,6 +15,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from damage import altered
 
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import ensure
@@ -28,6 +29,7 @@ from toolchains.system import paths
 from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError, FoundryError, LimitError, ProofError, UsageError
 from toolchains.testing import conformance, proof
+from toolchains.testing.verdict import Verdict
 
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "of": 2, "title": "e2e", "ran": {"triton": "3.9.0"}}
 
@@ -142,6 +144,9 @@ BROKEN: dict[str, tuple[list[object], int | FoundryError]] = {
     "two results of a case": ([*whole("wrong")[:-1], FORGED, {"end": 2, "faults": []}], 1),
     "a plan that changes": ([*whole()[:3], {**PLAN, "plan": [["k", "a"]]}, {"end": 1, "faults": []}], 0),
     "a record after the end": ([*whole(), result("b")], 0),
+    "a result without its time": ([*whole()[:4], {"result": {"suite": "k", "name": "b", "failure": None}}], 0),
+    "a result whose outcome is unknown": (whole(outcome="fine"), 0),
+    "a wrong result without a failure": (whole(outcome="wrong"), 0),
     "four bytes": ([*whole()[:3], "<x/>"], 0),
     "a fault of the whole": ([*whole()[:-1], {"end": 2, "faults": ["a worker died"]}], 1),
     "a failed case": (whole("3 of 8 are wrong"), 0),
@@ -163,6 +168,27 @@ def test_a_run_is_no_proof(start: Start, how: str, tmp_path: Path, capsys: pytes
     assert junit is not None
     if how not in ("an empty plan", "a status"):
         assert int(junit.get("failures", "")) + int(junit.get("errors", "")) > 0
+
+
+def test_records_of_another_shape_break_nothing(tmp_path: Path) -> None:
+    records = whole(
+        modelled={"cycles": 5}, outcome="refused", reason="a reason", data={"measurements": [{}], "kernels": []}
+    )
+    refused = 0
+    for place, record in enumerate(records):
+        for each in altered(record):
+            verdict = Verdict()
+            for one in [*records[:place], each, *records[place + 1 :]]:
+                verdict.take(json.dumps(one))
+            verdict.conclude("status 0")
+            verdict.write(tmp_path)
+            refused += bool(verdict.faults)
+            ElementTree.parse(tmp_path / "junit.xml")
+            json.loads((tmp_path / "results.json").read_text())
+    assert refused > 100
+    verdict = Verdict()
+    verdict.take("[" * 99999)
+    assert len(verdict.faults) == 1
 
 
 @pytest.mark.parametrize("how", ["a death", "a container that is gone", "a limit", "no end"])

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damage import altered
 
 from toolchains.cli import report as verb
 from toolchains.engine import host
 from toolchains.lockfile import lock
-from toolchains.report import page
+from toolchains.report import page, results
 from toolchains.report.results import FORMAT, Report, collect
 from toolchains.system.errors import FileError, MissingToolError, UsageError
 
@@ -293,6 +294,7 @@ def test_changes_and_history_count_from_the_last_report(
     [
         ("", UsageError),
         ('<script type="application/json" id="foundry-report">{}</script>', FileError),
+        (f'<script type="application/json" id="foundry-report">{"[" * 99999}</script>', FileError),
         ('<script type="application/json" id="foundry-report">{"format": 0}</script>', UsageError),
         (f'<script type="application/json" id="foundry-report">{{"format": {FORMAT}}}</script>', FileError),
     ],
@@ -305,11 +307,60 @@ def test_what_is_no_report_is_refused(tmp_path: Path, content: str, error: type[
         page.read(tmp_path / "missing.html")
 
 
-def test_damaged_results_are_an_error_that_names_them(folder: Path) -> None:
-    file = folder / "spirv" / "3.9.0+foundry.3" / "results.json"
-    file.write_text(file.read_text()[:50])
-    with pytest.raises(FileError, match=r"results\.json is damaged"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vsi/conformance/3.9.0/own/results.json",
+        "spirv-bench/3.9.0/bench.json",
+        "dpu/3.9.0/profiles/mine.json",
+        "spirv/3.9.0+foundry.3/sizes.json",
+    ],
+)
+def test_damaged_results_are_an_error_that_names_them(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "_commit", str)
+    known, text = lock.load(), (folder / name).read_text()
+    alone = folder.with_name("alone")
+    file = alone / name
+    file.parent.mkdir(parents=True)
+    refused = 0
+    for damaged in (text[:50], "[" * 99999, "\xff", *map(json.dumps, altered(json.loads(text)))):
+        file.write_text(damaged)
+        try:
+            found = collect(alone, known)
+        except FileError as error:
+            assert error.what == f"{file} is damaged", damaged
+            refused += 1
+        else:
+            assert page.render(found, known)
+    assert refused > 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<testsuites>",
+        "<?xml version='1.0' encoding='nothing'?><testsuites/>",
+        "<?xml version='1.0' encoding='utf-7'?><testsuites/>",
+        "\x00",
+    ],
+)
+def test_a_damaged_file_of_tests_is_an_error_that_names_it(folder: Path, text: str) -> None:
+    file = folder / "test" / "backends-spirv-3.6.0.xml"
+    file.write_text(text)
+    with pytest.raises(FileError) as raised:
         collect(folder, lock.load())
+    assert raised.value.what == f"{file} is damaged"
+
+
+def test_the_message_of_a_failed_test_is_found_behind_what_else_it_has(folder: Path) -> None:
+    file = folder / "test" / "backends-spirv-3.6.0.xml"
+    file.write_text(
+        '<testsuite><testcase classname="t" name="two"><properties/><failure message="wrong sum"/></testcase>'
+        "</testsuite>"
+    )
+    (run,) = [run for run in collect(folder, lock.load()).runs if run.kind == "tests"]
+    assert run.failures == [("t: two", "wrong sum")]
 
 
 # Reads in a browser what it made of a page: what a reader with good eyes would say.

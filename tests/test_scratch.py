@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -101,6 +102,21 @@ def test_the_folder_of_another_machine_stays(tmp_path: Path) -> None:
     owner.write_text("process 1 on another-machine")
     assert scratch.sweep(tmp_path) == []
     assert owner.exists()
+
+
+def test_a_full_disk_leaves_nothing_that_a_later_process_would_have_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for function in ("write", "mkdir"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            (tmp_path / f"foundry-{os.geteuid()}").mkdir(mode=0o711, exist_ok=True)
+            patch.setattr(scratch.os, function, full)
+            scratch.process_folder(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*")] == [f"foundry-{os.geteuid()}", "lock"]
+    assert scratch.sweep(tmp_path) == []
 
 
 def test_a_folder_that_another_user_may_have_made_is_refused(tmp_path: Path) -> None:

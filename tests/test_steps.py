@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -18,6 +19,8 @@ from toolchains.system.steps import side_by_side, step
 def printed(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     shown = io.StringIO()
     monkeypatch.setattr(steps, "console", Console(file=shown))
+    # A step of a busy machine may take a tenth of a second.
+    monkeypatch.setattr(steps, "time", SimpleNamespace(monotonic=lambda: 0.0))
     yield shown
 
 
@@ -57,3 +60,26 @@ def test_a_failure_ends_what_the_others_wait_for_and_is_the_one_that_is_raised()
     with pytest.raises(PinError, match="the first failure"):
         side_by_side(wait, fail)
     assert len(ended) == 1
+
+
+def test_a_failure_ends_what_is_no_child_too() -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with children.ended_by(ended.set):
+            started.set()
+            assert ended.wait(60)
+
+    def fail() -> None:
+        assert started.wait(60)
+        raise PinError("the first failure")
+
+    with pytest.raises(PinError, match="the first failure"):
+        side_by_side(wait, fail)
+    assert ended.is_set()
+
+
+def test_a_name_of_a_step_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with step("[red]x[/] [/] :bug:"):
+        pass
+    assert "- [red]x[/] [/] :bug:" in capsys.readouterr().err

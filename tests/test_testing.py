@@ -100,7 +100,17 @@ def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest
     assert " 1 errors in " in last_line(capsys)
 
 
-@pytest.mark.parametrize("content", ["", "<a/>", "<testsuites>", "not XML"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "<a/>",
+        "<testsuites>",
+        "not XML",
+        '<testsuite tests="many"/>',
+        "<?xml version='1.0' encoding='nothing'?><testsuite tests='1'/>",
+    ],
+)
 def test_a_part_whose_results_are_damaged_has_failed(
     tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +165,13 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
     assert (done.returncode == 0) == (ending != "in a test")
     assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
     assert ending != "in the process that counts" or "the results have 0 tests, 2 were to run" in wrong
+
+
+@pytest.mark.parametrize("text", ["", "5", "{}", '{"plan": 5}', '{"plan": [5]}', '{"plan": ["a"]}\n[]', "[" * 99999])
+def test_a_list_of_tests_that_was_damaged_is_seen(tmp_path: Path, text: str) -> None:
+    (tmp_path / "planned").write_text(text)
+    (tmp_path / "junit").write_text(JUNIT.format(tests=9, failures=0, skipped=0))
+    assert suites.incomplete(tmp_path / "planned", tmp_path / "junit")
 
 
 def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_together(

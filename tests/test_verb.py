@@ -31,6 +31,10 @@ def build(c, path):
     open(path).read()
 
 @verb()
+def exhaust(c):
+    raise MemoryError
+
+@verb()
 def wait(c, left):
     try:
         print("ready", flush=True)
@@ -124,6 +128,17 @@ def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> No
     error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why
     assert "FOUNDRY_CACHE" in error.next
+
+
+def test_a_lack_of_memory_is_told_from_a_fault_of_a_file(project: Path) -> None:
+    child = start(project, "exhaust")
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == FileError.exit_code
+    assert stderr.startswith(
+        "error: there is not enough memory\n  why:  Cannot allocate memory\n  next: free memory; if TMPDIR"
+    )
+    error = explain_os_error(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), "/tmp/x"))
+    assert error.what == "cannot use /tmp/x" and "TMPDIR" in error.next
 
 
 @pytest.mark.parametrize("words", [["ci"], ["--help"], ["help", "build"], ["pin"]])

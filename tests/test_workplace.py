@@ -67,6 +67,14 @@ def test_what_follows_a_script_is_the_scripts() -> None:
     assert cut("spirv --help") == []
 
 
+@pytest.mark.parametrize("end", [0, 100, 1100])
+def test_an_archive_that_a_container_did_not_finish_is_said_to_be_damaged(tmp_path: Path, end: int) -> None:
+    packed = tar(tmp_path / "x.tar", {"a": b"x" * 2000})
+    packed.write_bytes(packed.read_bytes()[:end])
+    with pytest.raises(UnsafeArchiveError, match="is a damaged archive"):
+        workplace.unpack(packed, tmp_path / "folder")
+
+
 def test_nothing_from_a_container_lands_outside_the_folder(tmp_path: Path) -> None:
     folder, outside = tmp_path / "folder", tmp_path / "outside"
     folder.mkdir()

@@ -16,15 +16,18 @@ import posixpath
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NotRequired, TypedDict, cast
+
+import msgspec
 
 from toolchains.archives import confine, tar_file
-from toolchains.archives.tar_file import EPOCH, TarWriter
+from toolchains.archives.tar_file import EPOCH, TarWriter, reading
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
 
@@ -56,6 +59,39 @@ _KEPT_CONFIG = (
     "Volumes",
     "WorkingDir",
 )
+
+
+class Manifest(TypedDict):
+    """What manifest.json says of an image: the names of files in the archive, and its tags."""
+
+    Config: str
+    Layers: list[str]
+    RepoTags: NotRequired[list[str] | None]
+
+
+class _Running(TypedDict):
+    Labels: NotRequired[dict[str, str] | None]
+    Cmd: NotRequired[list[str] | None]
+    Env: NotRequired[list[str] | None]
+
+
+class _Step(TypedDict):
+    created_by: NotRequired[str]
+    empty_layer: NotRequired[bool]
+
+
+class _Rootfs(TypedDict):
+    diff_ids: list[str]
+
+
+class ImageConfig(TypedDict):
+    """What is read of an image's configuration."""
+
+    architecture: str
+    os: str
+    config: _Running
+    history: list[_Step]
+    rootfs: _Rootfs
 
 
 def write_base_image(
@@ -100,24 +136,42 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
     Raises:
         ImageError: the file is not an archive of one image, or a layer's compression is not supported.
     """
-    with saved.open("rb") as source, archive.open("wb") as file:
-        try:
-            tar = tarfile.open(fileobj=source)  # noqa: SIM115 - it closes with its file
-            (manifest,) = json.load(_content(tar, "manifest.json"))
-            config = json.load(_content(tar, manifest["Config"]))
-            layers = list(zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True))
-        except (tarfile.TarError, KeyError, ValueError) as error:
-            raise ImageError(f"not an archive of one image: {saved}", why=repr(error)) from error
+    with saved.open("rb") as source, archive.open("wb") as file, opened(source, f"{saved}") as tar:
+        manifest, config = described(tar)
         writer = _Writer(file)
         below = _Below()
-        for digest, member in layers:
-            with _uncompressed(_content(tar, member), member) as plain:
+        for digest, member in zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True):
+            with _uncompressed(content(tar, member), member) as plain:
                 if digest not in known:
                     writer.layer(partial(_normalise, plain, below=below))
                     continue
                 below.scan(plain)
                 writer.known_layer(digest, None if leave_out else plain)
         return writer.finish(config, name)
+
+
+@contextmanager
+def opened(file: IO[bytes], called: str) -> Iterator[tarfile.TarFile]:
+    """Open a docker-archive.
+
+    Raises:
+        ImageError: it is damaged, or something else.
+    """
+    with reading(f"not an archive of one image: {called}", error=ImageError), tarfile.open(fileobj=file) as tar:
+        yield tar
+
+
+def described(tar: tarfile.TarFile) -> tuple[Manifest, ImageConfig]:
+    """Return the manifest of the one image in a docker-archive, and its configuration.
+
+    Raises:
+        ValueError, LookupError: there is no such image; see opened().
+    """
+    (manifest,) = msgspec.convert(json.load(content(tar, "manifest.json")), list[Manifest])
+    config = json.load(content(tar, manifest["Config"]))
+    # Only checked: a configuration has more than these types do.
+    msgspec.convert(config, ImageConfig)
+    return manifest, config
 
 
 @dataclass
@@ -296,7 +350,8 @@ def _history(step: Mapping[str, Any]) -> dict[str, Any]:
     return kept | {"created": _CREATED}
 
 
-def _content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+def content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
+    """Return the content of a file in an archive."""
     file = tar.extractfile(name)
     if file is None:
         raise KeyError(name)

@@ -7,15 +7,33 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
-from toolchains.system.errors import FileError
+from toolchains.system.errors import FileError, FoundryError, UnsafeArchiveError
 
 # The date of all files that we build: 2026-01-01 in seconds. Older files keep their own date.
 EPOCH = 1767225600
 # A tar ends with two empty blocks.
 END = bytes(2 * tarfile.BLOCKSIZE)
 _CHUNK = 4 << 20
+
+
+@contextmanager
+def reading(what: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Iterator[None]:
+    """Raise an error for people if an archive from outside is damaged.
+
+    Args:
+        what: the message.
+        error: the error to raise.
+    """
+    try:
+        yield
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, ArithmeticError, LookupError, RecursionError) as damage:
+        # The last four are what tarfile and json do not catch in damaged headers and files.
+        raise error(what, why=repr(damage)) from damage
 
 
 class TarWriter:

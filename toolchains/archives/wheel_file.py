@@ -11,6 +11,7 @@ import shutil
 import stat
 import zipfile
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from toolchains.archives import confine
@@ -60,11 +61,12 @@ class WheelWriter:
                 digest = hashlib.file_digest(source, "sha256")
                 entry.file_size = source.tell()
                 source.seek(0)
-                with self._zip.open(entry, "w") as target:
+                with self._writing(), self._zip.open(entry, "w") as target:
                     shutil.copyfileobj(source, target, 1 << 20)
         else:
             digest = hashlib.sha256(content)
-            self._zip.writestr(entry, content)
+            with self._writing():
+                self._zip.writestr(entry, content)
         encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
         self._rows.append((name, f"sha256={encoded}", entry.file_size))
 
@@ -72,8 +74,18 @@ class WheelWriter:
         """Write RECORD, which lists itself without a hash, and finish the file."""
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows([*self._rows, (self._record, "", "")])
-        self._zip.writestr(self._entry(self._record, False), text.getvalue())
-        self._zip.close()
+        with self._writing():
+            self._zip.writestr(self._entry(self._record, False), text.getvalue())
+            self._zip.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            # Otherwise a ZipFile writes its end when it is deleted, and prints a traceback if the disk is full.
+            self._zip.fp = None
+            raise
 
     def _entry(self, name: str, executable: bool) -> zipfile.ZipInfo:
         entry = zipfile.ZipInfo(name, _DATE)

@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
+from rich.text import Text
 
 from toolchains.archives import docker_archive
 from toolchains.archives.tar_file import EPOCH
@@ -40,6 +40,7 @@ from toolchains.images import provenance
 from toolchains.images.base import BaseImage
 from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
 from toolchains.system import durable, paths
+from toolchains.system.console import Console
 from toolchains.system.errors import ImageError, UsageError
 from toolchains.system.steps import step
 
@@ -90,7 +91,7 @@ def bake(request: Request, *, into: str) -> None:
     with step(f"contexts and {BAKE_FILE}"):
         write(folder, base, [("python", middle), (target.name, top)], names=names)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    _console.print(f"[bold]{folder / BAKE_FILE}[/] makes {top.name}; {size / 1e6:.0f} MB go to the builder")
+    _console.print(Text(f"{folder / BAKE_FILE}", "bold"), f"makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
     _console.print(f"        ./foundry bake {target.name} --adopt={folder / RESULT}")
 
@@ -210,18 +211,14 @@ def adopt(request: Request, file: Path) -> None:
     info = provenance.note(tag, layers.require_image(docker, tag), request.store())
     for other in moving:
         docker.tag(tag, other)
-    _console.print(f"[bold]{tag}[/] taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
+    _console.print(Text(tag, "bold"), f"taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
 
 
 def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]:
     """Return the tags of an image in an archive after checking its target and release; moving tags come last."""
-    try:
-        with tarfile.open(file) as tar:
-            (manifest,) = json.load(_member(tar, "manifest.json"))
-            labels = json.load(_member(tar, manifest["Config"]))["config"].get("Labels") or {}
-        tags: list[str] = manifest["RepoTags"] or []
-    except (OSError, tarfile.TarError, ValueError, KeyError, TypeError) as error:
-        raise ImageError(f"not an archive of one image: {file}", why=repr(error)) from error
+    with file.open("rb") as source, docker_archive.opened(source, f"{file}") as tar:
+        manifest, config = docker_archive.described(tar)
+    labels, tags = config["config"].get("Labels") or {}, manifest.get("RepoTags") or []
     found = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
     # All tags must be names of this target: one with the digest, and one with the release.
@@ -248,15 +245,14 @@ def _base(folder: Path, base: BaseImage) -> str:
         Its platform.
     """
     folder.mkdir()
-    with tarfile.open(base.archive) as tar:
-        (manifest,) = json.load(_member(tar, "manifest.json"))
-        config = json.load(_member(tar, manifest["Config"]))
+    with base.archive.open("rb") as source, docker_archive.opened(source, f"{base.archive}") as tar:
+        manifest, config = docker_archive.described(tar)
         (layer,) = manifest["Layers"]
         with (folder / _ROOTFS).open("wb") as file:
-            shutil.copyfileobj(_member(tar, layer), file, 4 << 20)
+            shutil.copyfileobj(docker_archive.content(tar, layer), file, 4 << 20)
     lines = ["# The base image: the locked Debian packages, as mmdebstrap unpacked and configured them."]
     lines += ["FROM scratch", f"ADD {_ROOTFS} /"]
-    lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env", ()))]
+    lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env") or ())]
     lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
     return f"{config['os']}/{config['architecture']}"
@@ -276,13 +272,6 @@ def _normal(work: Path) -> None:
     """Set permissions independently of the user's umask: a builder takes those of folders from the context."""
     for path in (work, *work.rglob("*")):
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-
-
-def _member(tar: tarfile.TarFile, name: str) -> Any:
-    file = tar.extractfile(name)
-    if file is None:
-        raise KeyError(name)
-    return file
 
 
 def _place(into: str) -> Path:

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
-from toolchains.system import durable
+from toolchains.system import durable, json_text
+from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import proof
 
@@ -25,13 +27,13 @@ def build(request: Request, *, sizes: bool) -> None:
     file = proof.results_folder(request) / "sizes.json" if sizes else None
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
-    _console.print(f"[bold]{made.name}[/] {state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
+    _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
     drift = made.info.labels.get(target_image.LABEL + "drift")
     if drift:
-        _console.print(f"[yellow]not as locked:[/] {drift}")
+        _console.notice(f"not as locked: {drift}")
     supplied = made.info.labels.get(target_image.LABEL + "sdk")
     if supplied:
-        _console.print(f"[yellow]not for pushing:[/] it has {supplied} in it, which is not ours to give to others")
+        _console.notice(f"not for pushing: it has {supplied} in it, which is not ours to give to others")
     sourced = made.info.labels.get(target_image.LABEL + "from-source")
     if sourced:
         _console.print(f"from source: {sourced}")
@@ -45,8 +47,11 @@ def build(request: Request, *, sizes: bool) -> None:
 def _measure(docker: Engine, made: Image) -> dict[str, int]:
     with docker.container(made.info.id) as container:
         container.copy_into(Path(package_sizes.__file__), "/tmp/package_sizes.py")
-        found: dict[str, int] = json.loads(container.call(["python3", "/tmp/package_sizes.py"]))
-    return found
+        said = container.call(["python3", "/tmp/package_sizes.py"])
+    try:
+        return json_text.parse(said, dict[str, int])
+    except ValueError as error:
+        raise ImageError(f"the packages in {made.name} cannot be measured", why=str(error)) from error
 
 
 def _table(made: Image, found: dict[str, int]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console
+from rich.text import Text
 
 from toolchains.assembly.request import locked_target
 from toolchains.config import components
@@ -18,6 +18,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.resolve import conan_lock
 from toolchains.system import paths
+from toolchains.system.console import Console
 from toolchains.system.errors import AbsentError, PinError, UsageError
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -111,7 +112,7 @@ def pull(wanted: list[Wanted], url: str, expect: str, store: Store) -> None:
 
 
 def _say(done: Moved, want: Wanted, what: str) -> None:
-    _console.print(f"[bold]{want.reference}[/] for {want.builder.suite}: {what}")
+    _console.print(Text(f"{want.reference}", "bold"), f"for {want.builder.suite}: {what}")
     _console.print(f"  sha256 {done.sha256}" + (f"\n  {done.package}" if done.package else ""))
 
 

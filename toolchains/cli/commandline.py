@@ -25,10 +25,10 @@ from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
 from invoke.parser.parser import Parser
 from invoke.program import Program
-from rich.console import Console
 
 from toolchains.cli import script_words
 from toolchains.config import components
+from toolchains.system.console import Console
 from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
 
 MARK = "foundry"
@@ -310,7 +310,7 @@ def refuse(error: FoundryError) -> NoReturn:
 
 def fail(text: str, status: int) -> NoReturn:
     """Print why a verb fails, and exit with a status."""
-    Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)
+    Console(stderr=True, soft_wrap=True).print(text, style="bold red", highlight=False)
     sys.exit(status)
 
 

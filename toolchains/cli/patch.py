@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from toolchains.archives import wheel_file
 from toolchains.fetch.store import Store
@@ -92,7 +93,7 @@ def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
     table.add_column("purpose")
     table.add_column("state", no_wrap=True)
     for patch, state in states:
-        table.add_row(patch.name, patch.fields["Subject"], f"[{_COLOURS[state]}]{state}[/]")
+        table.add_row(patch.name, patch.fields["Subject"], Text(state, _COLOURS[state]))
     return table
 
 

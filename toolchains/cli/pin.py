@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from toolchains.artifacts.triton_wheel import check_llvm_hash
@@ -36,6 +35,7 @@ from toolchains.lockfile import lock as locks
 from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
 from toolchains.resolve import agreement, conan_lock, resolution
 from toolchains.system import paths
+from toolchains.system.console import Console
 from toolchains.system.errors import PinError, UsageError
 from toolchains.system.terminal import make_console
 
@@ -158,9 +158,9 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
             )
         console.print(table)
     for said in freed:
-        console.print(f"other wheels may have changed, the locked versions do not fit: {said}", markup=False)
+        console.print(f"other wheels may have changed, the locked versions do not fit: {said}")
     for said in unreachable:
-        console.print(f"not reached: {said}", highlight=False, markup=False)
+        console.print(f"not reached: {said}", highlight=False)
     before = old.digest if old else "none"
     same = new.digest == before
     console.print(f"lock {new.digest[:12]}, unchanged" if same else f"lock {before[:12]} -> {new.digest[:12]}")

@@ -62,7 +62,7 @@ def prune(*, remove: bool) -> None:
         docker = client.connect()
         found += _engine(docker, lock.load())
     except EngineError as error:
-        _console.print(f"[yellow]the engine's images are left out:[/] {error.what}: {error.why}")
+        _console.notice(f"the engine's images are left out: {error.what}: {error.why}")
     _console.print(_table(found))
     if not found:
         return
@@ -77,7 +77,7 @@ def prune(*, remove: bool) -> None:
             kept.append(f"{item.name}: {error}")
     _console.print(f"removed {len(found) - len(kept)} of {len(found)}")
     for line in kept:
-        _console.print(f"[yellow]kept:[/] {line}")
+        _console.notice(f"kept: {line}")
 
 
 def _table(found: Sequence[Item]) -> Table:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.table import Table
+from rich.text import Text
 
 from toolchains.artifacts import linked, native, plugin_wheels
 from toolchains.assembly import target_image
@@ -105,7 +106,7 @@ def show(name: str) -> None:
     target, locked = components.target(name), locked_target(name)
     engine, store = _engine(), Store(paths.cache(), offline=True)
     extends = f", a variant of {target.backend}" if locked.variant else ""
-    _console.print(f"[bold]{name}[/]{extends}: {', '.join(_files(target))}")
+    _console.print(Text.assemble((name, "bold"), f"{extends}: {', '.join(_files(target))}"))
     _console.print(f"suite: Debian {target.suite}, Python {target.python}")
     _console.print(f"components (toolchains/pins): {', '.join(pin.name for pin in target.pins)}")
     if target.build:

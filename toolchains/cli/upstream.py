@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.table import Table
+from rich.text import Text
 
 from toolchains.config import components, projects
 from toolchains.engine import host
@@ -39,7 +40,7 @@ def show() -> None:
                 ", ".join(_built(name, profile.name, users, store)) or "-",
             )
         targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
-        table.add_row("", f"[dim]for {targets}[/]", end_section=True)
+        table.add_row("", Text(f"for {targets}", "dim"), end_section=True)
     _console.print(table)
     _console.print("\nbuild one alone: ./foundry upstream --build=NAME")
     _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
@@ -81,7 +82,7 @@ def build_project(
         want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=host.ensure_engine()
     )
     state = "built" if made.made else "is there already"
-    _console.print(f"[bold]{want.reference}[/] for {locked.suite} {state}: {made.path.parent}")
+    _console.print(Text(f"{want.reference}", "bold"), f"for {locked.suite} {state}: {made.path.parent}")
 
 
 def _users(name: str) -> list[LockedTarget]:

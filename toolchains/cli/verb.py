@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import inspect
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -89,6 +90,9 @@ def verb(
                 if isinstance(error, BrokenPipeError) and is_output_closed():
                     raise
                 fail(f"error: {explain_os_error(error)}", FileError.exit_code)
+            except MemoryError:
+                lack = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+                fail(f"error: {explain_os_error(lack)}", FileError.exit_code)
 
         signature = inspect.signature(function)
         if request:
@@ -112,6 +116,9 @@ def explain_os_error(error: OSError) -> FileError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         # The error of a failed write does not name the file.
         return space.error(what, why, [Path(error.filename)] if error.filename else [])
+    if error.errno == errno.ENOMEM:
+        what = what if error.filename else "there is not enough memory"
+        return FileError(what, why=why, next="free memory; if TMPDIR is in memory, set it to a folder on a disk")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")
     return FileError(what, why=why, next="./foundry doctor")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
+from rich.text import Text
 
 from toolchains.assembly import wheelhouse
 from toolchains.assembly.request import Request
 from toolchains.lockfile import lock
 from toolchains.system import paths
+from toolchains.system.console import Console
 from toolchains.system.errors import UsageError
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -36,7 +37,7 @@ def wheel(request: Request, *, library: str) -> None:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
     place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
     _console.print(
-        f"[bold]{place}[/] goes to the machine with the GPU, which has Triton, {', '.join(made.own)}. There:"
+        Text(f"{place}", "bold"), f"goes to the machine with the GPU, which has Triton, {', '.join(made.own)}. There:"
     )
     _console.print(f"  pip install --no-index --find-links {place} --require-hashes -r {place}/requirements.txt")
     _console.print(f"{place / 'README.md'} says how to check it")

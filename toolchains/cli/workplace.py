@@ -32,14 +32,14 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import confine
 from toolchains.archives import folders as trees
-from toolchains.archives.tar_file import TarWriter
+from toolchains.archives.tar_file import TarWriter, reading
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import HOME, USER
-from toolchains.system import durable, paths
+from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
 from toolchains.testing import proof
 
@@ -356,7 +356,7 @@ def _copy_out(container: Container, before: Mapping[str, str], place: Place) -> 
             container.fetch(f"{_CHANGES}/{name}", local / name)
         for name in unpack(local / "files.tar", place.results):
             print(f"written: {place.results / name}", file=sys.stderr)
-        for name in json.loads((local / "left.json").read_text()):
+        for name in json_text.read(local / "left.json", list[str]):
             print(f"not copied out, since it is not a plain file: {name}", file=sys.stderr)
 
 
@@ -370,7 +370,7 @@ def unpack(packed: Path, folder: Path) -> list[str]:
         UnsafeArchiveError: some files would be written outside; the other files are written.
     """
     written, refused = [], []
-    with tarfile.open(packed) as tar:
+    with reading("what came from the container is a damaged archive"), tarfile.open(packed, "r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.isfile() else None
             try:

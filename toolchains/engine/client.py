@@ -14,8 +14,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,13 +28,15 @@ import docker.utils
 import docker
 from toolchains.archives import docker_archive
 from toolchains.engine import diagnosis
+from toolchains.engine.answers import CheckedApi
 from toolchains.engine.container import BUILD_CAPABILITIES, OWNER_LABEL, Container
 from toolchains.engine.diagnosis import FAILURES, status_of
 from toolchains.engine.gpus import Gpus
 from toolchains.engine.image_build import BuildOutput
 from toolchains.engine.sandbox import HOME, Limits, Sandbox
 from toolchains.system import processes
-from toolchains.system.errors import EngineError
+from toolchains.system.children import ended_by
+from toolchains.system.errors import EngineError, FoundryError
 
 # Seconds until an engine that does not answer its first request is considered dead.
 _PATIENCE = 10
@@ -42,6 +46,8 @@ _SILENCE = 600
 _STILLBORN = 600
 # Age in seconds at which a build step's image belongs to no running build, whoever started it.
 _LONGEST_BUILD = 24 * 3600
+# Longer numbers are of no process.
+_DIGITS = 9
 # Marks our volumes, to tell them from the user's own.
 _VOLUME_LABEL = "org.triton-foundry.volume"
 
@@ -65,16 +71,17 @@ def connect() -> Engine:
     """
     try:
         api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env())
+        checked = CheckedApi(api)
         # Another program may answer with the API's version, and an engine may refuse all other requests.
-        api.info()
-    except (*FAILURES, ValueError, KeyError, TypeError) as error:
+        checked.info()
+    except Exception as error:  # the SDK compares the version before CheckedApi can
         raise diagnosis.failed("no container engine answers", error) from error
     api.timeout = _SILENCE
-    engine = Engine(api)
+    engine = Engine(checked)
     # An engine that cannot list containers is reported by the request that needs it.
-    with suppress(EngineError):
-        engine.sweep()
-        engine.remove_abandoned()
+    for tidy in (engine.sweep, engine.remove_abandoned):
+        with suppress(FoundryError):
+            tidy()
     return engine
 
 
@@ -90,7 +97,7 @@ class Engine:
             answer = self._api.version()
         except FAILURES as error:
             raise diagnosis.failed("the container engine does not answer", error) from error
-        return f"{answer.get('Platform', {}).get('Name') or 'Engine'} {answer.get('Version', 'unknown')}"
+        return f"{(answer.get('Platform') or {}).get('Name') or 'Engine'} {answer.get('Version') or 'unknown'}"
 
     def image(self, name: str) -> ImageInfo | None:
         """Return the image with this tag or ID, or None."""
@@ -122,7 +129,7 @@ class Engine:
             self._api.remove_image(image)
         except FAILURES as error:
             if status_of(error) not in (404, 409):
-                raise EngineError(f"cannot remove the image {image}", why=str(error)) from error
+                raise diagnosis.failed(f"cannot remove the image {image}", error) from error
 
     def load(self, path: Path) -> None:
         """Load a docker-archive."""
@@ -157,38 +164,60 @@ class Engine:
         Raises:
             EngineError: a step failed; carries the last lines printed and the log's path.
         """
-        output = BuildOutput(line)
+        output = BuildOutput(line, self._end_step)
+        request = partial(
+            self._api.build,
+            fileobj=context,
+            custom_context=True,
+            dockerfile="Dockerfile",
+            buildargs=dict(arguments),
+            labels=dict(labels or {}),
+            nocache=True,
+            rm=True,
+            forcerm=True,
+            network_mode="none",
+            decode=True,
+            # The user's proxies are useless without a network, and would be written into the image.
+            use_config_proxy=False,
+        )
+
+        def end() -> None:
+            # An upload that is not done breaks off.
+            context.close()
+            output.end()
+
         try:
-            output.read(
-                lambda: self._api.build(
-                    fileobj=context,
-                    custom_context=True,
-                    dockerfile="Dockerfile",
-                    buildargs=dict(arguments),
-                    labels=dict(labels or {}),
-                    nocache=True,
-                    rm=True,
-                    forcerm=True,
-                    network_mode="none",
-                    decode=True,
-                    # The user's proxies are useless without a network, and would be written into the image.
-                    use_config_proxy=False,
-                )
-            )
+            # A signal interrupts this thread. The other one reads until the engine has ended the build, and so knows
+            # each image that the build made.
+            with ended_by(end), ThreadPoolExecutor(1) as pool:
+                reading = pool.submit(output.read, request)
+                try:
+                    reading.result()
+                except BaseException:
+                    end()
+                    raise
             yield output.image()
+            self._clear(output)
         except BaseException:
             # Report the first error, and not a failure of the clean-up after it.
-            with suppress(EngineError):
+            with suppress(FoundryError):
                 self._clear(output)
             raise
-        self._clear(output)
+
+    def _end_step(self, container: str) -> None:
+        with suppress(*FAILURES):
+            try:
+                self._api.remove_container(container, force=True)
+            except docker.errors.APIError as error:
+                if status_of(error) == 409:
+                    # The engine is removing it, and its image is in use until then.
+                    self._api.wait(container, timeout=_PATIENCE, condition="removed")
 
     def _clear(self, output: BuildOutput) -> None:
         """Remove the containers and images that a build left."""
-        # If the build was interrupted, its running step would continue, and keep the images below it in use.
+        # If the engine's answer broke off, the running step may continue, and keep the images below it in use.
         for id in output.containers():
-            with suppress(*FAILURES):
-                self._api.remove_container(id, force=True)
+            self._end_step(id)
         # The engine keeps the image of each step. An image with a name is one that the build started from.
         for id in reversed(output.steps()):
             info = self.image(id)
@@ -277,8 +306,7 @@ class Engine:
         try:
             info = self._api.info()
         except FAILURES as error:
-            what = "the container engine does not answer"
-            raise EngineError(what, why=str(error), next="./foundry doctor") from error
+            raise diagnosis.failed("the container engine does not answer", error) from error
         return Sandbox(self._api, image, Limits.of(info, seconds), (HOME, *folders), gpus)
 
     def sweep(self) -> int:
@@ -289,14 +317,13 @@ class Engine:
         removed = 0
         try:
             for answer in self._api.containers(all=True, filters={"label": OWNER_LABEL, "status": "created"}):
-                host, _, process = answer["Labels"][OWNER_LABEL].rpartition(" ")
                 old = time.time() - answer["Created"] > _STILLBORN
-                if old and host == socket.gethostname() and not _alive(int(process)):
+                if old and _is_dead(_owner(answer)):
                     with suppress(docker.errors.NotFound):
                         self._api.remove_container(answer["Id"], force=True, v=True)
                         removed += 1
         except FAILURES as error:
-            raise EngineError("cannot remove what a killed process left", why=str(error)) from error
+            raise diagnosis.failed("cannot remove what a killed process left", error) from error
         return removed
 
     def volumes(self, prefix: str = "") -> tuple[str, ...]:
@@ -304,8 +331,8 @@ class Engine:
         try:
             answer = self._api.volumes(filters={"label": _VOLUME_LABEL})
         except FAILURES as error:
-            raise EngineError("cannot list the engine's volumes", why=str(error), next="./foundry doctor") from error
-        names = (volume["Name"] for volume in answer["Volumes"] or ())
+            raise diagnosis.failed("cannot list the engine's volumes", error) from error
+        names = (volume["Name"] for volume in answer.get("Volumes") or ())
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     def remove_volume(self, name: str) -> None:
@@ -318,7 +345,7 @@ class Engine:
             self._api.remove_volume(name)
         except FAILURES as error:
             if status_of(error) != 404:
-                raise EngineError(f"cannot remove the volume {name}", why=str(error)) from error
+                raise diagnosis.failed(f"cannot remove the volume {name}", error) from error
 
     def evict(self, volume: str) -> int:
         """Remove the containers that use a volume for a killed process of ours; return their number.
@@ -331,9 +358,9 @@ class Engine:
         try:
             found = self._api.containers(all=True, filters={"volume": volume})
             for answer in found:
-                host, _, process = answer["Labels"].get(OWNER_LABEL, "").rpartition(" ")
-                if host != socket.gethostname() or _alive(int(process)):
-                    name = answer["Names"][0].removeprefix("/")
+                host, process = _owner(answer)
+                if not _is_dead((host, process)):
+                    name = next(iter(answer.get("Names") or ()), answer["Id"]).removeprefix("/")
                     raise EngineError(
                         f"the volume {volume} is in use",
                         why=f"the container {name} works with it, for process {process or '?'} on {host or '?'}",
@@ -342,7 +369,7 @@ class Engine:
                 with suppress(docker.errors.NotFound):
                     self._api.remove_container(answer["Id"], force=True, v=True)
         except FAILURES as error:
-            raise EngineError(f"cannot end what uses the volume {volume}", why=str(error)) from error
+            raise diagnosis.failed(f"cannot end what uses the volume {volume}", error) from error
         return len(found)
 
     def _do(self, verb: str, request: Callable[[], Any]) -> Any:
@@ -362,18 +389,28 @@ def _names(image: Mapping[str, Any]) -> list[str]:
     return [name for name in image.get("RepoTags") or () if name != "<none>:<none>"]
 
 
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+def _owner(container: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the host and the number of the process that a container's label names; empty if it has none."""
+    host, _, process = (container.get("Labels") or {}).get(OWNER_LABEL, "").rpartition(" ")
+    return host, process
+
+
+def _is_dead(owner: tuple[str, str]) -> bool:
+    """Return whether a process is known to be dead; False for one of another machine, and for what is no process."""
+    host, process = owner
+    if host != socket.gethostname() or not process.isdecimal() or len(process) > _DIGITS:
         return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
     except PermissionError:
         pass  # another user's
-    return True
+    return False
 
 
 def _check(answers: Iterable[Mapping[str, Any]]) -> None:
     """Raise the error of a failed load: Docker reports it inside its answers, with status 200."""
     for answer in answers:
-        if "error" in answer:
+        if answer.get("error"):
             raise docker.errors.DockerException(answer["error"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
+import re
 import select
 import shlex
 import shutil
@@ -17,17 +18,20 @@ import sys
 import tarfile
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
 from toolchains.archives import confine
 from toolchains.archives import folders as trees
+from toolchains.archives.tar_file import reading
+from toolchains.engine import diagnosis
+from toolchains.engine.answers import connection, frames
 from toolchains.engine.diagnosis import FAILURES, status_of
 from toolchains.system import terminal
-from toolchains.system.children import Completed
-from toolchains.system.errors import CommandError, EngineError
+from toolchains.system.children import Completed, ended_by
+from toolchains.system.errors import CommandError, EngineError, FoundryError
 
 # Marks our containers, to tell them from the user's own. The value names the owner: host and process.
 OWNER_LABEL = "org.triton-foundry.container"
@@ -60,11 +64,13 @@ class Container:
         self._image = image
         self._host = limits
         self._lifeline: Any = None
+        self._open = ExitStack()
         # The name is chosen before the request, so that the container can be removed even if the answer never arrived.
         self._name = f"foundry-{uuid.uuid4().hex}"
         self.id = ""
 
     def __enter__(self) -> Self:
+        self._open.enter_context(ended_by(self._abort))
         try:
             self.id = self._api.create_container(
                 self._image,
@@ -82,11 +88,11 @@ class Container:
             self._api.start(self.id)
             self._prepare()
         except BaseException as error:
-            with suppress(EngineError):
+            with suppress(FoundryError):
                 self._remove()
             if isinstance(error, FAILURES):
-                raise EngineError(
-                    f"cannot start a container of {self._image}", why=str(error), next=self._advice()
+                raise diagnosis.failed(
+                    f"cannot start a container of {self._image}", error, next=self._advice()
                 ) from error
             raise
         return self
@@ -96,7 +102,7 @@ class Container:
     ) -> None:
         try:
             self._remove()
-        except EngineError:
+        except FoundryError:
             # Report the first error, not this one.
             if error is None:
                 raise
@@ -116,14 +122,19 @@ class Container:
     def _prepare(self) -> None:
         """Prepare the container before its first use."""
 
+    def _abort(self) -> None:
+        with suppress(*FAILURES):
+            self._api.remove_container(self._name, force=True, v=True)
+
     def _remove(self) -> None:
         try:
             self._api.remove_container(self._name, force=True, v=True)
         except FAILURES as error:
             # 404, 409: it was never created, or its time is over and the engine removed it or is about to.
             if status_of(error) not in (404, 409):
-                raise EngineError(f"cannot remove the container {self._name}", why=str(error)) from error
+                raise diagnosis.failed(f"cannot remove the container {self._name}", error) from error
         finally:
+            self._open.close()
             if self._lifeline is not None:
                 with suppress(Exception):
                     self._lifeline.close()
@@ -151,23 +162,29 @@ class Container:
         """
         chunks: tuple[list[bytes], list[bytes]] = ([], [])
         lines = (_Lines(out or line), _Lines(line))
+
+        def take(stream: int, chunk: bytes) -> None:
+            chunks[stream].append(chunk)
+            lines[stream].feed(chunk)
+
         try:
-            id = self._api.exec_create(self.id, list(argv), environment=dict(env or {}), workdir=cwd)["Id"]
-            for pair in self._api.exec_start(id, stream=True, demux=True):
-                for stream, chunk in enumerate(pair):
-                    if chunk:
-                        chunks[stream].append(chunk)
-                        lines[stream].feed(chunk)
-            status = self._ended(id)
+            status = self._execute(argv, take, environment=dict(env or {}), workdir=cwd)
         except FAILURES as error:
             self._check_time(argv)
-            raise EngineError(f"cannot run {argv[0]} in a container of {self._image}", why=str(error)) from error
+            raise diagnosis.failed(f"cannot run {argv[0]} in a container of {self._image}", error) from error
         for cut in lines:
             cut.end()
         if status != 0:
             self._check_time(argv)
         stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
         return Completed(status, stdout, stderr)
+
+    def _execute(self, argv: Sequence[str], take: Callable[[int, bytes], None], **settings: Any) -> int:
+        """Run a command and return its exit status; pass what it prints to `take`, with 0 for stdout, 1 for stderr."""
+        id = self._api.exec_create(self.id, list(argv), **settings)["Id"]
+        for stream, chunk in frames(self._api.exec_start(id, socket=True)):
+            take(stream, chunk)
+        return self._ended(id)
 
     def _check_time(self, argv: Sequence[str]) -> None:
         """Raise LimitError if the container's time is over."""
@@ -203,12 +220,12 @@ class Container:
                 return self._joined(argv, cwd)
             return self._fed(argv, b"" if sys.stdin.isatty() else _input(), cwd)
         except FAILURES as error:
-            raise EngineError(f"cannot open {argv[0]} in a container of {self._image}", why=str(error)) from error
+            raise diagnosis.failed(f"cannot open {argv[0]} in a container of {self._image}", error) from error
 
     def _joined(self, argv: Sequence[str], cwd: str | None) -> int:
         id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
-        stream = self._api.exec_start(id, tty=True, socket=True)
-        terminal.join(stream, lambda rows, columns: self._api.exec_resize(id, rows, columns))
+        sock, received = connection(self._api.exec_start(id, tty=True, socket=True))
+        terminal.join(sock, received, lambda rows, columns: self._api.exec_resize(id, rows, columns))
         return self._ended(id)
 
     def _ended(self, id: str) -> int:
@@ -220,19 +237,20 @@ class Container:
         self._unpack({_INPUT: data})
         sys.stdout.flush()
         words = ["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv]
-        id = self._api.exec_create(self.id, words, workdir=cwd)["Id"]
-        for pair in self._api.exec_start(id, stream=True, demux=True):
-            for chunk, file in zip(pair, (sys.stdout.buffer, sys.stderr.buffer), strict=True):
-                file.write(chunk or b"")
-                file.flush()
-        return self._ended(id)
+
+        def show(stream: int, chunk: bytes) -> None:
+            file = (sys.stdout.buffer, sys.stderr.buffer)[stream]
+            file.write(chunk)
+            file.flush()
+
+        return self._execute(words, show, workdir=cwd)
 
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, to exactly this absolute path; parent folders are created."""
         try:
             self._unpack(trees.entries_below(source, destination))
         except FAILURES as error:
-            raise EngineError(f"cannot copy {source} into a container of {self._image}", why=str(error)) from error
+            raise diagnosis.failed(f"cannot copy {source} into a container of {self._image}", error) from error
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
         """Write files into the container, by their paths relative to /."""
@@ -252,19 +270,19 @@ class Container:
         try:
             chunks, _ = self._api.get_archive(self.id, source)
             data = io.BytesIO(b"".join(chunks))
+            with reading(f"what came from {source} is a damaged archive"), tarfile.open(fileobj=data, mode="r:") as tar:
+                for member in tar:
+                    # The names in the engine's archive start with the last part of the requested path.
+                    parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
+                    path = confine.path_below(destination, posixpath.join(".", *parts), f"what came from {source}")
+                    file = tar.extractfile(member) if member.isfile() else None
+                    if file:
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        path.write_bytes(file.read())
+                    elif member.isdir():
+                        path.mkdir(parents=True, exist_ok=True)
         except FAILURES as error:
-            raise EngineError(f"cannot copy {source} out of a container of {self._image}", why=str(error)) from error
-        with tarfile.open(fileobj=data) as tar:
-            for member in tar:
-                # The names in the engine's archive start with the last part of the requested path.
-                parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
-                path = confine.path_below(destination, posixpath.join(".", *parts), f"what came from {source}")
-                file = tar.extractfile(member) if member.isfile() else None
-                if file:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(file.read())
-                elif member.isdir():
-                    path.mkdir(parents=True, exist_ok=True)
+            raise diagnosis.failed(f"cannot copy {source} out of a container of {self._image}", error) from error
 
     def put(self, tar: Path, folder: str) -> None:
         """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is created.
@@ -277,7 +295,7 @@ class Container:
             with tar.open("rb") as file:
                 self._api.put_archive(self.id, folder, file)
         except FAILURES as error:
-            raise EngineError(f"cannot unpack {tar} in a container of {self._image}", why=str(error)) from error
+            raise diagnosis.failed(f"cannot unpack {tar} in a container of {self._image}", error) from error
 
     def fetch(self, source: str, file: Path) -> None:
         """Copy one file, which may be larger than memory, out of the container.
@@ -288,15 +306,19 @@ class Container:
         failed = f"cannot copy {source} out of a container of {self._image}"
         try:
             chunks, _ = self._api.get_archive(self.id, source)
-            with tarfile.open(fileobj=io.BufferedReader(_Stream(chunks)), mode="r|") as tar:
+            packed = io.BufferedReader(_Stream(chunks))
+            with (
+                reading(f"what came from {source} is a damaged archive"),
+                tarfile.open(fileobj=packed, mode="r|") as tar,
+            ):
                 member = tar.next()
                 content = tar.extractfile(member) if member and member.isfile() else None
                 if content is None:
                     raise EngineError(failed, why="it is no plain file")
                 with file.open("wb") as out:
                     shutil.copyfileobj(content, out)
-        except (*FAILURES, tarfile.TarError) as error:
-            raise EngineError(failed, why=str(error)) from error
+        except FAILURES as error:
+            raise diagnosis.failed(failed, error) from error
 
     def oom_killed(self) -> bool:
         """Return whether the kernel killed a process in this container because the container or machine had no memory.
@@ -304,8 +326,7 @@ class Container:
         The kernel counts these kills per cgroup. The engine's own answer, State.OOMKilled, is not enough: Docker 20.10
         leaves it false if the killed process belonged to a command, and not to the container itself.
         """
-        counted = self.run(["cat", *_OOM_COUNTERS]).stdout.splitlines()
-        return any(int(line.split()[1]) > 0 for line in counted if line.startswith("oom_kill "))
+        return re.search("^oom_kill 0*[1-9]", self.run(["cat", *_OOM_COUNTERS]).stdout, re.MULTILINE) is not None
 
 
 def _input() -> bytes:

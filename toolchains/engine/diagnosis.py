@@ -15,6 +15,7 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
+from toolchains.system import space
 from toolchains.system.errors import EngineError, FileError
 from toolchains.system.space import FULL
 
@@ -22,6 +23,13 @@ from toolchains.system.space import FULL
 FAILURES = (docker.errors.DockerException, OSError, urllib3.exceptions.HTTPError)
 SOCKET = "/var/run/docker.sock"
 _VERSION = re.compile(r"client version \S+ is too (?:new|old)", re.IGNORECASE)
+
+
+class AnswerError(docker.errors.DockerException):
+    """An engine answered a request of the Docker SDK with something else than Docker's API has."""
+
+    def __init__(self, request: str, why: str) -> None:
+        super().__init__(f"{address()} gave no answer of Docker's API to the request {request}: {why}")
 
 
 @dataclass(frozen=True)
@@ -49,11 +57,15 @@ def status_of(error: BaseException) -> int | None:
     return error.status_code if isinstance(error, docker.errors.APIError) else None
 
 
-def failed(what: str, error: BaseException) -> EngineError | FileError:
-    """Return the error to raise if a request failed: the request, the reason, and the next command."""
+def failed(what: str, error: BaseException, *, next: str = "") -> EngineError | FileError:
+    """Return the error to raise if a request failed: what, why, and the next command or the given one."""
+    for each in _chain(error):
+        # No socket reports this: a file of this machine could not be written.
+        if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT):
+            return space.error(what, os.strerror(each.errno))
     cause = find(error)
     kind = FileError if FULL.search(cause.why) else EngineError
-    return kind(what, why=cause.why, next=cause.next)
+    return kind(what, why=cause.why, next=next or cause.next)
 
 
 def disk_full(what: str, said: str) -> FileError:
@@ -69,6 +81,8 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
     """
     found = list(_chain(error))
     where = address()
+    if isinstance(error, AnswerError):
+        return Cause(str(error), _ELSEWHERE)
     said = next((str(each.explanation or each) for each in found if isinstance(each, docker.errors.APIError)), "")
     if said:
         return _refused(said, where)
@@ -77,6 +91,9 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
     # The innermost error is the cause; the outer ones only say that a request failed.
     for each in reversed(found):
         match each:
+            case OSError() if each.filename is not None:
+                # A file of this machine; an error of a socket names none.
+                return Cause(f"{each.filename}: {each.strerror}", "see that this file can be read and written")
             case ssl.SSLError():
                 return Cause(
                     f"TLS with {where} failed: {each}",

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 from rich.table import Table
+from rich.text import Text
 
 from toolchains.engine import client, diagnosis
 from toolchains.fetch import apt_sources
@@ -90,7 +91,7 @@ def doctor() -> None:
         found = requirement.describe()
         if found is None:
             missing.append(requirement)
-        table.add_row(requirement.name, found or "[red]missing[/]", requirement.purpose)
+        table.add_row(requirement.name, found or Text("missing", "red"), requirement.purpose)
     make_console().print(table)
     if missing:
         raise _error(missing)
@@ -222,8 +223,13 @@ def _start_engine() -> None:
 def _remove_stale_pidfile() -> None:
     """Remove the pidfile of a killed dockerd: the next one refuses to start while any process has that number."""
     if _PIDFILE.is_file():
-        command = Path("/proc", _PIDFILE.read_text().strip() or "none", "comm")
-        if not command.is_file() or command.read_text().strip() != _DOCKERD[0]:
+        number = _PIDFILE.read_text(errors="replace").strip()
+        try:
+            running = Path("/proc", number if number.isdecimal() else "none", "comm").read_text().strip()
+        except OSError:
+            # There is none, or it has just ended.
+            running = ""
+        if running != _DOCKERD[0]:
             _PIDFILE.unlink()
 
 

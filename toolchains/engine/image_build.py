@@ -31,10 +31,17 @@ def labelled(dockerfile: Path | bytes) -> bytes:
 
 
 class BuildOutput:
-    """The engine's answers to a request for a build."""
+    """The engine's answers to a request for a build.
 
-    def __init__(self, line: Callable[[str], None]) -> None:
+    Args:
+        line: called with each line that the engine prints.
+        end_step: removes the container of a step, by its ID; must not raise.
+    """
+
+    def __init__(self, line: Callable[[str], None], end_step: Callable[[str], None]) -> None:
         self._line = line
+        self._end_step = end_step
+        self._ending = False
         self._printed: list[str] = []
         self._failure = ""
         self._died: Cause | None = None
@@ -43,15 +50,23 @@ class BuildOutput:
         """Send the request and read all answers; a failure is kept for image()."""
         try:
             for answer in request():
-                self._failure = self._failure or answer.get("error", "")
+                self._failure = self._failure or answer.get("error") or ""
                 for text in (answer.get("stream") or answer.get("error") or "").splitlines():
                     if text.strip():
                         self._printed.append(text)
+                        if self._ending and (running := _RUNNING.match(text)):
+                            self._end_step(running[1])
                         self._line(text)
         except docker.errors.APIError as error:
-            self._failure = str(error.explanation or error)
+            self._failure = f"the engine at {diagnosis.address()} refused: {error.explanation or error}"
         except FAILURES as error:
             self._died = diagnosis.find(error, known=True)
+
+    def end(self) -> None:
+        """Let the engine give up, from another thread than read(): end the running step, and each that follows it."""
+        self._ending = True
+        for id in self.containers()[-1:]:
+            self._end_step(id)
 
     def image(self) -> str:
         """Write the output to the log, and return the ID of the image that was built.

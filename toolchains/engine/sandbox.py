@@ -113,10 +113,10 @@ class Sandbox(Container):
         self._end = time.monotonic() + (self.limits.seconds or math.inf)
         # A new volume belongs to root. Root can change its own files without a capability; the engine's archives
         # cannot.
-        id = self._api.exec_create(self.id, ["chmod", "1777", *self._folders], user="0")["Id"]
-        said = self._api.exec_start(id)
-        if self._api.exec_inspect(id)["ExitCode"] != 0:
-            raise EngineError(f"cannot prepare a container of {self._image}", why=said.decode(errors="replace"))
+        said: list[bytes] = []
+        if self._execute(["chmod", "1777", *self._folders], lambda _, chunk: said.append(chunk), user="0") != 0:
+            why = b"".join(said).decode(errors="replace")
+            raise EngineError(f"cannot prepare a container of {self._image}", why=why)
         self.call(["mkdir", "-p", _IDENTITY["HOME"]])
 
     def _check_time(self, argv: Sequence[str]) -> None:

@@ -98,8 +98,8 @@ class Store:
     def _say(self, place: Path, why: str, what: str = "damaged in the store") -> None:
         if place not in self._said:
             self._said.add(place)
-            console.print(f"[yellow]{what}:[/] {place}", highlight=False, soft_wrap=True)
-            console.print("  " + why.replace("\n", "\n  "), highlight=False, markup=False, soft_wrap=True)
+            console.notice(f"{what}: {place}")
+            console.print("  " + why.replace("\n", "\n  "), highlight=False, soft_wrap=True)
 
     def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
         """Ensure that the store has all of these, checked; fetch damaged ones again.
@@ -146,7 +146,7 @@ class Store:
             except GoneError as gone:
                 if not self._allow_drift:
                     raise
-                console.print(f"[yellow]drift:[/] {gone}", highlight=False)
+                console.notice(f"drift: {gone}")
                 used = [*self._drift(apt, debs), *others]
 
         kinds = {artifact.kind for artifact in missing}
@@ -378,7 +378,9 @@ class _Bars:
         with self._lock:
             if self._shown is None:
                 columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-                self._shown = Progress(TextColumn("fetching {task.description}"), *columns, console=console)
+                self._shown = Progress(
+                    TextColumn("fetching {task.description}", markup=False), *columns, console=console
+                )
                 self._shown.start()
             shown = self._shown
             self._users += 1

@@ -226,7 +226,7 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
         if compiler_cache:
             # The host may follow a user and a password.
             where = urlsplit(compiler_cache).netloc.rpartition("@")[2]
-            _console.print(f"[yellow]with a network:[/] the container may reach {where}, and all else")
+            _console.notice(f"with a network: the container may reach {where}, and all else")
         # If a build was killed and not interrupted, its Ninja still runs in the volume.
         engine.evict(want.volume)
         with (

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-
 from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
@@ -16,6 +14,7 @@ from toolchains.fromsource import build
 from toolchains.fromsource.build import Built, Wanted
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.system import paths
+from toolchains.system.console import Console
 from toolchains.system.errors import FoundryError, UsageError, suggestion
 from toolchains.system.values import read_pair
 
@@ -149,9 +148,8 @@ def find_built(target: LockedTarget, locked: LockedTriton) -> SourceChoice | Non
     found = tuple(name for name in names if _is_there(SourceChoice((name,)), target, locked, store))
     if not found:
         return None
-    _console.print(
-        f"[yellow]from source:[/] {', '.join(found)} has been built here, and is used; --from-source=none takes what "
-        "is prebuilt"
+    _console.notice(
+        f"from source: {', '.join(found)} has been built here, and is used; --from-source=none takes what is prebuilt"
     )
     return SourceChoice(found)
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Protocol, cast
 
-from rich.console import Console
-
 from toolchains.config.projects import GitPin, SourcePackagePin
 from toolchains.fetch import git
 from toolchains.fetch.git import Checkout, TreeEntry
@@ -23,6 +21,7 @@ from toolchains.fetch.store import Store
 from toolchains.fromsource import source_tar
 from toolchains.fromsource.source_tar import Selection, SourceEntry
 from toolchains.lockfile.lock import Artifact, LockedSource
+from toolchains.system.console import Console
 from toolchains.system.errors import (
     FileError,
     OfflineError,
@@ -299,7 +298,7 @@ def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files
 
 def _say(text: str) -> None:
     """Print a message of git's; brackets in it are not our markup."""
-    _console.print(text, markup=False)
+    _console.print(text)
 
 
 @cache

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
+
+from toolchains.system.console import Console
 
 # The required NINJA_STATUS: steps done and in all, predicted percentage, elapsed time, remaining time. Since Ninja
 # 1.12.
@@ -200,7 +201,7 @@ class Watcher:
             passed = int(time.monotonic() - self._start)
             left = f", about {self.left} left" if self.left else ""
             text = f"  {self._far()}, {passed // 60:02}:{passed % 60:02} passed{left}"
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(text, highlight=False, soft_wrap=True)
             self._said = time.monotonic()
 
     def _far(self) -> str:

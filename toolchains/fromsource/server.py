@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
@@ -23,6 +21,7 @@ from toolchains.fetch.store import Store
 from toolchains.fromsource.remote import PASSWORD, USER
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
+from toolchains.system.console import Console
 from toolchains.system.errors import EngineError, UsageError
 
 PORT = 9300

@@ -19,6 +19,7 @@ from toolchains.archives.tar_file import EPOCH
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import provenance
+from toolchains.images.layer import require_image
 from toolchains.lockfile.lock import Artifact, LockedTarget, digest
 from toolchains.system.children import run, tool
 from toolchains.system.errors import CommandError, PinError
@@ -55,9 +56,7 @@ class BaseImage:
         info = provenance.image(self.name, engine=engine, store=store)
         if info is None:
             engine.load(self.archive)
-            info = engine.image(self.name)
-            assert info is not None
-            provenance.note(self.name, info, store)
+            info = provenance.note(self.name, require_image(engine, self.name), store)
         return info.layers
 
 

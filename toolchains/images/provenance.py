@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from rich.console import Console
-
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
-from toolchains.system import durable
+from toolchains.system import durable, json_text
+from toolchains.system.console import Console
+from toolchains.system.errors import FileError
 
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -55,10 +55,9 @@ def _note(info: ImageInfo) -> dict[str, Any]:
 
 def _noted(store: Store, name: str) -> list[Any]:
     try:
-        noted = json.loads(_place(store, name).read_bytes())
-    except (OSError, ValueError):
+        return json_text.read(_place(store, name), list[Any])
+    except (OSError, FileError):
         return []
-    return noted if isinstance(noted, list) else []
 
 
 def _place(store: Store, name: str) -> Path:
@@ -67,4 +66,4 @@ def _place(store: Store, name: str) -> Path:
 
 @cache
 def _say(name: str, id: str, why: str) -> None:
-    _console.print(f"[yellow]not used:[/] the engine's image {name}, {id[:19]}: {why}; it is made again")
+    _console.notice(f"not used: the engine's image {name}, {id[:19]}: {why}; it is made again")

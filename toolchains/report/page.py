@@ -85,7 +85,7 @@ def read(path: Path) -> Report:
                 f"{path} has another format than this Foundry's reports", next="write it again with this Foundry"
             )
         return msgspec.json.decode(found[1], type=Report)
-    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+    except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
         raise FileError(f"the report in {path} is damaged", why=str(error), next="write it again") from error
 
 

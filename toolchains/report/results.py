@@ -8,22 +8,22 @@ Nothing here measures. When a run was made is the date of its file.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from xml.etree import ElementTree
 
 import msgspec
 
 from toolchains.lockfile.lock import Lock
-from toolchains.system import paths
+from toolchains.system import json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import FileError, MissingToolError
+from toolchains.testing.parts import DAMAGED
 from toolchains.testing.proof import PART
 from toolchains.testing.verdict import PASS
 
@@ -231,6 +231,93 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[tup
     return [(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)]
 
 
+# What is read of the files. A number that is not finite is a fault of the run that wrote it.
+_Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+
+
+class _Case(msgspec.Struct):
+    suite: str
+    name: str
+    failure: str | None
+    outcome: str | None = None
+    modelled: Any = None
+
+
+class _Verdict(msgspec.Struct):
+    ran: dict[str, str]
+    cases: list[_Case]
+    faults: list[str]
+    partial: str = ""
+
+
+class _Times(msgspec.Struct):
+    median: _Number
+
+
+class _Candidate(msgspec.Struct):
+    label: str
+    times: _Times | None
+    rate: _Number | None
+    cycles: int | None
+    detail: str = ""
+
+
+class _Measured(msgspec.Struct):
+    title: str
+    unit: str
+    rows: list[_Candidate]
+    ratios: dict[str, _Number]
+    beyond: dict[str, _Number]
+    aim: str
+    on: dict[str, str] = {}
+
+
+class _Modelled(msgspec.Struct):
+    cycles: _Number
+    dma: _Number
+    pipeline: _Number
+
+
+class _Kernel(msgspec.Struct):
+    kernel: str
+    grid: list[int]
+    launches: int
+    seconds: _Number
+    modelled: _Modelled | None = None
+    bytes: int = 0
+    operations: int = 0
+    functions: int = 0
+    launch: _Number | None = None
+    memory_roof: _Number | None = None
+    arithmetic_roofs: dict[str, _Number] = {}
+    bound: str = ""
+    share: _Number = 0
+    unknown: str = ""
+    ran: dict[str, str] | None = None
+
+
+class _Profile(msgspec.Struct):
+    name: str
+    kernels: list[_Kernel]
+
+
+class _Bench(msgspec.Struct):
+    ran: dict[str, str]
+    measurements: list[_Measured]
+    profiles: list[_Profile] = []
+
+
+class _ScriptProfile(msgspec.Struct):
+    ran: dict[str, str]
+    script: str
+    kernels: list[_Kernel]
+
+
+class _Sizes(msgspec.Struct):
+    image: str
+    packages: dict[str, int]
+
+
 def _verdicts(folder: Path) -> Iterator[Run]:
     for file in _files(folder, "*/*", "results.json"):
         target, release = file.relative_to(folder).parts[:2]
@@ -247,27 +334,24 @@ def _files(folder: Path, runs: str, name: str) -> list[Path]:
 
 
 def _verdict(file: Path, name: str, release: str, kind: str) -> Run:
-    found, (target, mode) = _read(file), _named(name)
-    cases = found["cases"]
-    bad = [case for case in cases if case["failure"] is not None]
-    partial = found.get("partial", "")
+    found, (target, mode) = json_text.read(file, _Verdict), _named(name)
+    bad = [
+        (f"{case.suite}: {case.name}", _first_line(case.failure)) for case in found.cases if case.failure is not None
+    ]
+    partial = found.partial
     return Run(
         target,
         _release(release),
         mode,
         f"{kind}, {partial}" if partial else kind,
-        found["ran"],
-        dict(Counter(_outcome(case) for case in cases)),
-        sum(case.get("modelled") is not None for case in cases),
-        [(f"{case['suite']}: {case['name']}", _first_line(case["failure"])) for case in bad[:_SHOWN]],
-        found["faults"],
+        found.ran,
+        dict(Counter(case.outcome or (PASS if case.failure is None else "failed") for case in found.cases)),
+        sum(case.modelled is not None for case in found.cases),
+        bad[:_SHOWN],
+        found.faults,
         _date(file),
         partial,
     )
-
-
-def _outcome(case: Mapping[str, Any]) -> str:
-    return str(case.get("outcome") or (PASS if case["failure"] is None else "failed"))
 
 
 def _tests(folder: Path) -> Iterator[Run]:
@@ -279,11 +363,11 @@ def _tests(folder: Path) -> Iterator[Run]:
         name, _, release = rest.rpartition("-")
         try:
             cases = list(ElementTree.parse(file).getroot().iter("testcase"))
-        except ElementTree.ParseError as error:
+        except DAMAGED as error:
             raise FileError(f"{file} is damaged", why=str(error), next="./foundry test") from error
         outcomes = [(case, _judged(case)) for case in cases]
         bad = [
-            (f"{case.get('classname')}: {case.get('name')}", _first_line(str(case[0].get("message"))))
+            (f"{case.get('classname')}: {case.get('name')}", _first_line(_message(case)))
             for case, outcome in outcomes
             if outcome in _TESTS_BAD
         ]
@@ -301,94 +385,94 @@ def _tests(folder: Path) -> Iterator[Run]:
         )
 
 
+def _message(case: ElementTree.Element) -> str:
+    return next((str(child.get("message")) for child in case if _TESTS.get(child.tag) in _TESTS_BAD), "")
+
+
 def _judged(case: ElementTree.Element) -> str:
     found = {child.tag for child in case}
     return next((name for tag, name in _TESTS.items() if tag in found), PASS)
 
 
 def _measurements(folder: Path) -> Iterator[Measurement]:
-    for file, home, found, each in _benched(folder, "measurements", "title"):
+    for file, home, found, each in _benched(folder, lambda found: found.measurements, lambda each: each.title):
         yield Measurement(
             home.parent.name.removesuffix(_BENCH),
             _release(home.name),
-            each["title"],
-            each["unit"],
+            each.title,
+            each.unit,
             [
-                Row(
-                    row["label"],
-                    (row["times"] or {}).get("median"),
-                    row["cycles"],
-                    row["rate"],
-                    row.get("detail", ""),
-                )
-                for row in each["rows"]
+                Row(row.label, row.times.median if row.times else None, row.cycles, row.rate, row.detail)
+                for row in each.rows
             ],
-            each["ratios"],
-            each["beyond"],
-            each["aim"],
-            found["ran"] | each.get("on", {}),
+            each.ratios,
+            each.beyond,
+            each.aim,
+            found.ran | each.on,
             _date(file),
         )
 
 
-def _benched(folder: Path, kind: str, name: str) -> Iterator[tuple[Path, Path, Any, Any]]:
+_Found = TypeVar("_Found", _Measured, _Profile)
+
+
+def _benched(
+    folder: Path, entries: Callable[[_Bench], list[_Found]], name: Callable[[_Found], str]
+) -> Iterator[tuple[Path, Path, _Bench, _Found]]:
     """Yield (file, folder of its run, its document, entry) for what bench found; of one name, what was found last."""
     last = {}
     for file in sorted(_files(folder, f"*{_BENCH}/*", "bench.json"), key=lambda file: file.stat().st_mtime):
-        found, run = _read(file), folder.joinpath(*file.relative_to(folder).parts[:2])
-        for each in found.get(kind, []):
-            last[run, each[name]] = (file, run, found, each)
+        found, run = json_text.read(file, _Bench), folder.joinpath(*file.relative_to(folder).parts[:2])
+        for each in entries(found):
+            last[run, name(each)] = (file, run, found, each)
     yield from sorted(last.values(), key=lambda each: each[1])
 
 
 def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
     """Read the profiles of measurements, then those of users' scripts."""
-    for file, home, found, profile in _benched(folder, "profiles", "name"):
-        for kernel in profile["kernels"]:
-            yield _profile(file, home, profile["name"], kernel, found["ran"])
+    for file, home, bench, profile in _benched(folder, lambda found: found.profiles, lambda each: each.name):
+        for kernel in profile.kernels:
+            yield _profile(file, home, profile.name, kernel, bench.ran)
     for file in sorted(folder.glob("*/*/profiles/*.json")):
-        found = _read(file)
-        for kernel in found["kernels"]:
-            yield _profile(file, file.parent.parent, found["script"], kernel, found["ran"])
+        found = json_text.read(file, _ScriptProfile)
+        for kernel in found.kernels:
+            yield _profile(file, file.parent.parent, found.script, kernel, found.ran)
 
 
-# Roofs of a kernel, and their keys in a profile.
-_ROOFS = {"launch": "launch", "memory": "memory_roof"}
-
-
-def _profile(file: Path, folder: Path, source: str, kernel: Mapping[str, Any], ran: dict[str, str]) -> ProfiledKernel:
-    modelled = kernel.get("modelled")
+def _profile(file: Path, folder: Path, source: str, kernel: _Kernel, ran: dict[str, str]) -> ProfiledKernel:
+    modelled = kernel.modelled
     if modelled:
-        roofs = {name: float(modelled[name]) for name in ("dma", "pipeline")}
+        roofs = {"dma": modelled.dma, "pipeline": modelled.pipeline}
     else:
-        roofs = {name: kernel[key] for name, key in _ROOFS.items() if key in kernel}
-        roofs |= kernel.get("arithmetic_roofs", {})
+        own = {"launch": kernel.launch, "memory": kernel.memory_roof}
+        roofs = {name: rate for name, rate in own.items() if rate is not None}
+        roofs |= kernel.arithmetic_roofs
     return ProfiledKernel(
         folder.parent.name.removesuffix(_BENCH),
         _release(folder.name),
         source,
-        kernel["kernel"],
-        kernel["grid"],
-        kernel["launches"],
-        0 if modelled else kernel["seconds"],
-        modelled["cycles"] if modelled else None,
-        kernel.get("bytes", 0),
-        kernel.get("operations", 0),
-        kernel.get("functions", 0),
+        kernel.kernel,
+        kernel.grid,
+        kernel.launches,
+        0 if modelled else kernel.seconds,
+        modelled.cycles if modelled else None,
+        kernel.bytes,
+        kernel.operations,
+        kernel.functions,
         roofs,
-        kernel.get("bound", ""),
-        kernel.get("share", 0),
-        _first_line(kernel.get("unknown", "")),
-        kernel.get("ran", ran),
+        kernel.bound,
+        kernel.share,
+        _first_line(kernel.unknown),
+        ran if kernel.ran is None else kernel.ran,
         _date(file),
     )
 
 
 def _contents(folder: Path) -> Iterator[Content]:
     for file in sorted(folder.glob("*/*/sizes.json")):
-        found = _read(file)
+        found = json_text.read(file, _Sizes)
         release = _release(file.parent.name)
-        yield Content(file.parent.parent.name, release, found["image"], found["packages"], _date(file))
+        yield Content(file.parent.parent.name, release, found.image, found.packages, _date(file))
 
 
 def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, list[Point]]:
@@ -430,13 +514,6 @@ def _locked(lock: Lock) -> dict[str, str]:
         name: "; ".join(f"{version}: {', '.join(dict.fromkeys(systems))}" for version, systems in versions.items())
         for name, versions in having.items()
     }
-
-
-def _read(file: Path) -> Any:
-    try:
-        return json.loads(file.read_bytes())
-    except ValueError as error:
-        raise FileError(f"{file} is damaged", why=str(error), next="run the verb that wrote it again") from error
 
 
 def _first_line(text: str) -> str:

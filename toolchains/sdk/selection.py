@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-
 from toolchains.config.vendors import VendorSdk
 from toolchains.lockfile.lock import LockedTarget
+from toolchains.system.console import Console
 from toolchains.system.errors import UsageError
 
 _ENVIRONMENT, REFERENCE = "environment", "reference"

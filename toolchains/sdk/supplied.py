@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from toolchains.archives import folders as trees
 from toolchains.archives import prefix
 from toolchains.config import vendors
@@ -30,6 +28,7 @@ from toolchains.sdk.libraries import Provided
 from toolchains.sdk.preflight import Finding
 from toolchains.sdk.selection import Given
 from toolchains.system import durable, paths
+from toolchains.system.console import Console
 from toolchains.system.errors import HashMismatchError, SdkError, UsageError
 from toolchains.system.steps import step
 
@@ -184,7 +183,7 @@ def _preflight(
             next=_advice(kind, fatal),
         )
     for finding in found:
-        _console.print(f"[yellow]remark:[/] {finding}")
+        _console.notice(f"remark: {finding}")
 
 
 def _advice(kind: VendorSdk, fatal: Sequence[Finding]) -> str:

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,8 @@ _PASSED_NETWORK = (
 _NETWORK_PREFIX = "PIP_"
 # The running children of all threads.
 _children: list[subprocess.Popen[str]] = []
+# End what is no child of this process: containers, and builds in the engine.
+_ends: list[Callable[[], None]] = []
 _TAIL_LINES = 20
 _ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--")
 
@@ -170,8 +172,25 @@ def _dying_with_us() -> list[str]:
     return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
+@contextlib.contextmanager
+def ended_by(end: Callable[[], None]) -> Iterator[None]:
+    """Let end_children() end what this thread waits for in the with statement, and what is no child.
+
+    Args:
+        end: called in another thread, perhaps several times, also before the thing exists or when it is gone; must not
+            raise.
+    """
+    _ends.append(end)
+    try:
+        yield
+    finally:
+        _ends.remove(end)
+
+
 def end_children() -> None:
-    """End the children of other threads, which then see a failed child."""
+    """End the children of other threads, and see ended_by; the threads see a failure."""
+    for end in tuple(_ends):
+        end()
     for child in tuple(_children):
         _end(child)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkstemp
 
-from toolchains.system.errors import FileError
+from toolchains.system.errors import FileError, FoundryError
 
 _OWNER = ".owner"
 # Others may enter but not list: run as an ordinary user, mmdebstrap works with the rights of a subordinate user.
@@ -49,12 +49,18 @@ def process_folder(temporary: Path) -> Path:
     if temporary not in _held:
         with _locked(temporary, create=True) as parent:
             owner, name = mkstemp(dir=parent, prefix="", suffix=_OWNER)
-            fcntl.flock(owner, fcntl.LOCK_EX)
-            os.write(owner, f"process {os.getpid()} on {socket.gethostname()}".encode())
-            # After its owner file, because a folder without an owner file is never removed.
-            place = Path(name).with_suffix("")
-            place.mkdir()
-            place.chmod(_MODE)
+            try:
+                fcntl.flock(owner, fcntl.LOCK_EX)
+                os.write(owner, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                # After its owner file, because a folder without an owner file is never removed.
+                place = Path(name).with_suffix("")
+                place.mkdir()
+                place.chmod(_MODE)
+            except OSError:
+                # The disk is full: nothing of this process is left for the next one.
+                Path(name).unlink()
+                os.close(owner)
+                raise
         _held[temporary] = place, owner
         atexit.register(_leave, os.getpid(), place)
     return _held[temporary][0]
@@ -163,9 +169,11 @@ def _has_mounts(place: Path) -> bool:
 
 
 def _leave(process: int, place: Path) -> None:
-    # A child that was forked from this process also runs this function at its end.
+    # A child that was forked from this process also runs this function at its end. What cannot be removed is left for
+    # the next process.
     if os.getpid() == process:
-        _remove(place)
+        with suppress(OSError, FoundryError):
+            _remove(place)
 
 
 def _owner_file(place: Path) -> Path:

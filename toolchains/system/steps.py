@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar, overload
 
-from rich.console import Console
+from rich.text import Text
 
 from toolchains.system import paths
 from toolchains.system.children import end_children
+from toolchains.system.console import Console
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -27,16 +28,16 @@ _last = ""
 def step(what: str) -> Iterator[None]:
     """Print the name of a step when it starts, and its seconds when it is done; the name again if another began."""
     start = time.monotonic()
-    _say(what, f"[bold]-[/] {what}")
+    _say(what, Text("-", "bold"), what)
     yield
     seconds = f"{time.monotonic() - start:.1f} s"
-    _say("", f"  {seconds}" if _last == what else f"  {seconds}: {what}", style="dim")
+    _say("", Text(f"  {seconds}" if _last == what else f"  {seconds}: {what}", "dim"))
 
 
-def _say(step: str, text: str, style: str = "") -> None:
+def _say(step: str, *parts: str | Text) -> None:
     global _last
     with _printing:
-        console.print(text, style=style)
+        console.print(*parts)
         _last = step
 
 

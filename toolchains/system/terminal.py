@@ -10,13 +10,13 @@ import os
 import select
 import shutil
 import signal
+import socket
 import sys
 import termios
 import tty
 from collections.abc import Callable
-from typing import Any
 
-from rich.console import Console
+from toolchains.system.console import Console
 
 _CHUNK = 65536
 # The width of a log, in characters: wider than any table.
@@ -31,15 +31,14 @@ def make_console(*, stderr: bool = False) -> Console:
     return console
 
 
-def join(stream: Any, resize: Callable[[int, int], None]) -> None:
+def join(sock: socket.socket, received: bytes, resize: Callable[[int, int], None]) -> None:
     """Copy bytes in both directions until the other side closes. Stdin must be a terminal.
 
     Args:
-        stream: a container engine's stream for an interactive command: a socket, or an object around one.
+        sock: a container engine's connection for an interactive command.
+        received: what was already read from it.
         resize: called with rows and columns, at the start and whenever the window changes.
     """
-    # Over a Unix socket, the Docker SDK wraps the socket in a file, whose buffer could hold bytes back.
-    sock = getattr(stream, "_sock", stream)
     keys = sys.stdin.fileno()
 
     def fit(*_: object) -> None:
@@ -54,6 +53,8 @@ def join(stream: Any, resize: Callable[[int, int], None]) -> None:
     try:
         # TCSADRAIN, because the default discards keys that were already typed.
         tty.setraw(keys, termios.TCSADRAIN)
+        sys.stdout.buffer.write(received)
+        sys.stdout.buffer.flush()
         while True:
             ready, _, _ = select.select([sock, keys], [], [])
             if sock in ready:

@@ -22,7 +22,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -31,19 +30,17 @@ from toolchains.assembly.request import Request
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import durable, paths
-from toolchains.system.errors import ProofError, UsageError
+from toolchains.system import durable, json_text, paths
+from toolchains.system.console import Console
+from toolchains.system.errors import FileError, ProofError, UsageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import distributions, operations, proof
-from toolchains.testing.verdict import CRASH, FILES, NOT_RUN, PASS, TIME_OUT, Key, Verdict
+from toolchains.testing.verdict import BAD, FILES, NOT_RUN, OUTCOMES, PASS, Key, Verdict, outcome_of
 
 SUITE = paths.ROOT / "conformance" / "language"
 TABLE = paths.ROOT / "docs" / "operations.md"
 # Default limit in seconds for a test.
 LIMIT = 120
-# All outcomes, in the order of the tables; and those that make the exit status non-zero.
-OUTCOMES = (PASS, "refused", "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
-BAD = ("wrong", CRASH, TIME_OUT, "error", NOT_RUN)
 # Paths in the container.
 _INSIDE = "/foundry/conformance"
 _TESTS = "/foundry/suite"
@@ -216,11 +213,6 @@ def _operations(verdict: Verdict, request: Request, target: LockedTarget, table:
 _RUNNER = ("__main__.py", "tests_worker.py", "device_fixtures.py", "outcomes.py", "rules.toml")
 
 
-def outcome_of(result: Mapping[str, Any]) -> str:
-    """Return the outcome, one of OUTCOMES, of a result of a Verdict."""
-    return result.get("outcome") or (PASS if result["failure"] is None else "error")
-
-
 def group_of(key: Key) -> str:
     """Return the test function of a test: its name without parameters."""
     return f"{key[0]}::{key[1].partition('[')[0]}"
@@ -293,7 +285,12 @@ def _report(verdict: Verdict, results: Path, last: Path) -> None:
     """
     console = make_console()
     now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
-    before: dict[str, str] = json.loads(last.read_text()) if last.is_file() else {}
+    before: dict[str, str] = {}
+    if last.is_file():
+        try:
+            before = json_text.read(last, dict[str, str])
+        except FileError as error:
+            console.print(f"this run is compared with none: {error.what}: {error.why}")
     changes = compare(before, now)
     files = _counts((key[0], result) for key, result in verdict.results.items())
     groups = _counts((group_of(key), result) for key, result in verdict.results.items())
@@ -334,12 +331,12 @@ def _report(verdict: Verdict, results: Path, last: Path) -> None:
     bad = Counter[tuple[str, str, str]]()
     for key, result in verdict.results.items():
         if outcome_of(result) in BAD and outcome_of(result) != NOT_RUN:
-            text = result.get("reason") or str(result["failure"]).strip().splitlines()[0]
+            text = result.get("reason") or next(iter(str(result["failure"]).strip().splitlines()), "it gives no reason")
             bad[outcome_of(result), group_of(key), text] += 1
     for (outcome, group, text), count in bad.most_common():
-        console.print(f"{outcome}, {count} times: {group}\n    {text}", markup=False)
+        console.print(f"{outcome}, {count} times: {group}\n    {text}")
     for fault in verdict.faults:
-        console.print(f"failed: {fault}", markup=False)
+        console.print(f"failed: {fault}")
     _print_changes(console, changes, first=not before)
 
 
@@ -353,7 +350,7 @@ def _print_changes(console: Console, changes: Changes, *, first: bool) -> None:
         if names:
             console.print(f"{title.replace('_', ' ')}: {len(names)}")
             for name in names[:_ROWS]:
-                console.print(f"    {name}", markup=False)
+                console.print(f"    {name}")
 
 
 def _counts(results: Iterator[tuple[str, Mapping[str, Any]]] | Any) -> dict[str, dict[str, int]]:

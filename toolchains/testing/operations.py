@@ -84,7 +84,7 @@ def cells(results: Iterable[Mapping[str, Any]]) -> dict[Place, Cell]:
         about = result.get("properties") or {}
         if "operation" in about and result.get("outcome") != NOT_RUN:
             group = Path(result["suite"]).stem.removeprefix("test_").replace("_", " ")
-            tests.setdefault((group, about["operation"], about["type"] or _ANY), []).append(result)
+            tests.setdefault((group, about["operation"], about.get("type") or _ANY), []).append(result)
     return {place: _cell(found) for place, found in tests.items()}
 
 

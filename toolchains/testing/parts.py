@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 from toolchains.system.children import end_children
 from toolchains.system.errors import CheckError, FoundryError
 
+# What reading a JUnit file raises if the file is damaged; any test may have written to it.
+DAMAGED = (ElementTree.ParseError, LookupError, ValueError)
 # Called with each line that a part prints.
 Line = Callable[[str], None]
 
@@ -51,13 +53,13 @@ class Count:
         executed = 0
         try:
             suites = list(ElementTree.parse(junit).getroot().iter("testsuite"))
-        except (OSError, ElementTree.ParseError):
+            counts = [
+                [int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")] for suite in suites
+            ]
+        except (OSError, *DAMAGED):
             # A run that was interrupted has no tests that can be counted.
             return 0
-        for suite in suites:
-            tests, failed, errors, skipped = (
-                int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")
-            )
+        for tests, failed, errors, skipped in counts:
             self.failed += failed
             self.errors += errors
             self.skipped += skipped

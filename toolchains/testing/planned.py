@@ -41,17 +41,3 @@ class Planned:
 def pytest_configure(config: Any) -> None:
     if VARIABLE in os.environ and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Planned(Path(os.environ[VARIABLE])))
-
-
-def read(text: str) -> tuple[list[str], list[str]]:
-    """Return the collected tests, and those of them that did not end, from the plugin's file.
-
-    Raises:
-        ValueError: the file has no list of tests, or an empty one.
-    """
-    events = [json.loads(line) for line in text.splitlines()]
-    plans = [event["plan"] for event in events if "plan" in event]
-    if not plans or not plans[0]:
-        raise ValueError("no test was collected")
-    ended = {event["ended"] for event in events if "ended" in event}
-    return plans[0], [test for test in plans[0] if test not in ended]

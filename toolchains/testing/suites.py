@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NotRequired, TypedDict
 
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
@@ -35,7 +36,7 @@ from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import paths
+from toolchains.system import json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, EngineError, PinError, UsageError
 from toolchains.testing import distributions, planned, proof
@@ -373,7 +374,7 @@ def incomplete(planned_file: Path, junit: Path) -> list[str]:
         junit: the file that pytest wrote.
     """
     try:
-        tests, missing = planned.read(planned_file.read_text())
+        tests, missing = _planned(planned_file.read_text())
     except (OSError, ValueError) as error:
         return [f"pytest ended before it knew its tests: {error}"]
     counted = Count()
@@ -381,6 +382,27 @@ def incomplete(planned_file: Path, junit: Path) -> list[str]:
     reported = counted.passed + counted.failed + counted.errors + counted.skipped
     wrong = [f"{len(missing)} of {len(tests)} tests did not end, the first of them is {missing[0]}"] if missing else []
     return wrong + ([f"the results have {reported} tests, {len(tests)} were to run"] if reported < len(tests) else [])
+
+
+class _Event(TypedDict):
+    """A line of the file that planned.py writes."""
+
+    plan: NotRequired[list[str]]
+    ended: NotRequired[str]
+
+
+def _planned(text: str) -> tuple[list[str], list[str]]:
+    """Return the collected tests, and those of them that did not end, from the file that planned.py writes.
+
+    Raises:
+        ValueError: the file has no list of tests, or an empty one, or is damaged.
+    """
+    events = [json_text.parse(line, _Event) for line in text.splitlines()]
+    tests = next((event["plan"] for event in events if "plan" in event), [])
+    if not tests:
+        raise ValueError("no test was collected")
+    ended = {event["ended"] for event in events if "ended" in event}
+    return tests, [test for test in tests if test not in ended]
 
 
 def _tool(words: Sequence[str], line: Line) -> None:

@@ -14,8 +14,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 from xml.etree import ElementTree
+
+import msgspec
+
+from toolchains.system import json_text
 
 # A case's suite and name.
 Key = tuple[str, str]
@@ -25,6 +29,34 @@ _BROKEN = (CRASH, TIME_OUT, NOT_RUN, "error")
 PASS = "pass"
 # The files that Verdict.write writes.
 FILES = ("results.json", "junit.xml")
+# All outcomes, in the order of the tables; and those of a case that failed.
+OUTCOMES = (PASS, "refused", "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
+BAD = ("wrong", CRASH, TIME_OUT, "error", NOT_RUN)
+
+
+class _Measured(TypedDict):
+    measurements: NotRequired[list[dict[str, Any]]]
+    kernels: NotRequired[list[dict[str, Any]]]
+
+
+class Result(TypedDict):
+    """A case's result, as far as this machine reads it; see e2e/report.py and conformance/tests_worker.py."""
+
+    suite: str
+    name: str
+    seconds: float
+    failure: str | None
+    modelled: dict[str, float] | None
+    outcome: NotRequired[str | None]
+    reason: NotRequired[str]
+    why: NotRequired[str]
+    properties: NotRequired[dict[str, Any]]
+    data: NotRequired[_Measured | None]
+
+
+def outcome_of(result: Mapping[str, Any]) -> str:
+    """Return the outcome of a result of a Verdict, one of OUTCOMES."""
+    return result.get("outcome") or (PASS if result["failure"] is None else "error")
 
 
 @dataclass
@@ -51,20 +83,20 @@ class Verdict:
     def take(self, line: str) -> None:
         """Add a record. A malformed record is a fault."""
         try:
-            record = json.loads(line)
+            record = json_text.parse(line, dict[str, Any])
             if self._ended:
                 raise ValueError("it came after the last one")
             match record:
-                case {"plan": list(plan), "of": int(of), "title": str(title), "ran": dict(ran)} if self.plan is None:
-                    self.plan = tuple((str(suite), str(name)) for suite, name in plan)
-                    self.of, self.title, self.ran = of, title, {str(name): str(value) for name, value in ran.items()}
-                case {"began": [str(suite), str(name)]}:
-                    self._begin((suite, name))
-                case {"result": {"suite": str(suite), "name": str(name), "failure": str() | None} as result}:
-                    self._finish((suite, name), result)
-                case {"end": int(count), "faults": list(faults)}:
+                case {"plan": plan, "of": int(of), "title": str(title), "ran": ran} if self.plan is None:
+                    self.plan = tuple(msgspec.convert(plan, list[Key]))
+                    self.of, self.title, self.ran = of, title, msgspec.convert(ran, dict[str, str])
+                case {"began": began}:
+                    self._begin(msgspec.convert(began, Key))
+                case {"result": dict(result)}:
+                    self._finish(result)
+                case {"end": int(count), "faults": faults}:
                     self._ended = True
-                    self.faults += map(str, faults)
+                    self.faults += msgspec.convert(faults, list[str])
                     if count != len(self.results):
                         raise ValueError(f"{count} results were sent, {len(self.results)} came")
                 case _:
@@ -77,7 +109,12 @@ class Verdict:
             raise ValueError("the case is not planned, or began before")
         self._began[key] = None
 
-    def _finish(self, key: Key, result: dict[str, Any]) -> None:
+    def _finish(self, result: dict[str, Any]) -> None:
+        # Only checked: results.json gets all that the record has.
+        msgspec.convert(result, Result)
+        key, outcome = (result["suite"], result["name"]), outcome_of(result)
+        if outcome not in OUTCOMES or (outcome in BAD) != (result["failure"] is not None):
+            raise ValueError(f"its outcome is {outcome}, and its failure {result['failure']}")
         if key not in self._began or key in self.results:
             raise ValueError("the case did not begin, or has a result")
         self.results[key] = result
@@ -149,7 +186,7 @@ class Verdict:
         skipped = sum(_skipped(result) is not None for result in self.results.values())
         suite = ElementTree.Element(
             "testsuite",
-            name=f"{self.title}, {self.partial}" if self.partial else self.title,
+            name=_printable(f"{self.title}, {self.partial}" if self.partial else self.title),
             tests=str(len(self.results) + len(self.faults)),
             failures=str(len(self.failed) - broken),
             errors=str(broken + len(self.faults)),
@@ -158,10 +195,14 @@ class Verdict:
         )
         properties = ElementTree.SubElement(suite, "properties")
         for name, value in self.ran.items():
-            ElementTree.SubElement(properties, "property", name=name, value=value)
+            ElementTree.SubElement(properties, "property", name=_printable(name), value=_printable(value))
         for result in self.results.values():
             case = ElementTree.SubElement(
-                suite, "testcase", classname=result["suite"], name=result["name"], time=f"{result['seconds']:.3f}"
+                suite,
+                "testcase",
+                classname=_printable(result["suite"]),
+                name=_printable(result["name"]),
+                time=f"{result['seconds']:.3f}",
             )
             if result["modelled"]:
                 costs = ElementTree.SubElement(case, "properties")

@@ -1,0 +1,184 @@
+"""What an engine answers is checked: whatever it says, the error is one for people, and names who said it."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from scripted_engine import GOOD, ID, LISTED, UPGRADED, ScriptedEngine, chunked, frame, http, scripted, tar
+
+from toolchains.archives import docker_archive
+from toolchains.engine import client
+from toolchains.engine.client import Engine
+from toolchains.engine.container import OWNER_LABEL
+from toolchains.system import processes
+from toolchains.system.errors import EngineError, FileError, FoundryError
+
+
+def build(engine: Engine) -> None:
+    with engine.build(io.BytesIO(bytes(1024)), arguments={}) as built:
+        assert built == "0123456789ab"
+
+
+def contain(engine: Engine, folder: Path) -> None:
+    (folder / "source").write_bytes(bytes(1 << 20))
+    with engine.container("image", volumes={"v": "/v"}) as container:
+        # An answer without a body is that of a command that prints nothing.
+        assert container.call(["program"]) in ("out\n", "")
+        container.copy_into(folder / "source", "/source")
+        container.put(folder / "source", "/folder")
+        container.copy_out("/folder/file", folder / "out")
+        container.fetch("/folder/file", folder / "fetched")
+        assert not container.oom_killed()
+    assert (folder / "out").read_text() == (folder / "fetched").read_text() == "content"
+
+
+def sandbox(engine: Engine) -> None:
+    with engine.sandbox("image") as sandbox:
+        assert "processes" in str(sandbox.limits)
+
+
+# What Foundry asks an engine for. Each fails by an assertion if it takes a wrong answer for a right one.
+ACTS: dict[str, Callable[[Engine, Path], object]] = {
+    "version": lambda engine, _: engine.version(),
+    "image": lambda engine, _: engine.image("a:b"),
+    "tag": lambda engine, _: engine.tag(ID, "a:b"),
+    "remove": lambda engine, _: engine.remove("a:b"),
+    "load": lambda engine, _: engine.load(Path(__file__)),
+    "save": lambda engine, _: engine.save("a:b", io.BytesIO()),
+    "build": lambda engine, _: build(engine),
+    "named": lambda engine, _: engine.named("a"),
+    "remove_abandoned": lambda engine, _: engine.remove_abandoned(),
+    "sweep": lambda engine, _: engine.sweep(),
+    "volumes": lambda engine, _: engine.volumes(),
+    "remove_volume": lambda engine, _: engine.remove_volume("v"),
+    "container": contain,
+    "sandbox": lambda engine, _: sandbox(engine),
+}
+SHAPES = [
+    "[]",
+    "null",
+    "5",
+    '"x"',
+    "{}",
+    "[5]",
+    "[{}]",
+    '{"Id": 5}',
+    '{"ExitCode": "0"}',
+    '{"Volumes": 5}',
+    "{",
+    "[" * 99999,
+]
+_MESSAGE = '{"message": 5}'
+HOSTILE: dict[str, bytes | None] = {
+    "hangs up": None,
+    "half an answer": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
+    "no HTTP": b"SSH-2.0\r\n",
+    "no length": b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    "a chunk that is cut off": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{",
+    "no chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "other streams": UPGRADED + b"\xbf\0\0\0\0\0\0\x01x",
+    "a frame that is cut off": UPGRADED + frame(1, b"out", 4),
+    "a large frame that is cut off": UPGRADED + frame(1, b"out", (1 << 32) - 1),
+    "half the header of a frame": UPGRADED + frame(1, b"out\n") + b"\1\0\0",
+    "binary": http(b"\xff\xfe" * 9),
+    "an empty answer": http(""),
+    "damaged tar": http(b"x" * 10240),
+    "half a tar": http(tar(file=b"x" * 600)[:900]),
+    **{
+        f"{status}, {body}": http(body, status)
+        for status in ("404 No", "409 No", "500 No")
+        for body in ("[]", '{"message": 5}')
+    },
+    **{shape: http(shape) for shape in SHAPES},
+    **{f"chunk {shape}": chunked(shape.encode()) for shape in (*SHAPES, '{"stream": 5}', '{"error": []}')},
+}
+
+
+@pytest.fixture
+def engine(place: Path) -> Iterator[ScriptedEngine]:
+    with scripted(place) as running:
+        yield running
+
+
+@pytest.mark.parametrize("request_", GOOD)
+def test_an_engine_that_answers_anything_gives_an_error_for_people(
+    request_: str, engine: ScriptedEngine, place: Path, tmp_path: Path
+) -> None:
+    docker = client.connect()
+    asked = False
+    for act in ACTS.values():
+        engine.answers, engine.requests = {}, []
+        act(docker, tmp_path)
+        if request_ not in engine.requests:
+            continue
+        asked = True
+        for how, answer in HOSTILE.items():
+            engine.answers = {request_: answer}
+            try:
+                act(docker, tmp_path)
+            except FoundryError as error:
+                assert str(place) in str(error) or "a damaged archive" in str(error), how
+    assert asked, "no act covers this request"
+
+
+@pytest.mark.parametrize("request_", ["version", "info"])
+def test_what_answers_anything_is_no_engine(request_: str, engine: ScriptedEngine, place: Path) -> None:
+    for how, answer in HOSTILE.items():
+        engine.answers = {request_: answer}
+        with suppress(EngineError):
+            client.connect()
+            # An engine may say nothing of itself.
+            assert request_ == "info" and how.removeprefix("chunk ").startswith("{"), how
+
+
+@pytest.mark.parametrize("request_", ["remove_container", "remove_image", "inspect_image"])
+def test_what_an_engine_answers_to_the_cleaning_up_does_not_hide_the_cause(
+    request_: str, engine: ScriptedEngine
+) -> None:
+    docker = client.connect()
+    for answer in HOSTILE.values():
+        engine.answers = {request_: answer}
+        with pytest.raises(ZeroDivisionError), docker.container("image"):
+            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError), docker.build(io.BytesIO(bytes(1024)), arguments={}):
+            raise ZeroDivisionError
+
+
+def test_output_that_comes_with_the_header_of_the_answer_is_not_lost(engine: ScriptedEngine) -> None:
+    with client.connect().container("image") as container:
+        done = container.run(["program"])
+        assert (done.status, done.stdout, done.stderr) == (0, "out\n", "err\n")
+        output = b"".join(frame(1, b"%099d\n" % number) for number in range(5000))
+        engine.answers = {"exec_start": UPGRADED + output}
+        assert container.run(["program"]).stdout.splitlines() == [f"{number:099}" for number in range(5000)]
+
+
+def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> None:
+    docker = client.connect()
+    machine, _, start = processes.process_name().rsplit(" ", 2)
+    for number in ("", "x", "9" * 5000):
+        container = {"Id": ID, "Labels": {OWNER_LABEL: f"{socket.gethostname()} {number}"}, "Created": 1}
+        image = LISTED | {"Labels": {docker_archive.BUILD_LABEL: f"{machine} {number} {start}"}}
+        engine.answers = {
+            "containers": http(json.dumps([container])),
+            "images": http(json.dumps([image | {"Created": int(time.time())}])),
+        }
+        engine.requests = []
+        assert (docker.sweep(), docker.remove_abandoned()) == (0, 0)
+        with pytest.raises(EngineError, match="the volume v is in use") as raised:
+            docker.evict("v")
+        assert f"docker rm -f {ID}" in raised.value.next
+        assert not {"remove_container", "remove_image"} & {*engine.requests}
+
+
+def test_a_full_disk_of_this_machine_is_not_blamed_on_the_engine(engine: ScriptedEngine) -> None:
+    with Path("/dev/full").open("wb") as full, pytest.raises(FileError) as raised:
+        client.connect().save("a:b", full)
+    assert "GB free at" in raised.value.why and "engine" not in raised.value.why
