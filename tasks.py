@@ -526,7 +526,7 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
         ./foundry target show dpu
         ./foundry target new my_npu --like=spirv
 
-    list   show all targets: suite, releases of Triton, what an image of the default release fetches, and the image's size
+    list   show all targets: suite, releases of Triton, what an image of the default release fetches, and its size
     show   show what a target consists of: each part with its size, and where it can come from (prebuilt, from source,
            the vendor's SDK); and the names of its images
     new    write toolchains/targets/NAME.toml, docker/NAME.Dockerfile and the plugin backends/NAME. They build, and pass
