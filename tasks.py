@@ -423,15 +423,25 @@ def upstream(
 
 
 @verb(group="project")
-def test(c: Context, target: str = "", plugin: bool = False, allow_drift: bool = False, sdk: str = "") -> None:
+def test(
+    c: Context,
+    target: str = "",
+    plugin: bool = False,
+    allow_drift: bool = False,
+    sdk: str = "",
+    quick: bool = False,
+) -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
+        ./foundry test --quick
         ./foundry test
         ./foundry test --target=vsi
         ./foundry test --target=vsi --plugin
 
     The last line summarises them.
 
+    --quick          run lint, types, and the fast tests on this machine, those of the lowering among them. They need
+                     neither an engine nor a network. CONTRIBUTING.md says how long that takes
     --target=spirv   test this target's images only
     --plugin         run only the tests of the target's own plugin, in its image with the default release of Triton
     --allow-drift    as for `build`
@@ -439,6 +449,8 @@ def test(c: Context, target: str = "", plugin: bool = False, allow_drift: bool =
     """
     from toolchains.testing import suites
 
+    if quick:
+        sys.exit(suites.quick(for_images=bool(target or plugin or allow_drift or sdk)))
     requests = suites.requests(target, allow_drift=allow_drift, sdk=sdk, plugin=plugin)
     sys.exit(suites.test_plugin(requests[0]) if plugin else suites.test(requests))
 
@@ -571,12 +583,12 @@ def ci(c: Context, write: str = "") -> None:
     Without an option, this prints one line of JSON: each release of each target that `./foundry test` covers. Variants
     that differ from their target in packages only are left out: spirv-bench, spirv-torch.
 
-    The file of a system has a job for each of them, one for .ci/run, and one that writes the report of all. With
-    `bake`, the file is for BuildKit: it builds the image of each of them from the folders that `./foundry bake TARGET`
-    writes, see docs/from-source.md.
+    The file of a system has a job for each of them, one for `test --quick`, one for .ci/run, and one that writes the
+    report of all. With `bake`, the file is for BuildKit: it builds the image of each of them from the folders that
+    `./foundry bake TARGET` writes, see docs/from-source.md.
 
-    --write=SYSTEM   write ci/github.yml, ci/gitlab.yml or ci/docker-bake.json from the targets as they are now. The
-                     first line of github.yml and gitlab.yml says where the system looks for it
+    --write=SYSTEM   write .github/workflows/foundry.yml, .gitlab-ci.yml or ci/docker-bake.json from the targets as they
+                     are now. The templates of the first two are in ci/; their first lines say which runners they need
     """
     from toolchains.lockfile import lock
     from toolchains.testing import pipelines
@@ -585,3 +597,21 @@ def ci(c: Context, write: str = "") -> None:
         print(f"written to {pipelines.write(write, lock.load())}")
     else:
         print(pipelines.matrix(lock.load()))
+
+
+@verb(group="project")
+def release(c: Context, check: bool = False) -> None:
+    """Show the version and what is new in it, or check that this commit can be released.
+
+        ./foundry release
+        ./foundry release --check
+
+    The version of all packages is in VERSION. CONTRIBUTING.md has the steps of a release.
+
+    --check  check that the version was not released before, that all files are committed, that CHANGELOG.md has the
+             version and its date, that locks and generated files are current, and that all wheels build and have the
+             version. The exit status is 41 if one of them is wrong
+    """
+    from toolchains.cli import release as releasing
+
+    releasing.release(check=check)

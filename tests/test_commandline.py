@@ -17,6 +17,7 @@ from invoke.collection import Collection
 from invoke.exceptions import Exit
 
 import tasks
+from toolchains.artifacts import plugin_wheels
 from toolchains.cli.commandline import GROUPS, MARK, Foundry
 from toolchains.config import components
 from toolchains.system import paths
@@ -93,7 +94,7 @@ def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str,
         ("zzz", "there is no verb zzz\n|known: bake, bench, build|./foundry --help"),
         ("help zzz", "there is no verb zzz\n"),
         ("--offline build spirv", "first word must be a verb|./foundry build --offline spirv"),
-        ("--version", "first word must be a verb"),
+        ("--versions", "first word must be a verb"),
         ("build", f"build needs a target|known: {', '.join(TARGETS)}|./foundry build {TARGETS[0]}\n"),
         ("build spriv --offline", "no target spriv; did you mean spirv?|./foundry build spirv --offline\n"),
         ("test --target=dqu", "no target dqu; did you mean dpu?|./foundry test --target=dpu\n"),
@@ -120,6 +121,10 @@ def test_words_that_do_not_fit_are_named_with_what_would(line: str, said: str, r
     assert len(message.splitlines()) <= 3
 
 
+def test_the_version_is_that_of_the_packages(printed: Said) -> None:
+    assert printed("--version") == f"Triton Foundry {plugin_wheels.version()}\n"
+
+
 def test_invoke_itself_says_the_same() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT, "buidl"], capture_output=True, text=True
@@ -131,7 +136,7 @@ def test_invoke_itself_says_the_same() -> None:
 # Where commands occur: documents, and everything that Foundry prints.
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md", "patches/**/*.md")
+    for pattern in ("*.md", *(f"{name}/**/*.md" for name in (".github", "docs", "backends", "toolchains", "patches")))
     for path in paths.ROOT.glob(pattern)
 )
 SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])

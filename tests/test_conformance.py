@@ -108,6 +108,7 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
     assert "refused: tt.histogram" in messages
 
 
+@pytest.mark.slow
 def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -> None:
     verdict, _ = run(tmp_path, TOYS / "test_outcomes.py", "--only", "test_wrong[")
     assert verdict.plan == tuple(("test_outcomes.py", f"test_wrong[{number}]") for number in (1, 2, 3))
@@ -442,6 +443,7 @@ def test_when_the_run_is_stopped_what_ran_is_kept_and_the_rest_is_named(
     assert "not run" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_tests_that_import_torch_run_in_the_variant_that_has_it(
     image: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,9 @@ def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
     folder = tmp_path / "dpu" / "tritonpim"
     (folder / "third_party").mkdir(parents=True)
     (folder / "third_party" / "llvm").symlink_to("/opt/llvm")
+    # A link to a file is copied as the file: outside of the folder there may be nothing in the container.
+    (tmp_path / "VERSION").touch()
+    (folder / "VERSION").symlink_to("../../VERSION")
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     container = filled("dpu")
     assert container.copied == [(folder, "/mnt/host_cwd")]

@@ -185,6 +185,7 @@ def test_cases_that_pass_are_proof_and_are_shown(tmp_path: Path) -> None:
     assert (document["planned"], document["passed"], document["ran"]["kind"]) == (6, 6, "CPU OpenCL device")
 
 
+@pytest.mark.slow
 def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_runs(tmp_path: Path) -> None:
     expected = {
         "wrong": "3 of 8 elements are wrong",
@@ -213,6 +214,7 @@ def test_each_way_to_end_a_process_is_a_failure_of_its_case_and_the_next_one_run
     assert verdict.faults == [], "each is the failure of a case"
 
 
+@pytest.mark.slow
 def test_when_the_supervisor_is_killed_the_case_is_named_and_earlier_results_are_kept(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, "--only=s", names=["good", "kills the supervisor", "SystemExit"])
     assert done.returncode == -9

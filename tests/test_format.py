@@ -48,8 +48,15 @@ def tree(root: Path) -> Path:
 
 
 def tar(path: Path, root: Path) -> Path:
+    """Write a tar as root does, whoever runs the tests."""
+
+    def owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = "root"
+        return entry
+
     with tarfile.open(path, "w") as file:
-        file.add(root, ".")
+        file.add(root, ".", filter=owned)
     return path
 
 

@@ -667,6 +667,7 @@ class TestTheLlvmOfATriton:
             of_folder(origin.folder, store, llvm_hash="2" * 40)
 
 
+@pytest.mark.slow
 def test_a_tree_is_packed_without_remembering_each_of_its_entries_headers(tmp_path: Path) -> None:
     count = 5000
     source = tmp_path / "source.tar"

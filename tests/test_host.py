@@ -101,6 +101,18 @@ def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
     ]
 
 
+def test_programs_that_one_check_needs_are_installed_and_no_engine_is_started(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MissingToolError, match=r"this machine lacks strip, git\n.*binutils"):
+        host.ensure_programs("git", "strip")
+    assert machine.done == []
+    monkeypatch.setenv("CI", "true")
+    for _ in range(2):
+        host.ensure_programs("git", "strip")
+        assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends binutils git"]
+
+
 def test_an_engine_that_is_installed_is_only_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}

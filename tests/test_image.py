@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,16 +37,30 @@ def triton(target: LockedTarget) -> LockedTriton:
     return target_image.release(target, None)
 
 
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a copy of the folders that identities are computed from; tests are no part of an image."""
+    copy = tmp_path_factory.mktemp("checkout")
+    ignore = shutil.ignore_patterns("__pycache__", "tests", "conformance")
+    for name in ("backends", "docker", "patches", "toolchains/recipes"):
+        shutil.copytree(paths.ROOT / name, copy / name, symlinks=True, ignore=ignore)
+    shutil.copy(paths.VERSION, copy)
+    return copy
+
+
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a copy of the folders that identities are computed from, to be edited."""
-    for name in ("backends", "docker", "toolchains/recipes"):
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(paths.ROOT / name, tmp_path / name, symlinks=True, ignore=ignore)
-    monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
-    monkeypatch.setattr(paths, "RECIPES", tmp_path / "toolchains" / "recipes")
-    monkeypatch.setattr(target_image, "DOCKER", tmp_path / "docker")
-    return tmp_path
+def checkout(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the copy, to be edited; it is then made as it was."""
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    monkeypatch.setattr(paths, "BACKENDS", copied / "backends")
+    monkeypatch.setattr(paths, "RECIPES", copied / "toolchains" / "recipes")
+    monkeypatch.setattr(target_image, "DOCKER", copied / "docker")
+    yield copied
+    for path in [path for path in copied.rglob("*") if path.is_file()]:
+        if path not in before:
+            path.unlink()
+        elif path.read_bytes() != before[path]:
+            path.write_bytes(before[path])
 
 
 def append(path: Path) -> None:
@@ -60,6 +74,7 @@ def append(path: Path) -> None:
         "backends/spirv/pyproject.toml",
         "docker/spirv.Dockerfile",
         "toolchains/recipes/llvm-tools/tools.c",
+        "VERSION",
     ],
 )
 def test_an_edit_in_what_goes_in_changes_the_name(
@@ -84,7 +99,6 @@ def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
 def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_patches(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
-    shutil.copytree(paths.PATCHES, checkout / "patches")
     monkeypatch.setattr(paths, "PATCHES", checkout / "patches")
     targets = [lock.load().targets[name] for name in ("vsi", "vsi-torch")]
     before = [target_image.identity(each, target_image.release(each, None)) for each in targets]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import subprocess
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,6 +20,7 @@ from ruamel.yaml import YAML
 import tasks
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
+from toolchains.system import paths
 from toolchains.system.errors import UsageError
 from toolchains.testing import pipelines
 
@@ -94,11 +98,70 @@ def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock
     assert set(github["jobs"]["report"]["needs"]) == {*github["jobs"]} - {"report"}
     assert github["jobs"]["report"]["if"] == gitlab["report"]["when"] + "()" == "always()"
     for job in ("test", "prove"):
+        assert github["jobs"][job]["needs"] == "quick"
         upload = github["jobs"][job]["steps"][-1]
         assert upload["if"] == "always()" and upload["with"]["path"] == "build/results/"
         assert gitlab[job]["artifacts"]["when"] == "always"
         assert gitlab[job]["artifacts"]["paths"] == ["build/results/"]
         assert gitlab["stages"].index(gitlab[job]["stage"]) < gitlab["stages"].index(gitlab["report"]["stage"])
+
+
+def test_the_files_are_where_their_systems_read_them() -> None:
+    assert pipelines.place("github").parent == paths.ROOT / ".github" / "workflows"
+    assert pipelines.place("gitlab") == paths.ROOT / ".gitlab-ci.yml"
+    assert not list((paths.ROOT / "ci").glob("*.yml"))
+
+
+def test_jobs_run_as_root_on_debian_on_hosted_runners_and_on_ones_own(known: Lock) -> None:
+    github, gitlab = (read(system, known) for system in pipelines.SYSTEMS)
+    for job in github["jobs"].values():
+        assert job["runs-on"] == "${{ fromJSON(vars.FOUNDRY_RUNNER || '[\"ubuntu-24.04\"]') }}"
+        # GitHub starts no container where the image is empty.
+        assert job["container"]["image"] == "${{ !vars.FOUNDRY_RUNNER && 'debian:trixie' || '' }}"
+        assert job["container"]["options"] == "--privileged"
+    for name in ("test", "prove"):
+        runs = [step.get("run", "") for step in github["jobs"][name]["steps"]]
+        assert runs.index("ci/engine") < max(index for index, run in enumerate(runs) if run)
+    assert gitlab["default"]["image"] == "debian:trixie" and gitlab["default"]["tags"] == ["$FOUNDRY_RUNNER"]
+    assert gitlab["default"]["before_script"] == ["ci/engine"]
+
+
+SOCKET = "/var/run/docker.sock"
+FAKES = {"stat": "echo {root}", "mountpoint": "exit {missing}", "umount": 'echo "umount $*"', "rm": 'echo "rm $*"'}
+
+
+@pytest.mark.parametrize(
+    ("root", "mounted", "variable", "printed", "prepared"),
+    [
+        ("ext2/ext3", True, "", [], False),
+        ("overlayfs", True, "tcp://192.0.2.1:2376", [], False),
+        ("overlayfs", False, "", [], True),
+        ("overlayfs", True, "", [f"umount {SOCKET}", f"rm -f {SOCKET}"], True),
+    ],
+    ids=["on a machine", "with an engine elsewhere", "in a container", "in a container with the runner's socket"],
+)
+def test_ci_engine_prepares_a_container_for_an_engine_of_its_own(
+    root: str, mounted: bool, variable: str, printed: list[str], prepared: bool, tmp_path: Path
+) -> None:
+    """Programs that would change this machine only print what they are called with; files are below tmp_path."""
+    programs, groups, script = tmp_path / "bin", tmp_path / "sys/fs/cgroup", tmp_path / "checkout/ci/engine"
+    for folder in (programs, groups, script.parent):
+        folder.mkdir(parents=True)
+    for name, body in FAKES.items():
+        (programs / name).write_text(f"#!/bin/sh\n{body.format(root=root, missing=int(not mounted))}\n")
+        (programs / name).chmod(0o755)
+    text = (paths.ROOT / "ci/engine").read_text()
+    script.write_text(re.sub("(?=/etc/docker|/sys/fs/cgroup)", str(tmp_path), text))
+    (groups / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    (groups / "cgroup.procs").write_text("12\n34\n")
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "DOCKER_HOST": variable}
+    done = subprocess.run(["sh", script], env=env, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == printed
+    settings, limits = tmp_path / "etc/docker/daemon.json", groups / "cgroup.subtree_control"
+    assert settings.exists() == limits.exists() == prepared
+    if prepared:
+        assert json.loads(settings.read_text()) == {"data-root": f"{tmp_path}/checkout/build/engine"}
+        assert limits.read_text() == "+cpuset +cpu +memory\n"
 
 
 def test_another_system_is_refused_with_what_it_can_run(known: Lock) -> None:

@@ -54,6 +54,7 @@ def test_a_folder_that_the_package_excludes_is_no_part_of_the_identity(toy: Path
         assert (plugin_wheels.identity("toy") == before) == same
 
 
+@pytest.mark.slow
 def test_two_stores_at_two_times_hold_the_same_bytes(toy: Path, tmp_path: Path) -> None:
     one = plugin_wheels.wheel("toy", Store(tmp_path / "one"))
     time.sleep(1.1)

@@ -198,6 +198,7 @@ def flip(file: Path) -> None:
     swap(file, bytes(content))
 
 
+@pytest.mark.slow
 class TestUse:
     """Files of the store are checked at each use."""
 

@@ -28,14 +28,15 @@ from toolchains.system.terminal import make_console
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
+WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "tests", "ir", "tritonpim")
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Copy the folders that a target is written to. The copy is used in place of this repository's."""
     for folder in ("backends", "docker", "toolchains/targets"):
-        shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=LEFT_OUT, symlinks=True)
-    for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml"):
+        shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=WITHOUT_TESTS, symlinks=True)
+    for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml", paths.VERSION):
         shutil.copy(file, tmp_path)
     for name in ("BACKENDS", "DOCKER", "TARGETS", "BUILD"):
         monkeypatch.setattr(paths, name, tmp_path / getattr(paths, name).relative_to(paths.ROOT))
@@ -64,7 +65,7 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
     assert after.keys() - before.keys() == {
         f"toolchains/targets/{NAME}.toml",
         f"docker/{NAME}.Dockerfile",
-        *(f"backends/{NAME}/{file}" for file in ("README.md", "pyproject.toml", f"tests/test_{NAME}.py")),
+        *(f"backends/{NAME}/{file}" for file in ("README.md", "VERSION", "pyproject.toml", f"tests/test_{NAME}.py")),
         *(f"{package}/{file}" for file in ("__init__.py", "compiler.py", "driver.py", "py.typed")),
     }
     made, model = components.target(NAME, tree / "toolchains/targets"), components.target(like)

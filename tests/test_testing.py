@@ -22,7 +22,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
-from toolchains.system.errors import CheckError, CommandError, PinError
+from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
 from toolchains.testing import distributions, planned, suites
 from toolchains.testing.parts import CheckPart, Line, run_parts
 
@@ -128,6 +128,7 @@ def pytest_runtest_logreport(report):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", "in a test", "in the process that counts", "at the start"])
 def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> None:
     tests, work = tmp_path / "tests", tmp_path / "work"
@@ -259,6 +260,33 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     inside = [number for number, part in enumerate(parts) if not part.beside]
     assert inside == [7, 8], "after the checks, pytest and e2e of the two images"
     assert [part.junit is None for part in parts] == [True] * 4 + [False] * 5
+
+
+def test_quick_checks_need_no_engine_and_keep_the_results_of_whole_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called: list[Sequence[str]] = []
+
+    def remember(argv: Sequence[str], **how: object) -> None:
+        called.append(argv)
+        for word in argv:
+            if word.startswith("--junitxml="):
+                Path(word.partition("=")[2]).write_text(JUNIT.format(tests=2, failures=0, skipped=0))
+
+    def refuse() -> None:
+        raise AssertionError("the engine is asked")
+
+    monkeypatch.setattr(suites, "run", remember)
+    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(suites.host, "ensure_engine", refuse)
+    (tmp_path / "host.xml").write_text("earlier")
+    assert suites.quick() == 0
+    assert " 2 passed in " in last_line(capsys)
+    assert (tmp_path / "host.xml").read_text() == "earlier"
+    assert len(called) == 5, "ruff twice, import-linter, mypy, pytest"
+    assert sum("not docker and not network and not slow" in argv for argv in called) == 1
+    with pytest.raises(UsageError, match="--quick runs nothing in images"):
+        suites.quick(for_images=True)
 
 
 def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     assert {str(tag) for tag in parse_wheel_filename(core.name)[3]} == {"py3-none-manylinux_2_34_x86_64"}
     with zipfile.ZipFile(core) as archive:
         assert archive.read("foundry_core/vulkan/libfoundry_vulkan.so") == library.read_bytes()
-        marks = archive.read("triton_foundry_core-0.1.0.dist-info/WHEEL").decode()
+        marks = archive.read(f"{'-'.join(core.name.split('-')[:2])}.dist-info/WHEEL").decode()
     assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
 
 

@@ -34,6 +34,16 @@ class PluginWheel:
     identity: str
 
 
+def names() -> list[str]:
+    """Return the names of all packages."""
+    return sorted(project.parent.name for project in paths.BACKENDS.glob("*/pyproject.toml"))
+
+
+def version() -> str:
+    """Return the version that all packages have."""
+    return paths.VERSION.read_text(encoding="utf-8").strip()
+
+
 def identity(name: str) -> str:
     """Return the digest of all inputs of the wheel of backends/<name>.
 

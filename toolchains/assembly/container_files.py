@@ -29,8 +29,8 @@ def copy_user_folders(container: Container, target: LockedTarget) -> None:
     for name, place in components.target(target.name).user_folders.items():
         folder = paths.BACKENDS / name
         container.copy_into(folder, place)
-        # The archives that copy_into() writes contain only regular files.
-        for link in (path for path in folder.rglob("*") if path.is_symlink()):
+        # The archives that copy_into() writes contain only regular files; a link to a file is that file in them.
+        for link in (path for path in folder.rglob("*") if path.is_symlink() and not path.is_file()):
             container.call(["ln", "-sfn", str(link.readlink()), f"{place}/{link.relative_to(folder)}"])
 
 

@@ -28,11 +28,13 @@ from invoke.program import Program
 
 from toolchains.cli import script_words
 from toolchains.config import components
+from toolchains.system import paths
 from toolchains.system.console import Console
 from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
 
 MARK = "foundry"
 _HELP = ("--help", "-h")
+_VERSION = "--version"
 _OVERVIEW = (*_HELP, "help", "--list")
 # How verbs are grouped in the overview, by what a user wants to do; @verb(group=...) puts one into a group.
 GROUPS = {
@@ -139,9 +141,12 @@ class Foundry(Program):
         print(inspect.getdoc(self.collection[name]) or "")
 
     def _help(self, words: Sequence[str]) -> None:
-        """Print help and exit if the words ask for it: no words, `help VERB`, `VERB ... --help`."""
+        """Print help or the version and exit if the words ask for it: no words, `help VERB`, `VERB ... --help`."""
         if not words or (words[0] in _OVERVIEW and len(words) == 1):
             self.print_help()
+            raise Exit
+        if [*words] == [_VERSION]:
+            print(f"Triton Foundry {paths.VERSION.read_text(encoding='utf-8').strip()}")
             raise Exit
         if words[0] in _OVERVIEW:
             words = [words[1], _HELP[0]]

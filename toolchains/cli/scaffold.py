@@ -1,8 +1,9 @@
 """Write the files of a new target: its TOML, its Dockerfile and its plugin, modelled on an existing target.
 
 The TOML and the Dockerfile are copied from the existing target and adapted. The plugin is written from
-toolchains/templates: a small package whose classes derive from those of the existing target's plugin. In a template,
-@WORD@ is replaced by a value of _words(), and NAME in a file's name by the name of the target.
+toolchains/templates: a small package whose classes derive from those of the existing target's plugin. It has a link to
+the repository's VERSION. In a template, @WORD@ is replaced by a value of _words(), and NAME in a file's name by the
+name of the target.
 """
 
 from __future__ import annotations
@@ -182,6 +183,7 @@ def _write_all(work: Path, name: str, like: Target) -> None:
         file = work / name / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
+    (work / name / paths.VERSION.name).symlink_to(Path("..", "..", paths.VERSION.name))
     # The names determine the length of lines and the order of imports.
     code = [str(path) for path in sorted((work / name).rglob("*.py"))]
     for command in (["check", "--quiet", "--select=I", "--fix"], ["format", "--quiet"]):

@@ -168,7 +168,7 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
     for name in target.plugins:
         project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
         size = _part(store, "plugin", plugin_wheels.identity(name))
-        yield project["name"], project["version"], size, f"built here, backends/{name}"
+        yield project["name"], plugin_wheels.version(), size, f"built here, backends/{name}"
 
 
 def _wanted(name: str, target: Target) -> str:

@@ -127,12 +127,25 @@ def ensure_program(name: str, purpose: str) -> str:
     Raises:
         MissingToolError: it is not installed, and may not be.
     """
-    requirement = _program(name, name, purpose)
-    if requirement.find() is None:
-        if not _may_provide():
-            raise _error([requirement])
-        _provide([requirement])
+    _ensure([_program(name, name, purpose)])
     return children.tool(name, package=name)
+
+
+def ensure_programs(*names: str) -> None:
+    """Check some of requirements(). Install the packages of those that are missing if this is allowed; start nothing.
+
+    Raises:
+        MissingToolError: one is not installed, and may not be.
+    """
+    _ensure([requirement for requirement in requirements() if requirement.name in names])
+
+
+def _ensure(required: list[Requirement]) -> None:
+    missing = [requirement for requirement in required if requirement.find() is None]
+    if missing and not _may_provide():
+        raise _error(missing)
+    if missing:
+        _provide(missing)
 
 
 def _missing() -> list[Requirement]:
@@ -174,8 +187,8 @@ def _is_debian() -> bool:
 
 
 def _provide(missing: list[Requirement]) -> None:
-    """Install the packages of missing requirements, and start an engine if there is none."""
-    failure = _engine_failure()
+    """Install the packages of missing requirements, and start the engine if it is one of them."""
+    failure = _engine_failure() if any(requirement.find is _engine for requirement in missing) else None
     absent = failure is not None and _is_absent(failure) and not _is_users_engine()
     # If the engine's program is installed, it only has to be started.
     packages = [

@@ -198,6 +198,6 @@ class ProofError(FoundryError):
 
 
 class CheckError(FoundryError):
-    """A check of this repository failed: lint, types or tests."""
+    """A check of this repository failed: lint, types, tests or those of a release."""
 
     exit_code = 41

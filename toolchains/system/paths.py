@@ -20,6 +20,8 @@ RECIPES = ROOT / "toolchains" / "recipes"
 SDKS = ROOT / "toolchains" / "sdks"
 SCHEMAS = ROOT / "toolchains" / "schemas"
 CMAKE = ROOT / "cmake"
+# The version of all packages, and nothing else; the packages have links to it.
+VERSION = ROOT / "VERSION"
 # Ignored by git: logs, results, working folders. Safe to delete at any time.
 BUILD = ROOT / "build"
 LOGS = BUILD / "logs"

@@ -1,8 +1,9 @@
 """The verb ci: what CI systems run, made from the targets: a matrix, files for GitHub and GitLab, and a bake file.
 
-The files for GitHub and GitLab have a job for each release of each proven target, one for .ci/run, and one that writes
+The files for GitHub and GitLab are where these systems read them, and are made from templates in ci/. They have a job
+for each release of each proven target, one for the quick tests before all others, one for .ci/run, and one that writes
 the report from the results of all. The bake file has the image of each job, for BuildKit. A target that is added to the
-lock is a part of the next files; tests/test_pipelines.py says when the files in ci/ are old.
+lock is a part of the next files; tests/test_pipelines.py says when they are old.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import UsageError, suggestion
 
 _FOLDER = paths.ROOT / "ci"
-_TEMPLATES = Path(__file__).with_name("pipelines")
-SYSTEMS = ("github", "gitlab")
+# The place of each system's file; its template is ci/SYSTEM.yml.in.
+SYSTEMS = {"github": ".github/workflows/foundry.yml", "gitlab": ".gitlab-ci.yml"}
 # What else there is a file of: `docker buildx bake` builds the images.
 BAKE = "bake"
 
@@ -47,18 +48,19 @@ def text(system: str, lock: Lock) -> str:
             next="let it run .ci/run, and `./foundry e2e TARGET --triton=RELEASE` for each pair of `./foundry ci`",
         )
     template = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    source = (_TEMPLATES / f"{system}.yml").read_text(encoding="utf-8")
+    source = (_FOLDER / f"{system}.yml.in").read_text(encoding="utf-8")
     return template.from_string(source).render(jobs=_jobs(lock))
 
 
 def place(system: str) -> Path:
-    """Return where a system's file is in this repository, as an example to copy."""
-    return _FOLDER / (bake.BAKE_FILE if system == BAKE else f"{system}.yml")
+    """Return where a system's file is."""
+    return _FOLDER / bake.BAKE_FILE if system == BAKE else paths.ROOT / SYSTEMS[system]
 
 
 def write(system: str, lock: Lock) -> Path:
-    """Write a system's file into ci/; return its path."""
-    durable.write(place(system), text(system, lock))
+    """Write a system's file to its place, and return that."""
+    written = text(system, lock)
+    durable.write(place(system), written)
     return place(system)
 
 

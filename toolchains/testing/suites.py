@@ -12,6 +12,8 @@ The last two run for every target, and for variants with their own parts: e2e wi
 with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as each of _PROCESSORS. In an
 image, the first line of output names the device, and so the kind of processor, on which its tests run.
 
+quick() runs what is above the last two, without the tests that need an engine, a network or seconds.
+
 If a part fails, the next ones still run. The last line is a summary like pytest's, summed over all parts; a run in
 which no test was executed has failed.
 """
@@ -49,6 +51,10 @@ _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
 # Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures.
 _PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
+# The marks of tests that quick() leaves out: together they take minutes.
+_NOT_QUICK = ("docker", "network", "slow")
+# What the others need, by the names in host.requirements(). Debian's package of strip has the assembler, too.
+_QUICK_NEEDS = ("git", "strip")
 # The limit for the tests in an image (seconds).
 _SECONDS = 2 * 3600
 _EVERY_CPU = "every_cpu"
@@ -119,6 +125,35 @@ def test_plugin(request: Request) -> int:
     return run_parts([CheckPart(f"tests of {backend} in the image of {image.title}", tests, image.junit(_PLUGIN))])
 
 
+def quick(*, for_images: bool = False) -> int:
+    """Run what needs neither an engine nor a network, and print what failed. The last line is the summary.
+
+    Results of an earlier test() stay as they are.
+
+    Args:
+        for_images: whether there are options that images are built with.
+
+    Returns:
+        See parts.run_parts.
+
+    Raises:
+        UsageError: there are such options.
+        MissingToolError: a program is missing that the tests need.
+    """
+    if for_images:
+        raise UsageError(
+            "--quick runs nothing in images",
+            why="--target, --sdk and --allow-drift are for these",
+            next="./foundry test --quick",
+        )
+    host.ensure_programs(*_QUICK_NEEDS)
+    chosen = " and ".join(f"not {mark}" for mark in _NOT_QUICK)
+    # One more than there are processors: many tests wait for a process.
+    processes = (os.cpu_count() or 1) + 1
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        return run_parts(_here(Path(work, "host.xml"), ["-m", chosen, f"--numprocesses={processes}"]))
+
+
 # import-linter has a command, but no module that can be run.
 _LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
@@ -131,21 +166,32 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     for the other one. Tests in images use all processors themselves.
     """
     drift = ["--allow-drift"] if any(each.allow_drift for each in requested) else []
-    junit = _RESULTS / "host.xml"
     images = [_Image(each) for each in requested]
+    return [
+        *_here(_RESULTS / "host.xml", drift),
+        *(
+            CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
+            for image in sorted(images, key=lambda image: -len(image.target.debs))
+        ),
+        *_suites_in_images(images),
+    ]
+
+
+def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
+    """Return the parts that run on this machine.
+
+    Args:
+        junit: the file for the results of pytest.
+        options: further options of pytest.
+    """
     return [
         CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
         CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
         CheckPart("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
         CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
         CheckPart(
-            "tests/ on this machine", partial(_tool, [*_PYTEST, *drift, f"--junitxml={junit}"]), junit, beside=True
+            "tests/ on this machine", partial(_tool, [*_PYTEST, *options, f"--junitxml={junit}"]), junit, beside=True
         ),
-        *(
-            CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
-            for image in sorted(images, key=lambda image: -len(image.target.debs))
-        ),
-        *_suites_in_images(images),
     ]
 
 

@@ -21,7 +21,7 @@ SOURCES = HERE if (HERE / "pyproject.toml").is_file() else Path("/foundry/triton
 def sources(tmp_path: Path) -> Path:
     """Copy the sources. A build must leave nothing in them, and the copy shows it."""
     folder = tmp_path / "triton_vsi_backend"
-    parts = ("src", "pyproject.toml", "hatch_build.py", "README.md")
+    parts = ("src", "pyproject.toml", "VERSION", "hatch_build.py", "README.md")
     for path in SOURCES.rglob("*"):
         if path.is_file() and path.relative_to(SOURCES).parts[0] in parts:
             copy = folder / path.relative_to(SOURCES)
