@@ -145,7 +145,11 @@ class _Builder:
 
         text = f"tl.load({array} + {offset}, mask={mask.name}{other})"
         defined = literal is not None
-        return self.add(kind, shape, text, [*uses, mask], masked, safe=defined, exact=True, arrays=(array,))
+        # The interpreter has 0.0 in place of a scalar -0.0.
+        plain = bool(shape) or other != ", other=-0.0"
+        return self.add(
+            kind, shape, text, [*uses, mask], masked, safe=defined, exact=True, arrays=(array,), plain=plain
+        )
 
     def described(self, array: str) -> Variable:
         """Add a load by a descriptor of a part of an array; elements outside of the part are zeros or NaN."""
@@ -281,9 +285,8 @@ class _Builder:
         else:
             safe = a.safe
         exact = a.type.kind != "f" or (a.exact and kind.kind == "f" and kind.bits >= a.type.bits)
-        # The interpreter stores bf16 as 16-bit integers, and converts them only from and to f32.
-        plain = "bf16" not in (a.type.name, kind.name) or "f32" in (a.type.name, kind.name)
-        plain = plain or a.type.name == "bf16"  # converted through f32
+        # The interpreter cuts off what bf16 does not have.
+        plain = kind.name != "bf16"
         # A condition on a scalar float keeps the float's type in the interpreter, which then repeats it as a float.
         plain = plain and not (kind.kind == "b" and a.type.kind == "f" and not a.shape)
         text = f"{a.name}.to(tl.{kind.triton})"
@@ -327,6 +330,8 @@ class _Builder:
             names += [*_SCANS, "reduce_pairs"] * (a.type.kind != "f")
             names += ["sort", "flip"] * (a.type.kind != "f" and a.shape[-1] > 1)
             names += ["histogram"] * (a.type == I32 and a.shape == self.tile and len(a.shape) == 1)
+        if a.type.kind == "f" and a.shape:
+            names += ["long"] + ["sum"] * (a.type.bits < 32)
         if a.type.kind in "iuf" and a.type.bits >= 16 and _float_of(a.type.bits).name not in self.limits.without:
             names += ["bitcast"]
         if a.shape == self.tile and len(a.shape) == 2:
@@ -453,6 +458,8 @@ class _Builder:
                 return self.halves(a)
             case "dot":
                 return self.dot(a)
+            case "long":
+                return self.long(a)
         return self.reduce(name, a)
 
     def gather(self, a: Variable) -> Variable:
@@ -658,7 +665,24 @@ class _Builder:
             }
             return Value(kind, found.data.reshape(()), **flat)
 
-        return self.add(kind, shape, text, [a], compute, safe=a.safe and a.type.kind != "f")
+        # The interpreter may round each partial sum to 16 bits.
+        plain = a.type.kind != "f" or a.type.bits >= 32
+        return self.add(kind, shape, text, [a], compute, safe=a.safe and a.type.kind != "f", plain=plain)
+
+    def long(self, a: Variable) -> Variable:
+        """Add the sum or the product of numbers near 1 along an axis: of 1024, both are in the range of f16."""
+        adds = self.flag()
+        axis, ends = self.draw(st.integers(0, len(a.shape) - 1)), (0.9921875, 1.0078125)
+        near = f"tl.minimum(tl.maximum({a.name}, {ends[0]}), {ends[1]})"
+        text = f"tl.sum({near}, {axis}" if adds else f"tl.reduce({near}, {axis}, times"
+
+        def compute(known: Context) -> Value:
+            low, high = (values.number(a.type, end) for end in ends)
+            each = values.chosen("min", values.chosen("max", known.variables[a.name], low), high)
+            return values.reduced("sum", each, axis) if adds else values.multiplied(each, axis)
+
+        shape = tuple(1 if dimension == axis else extent for dimension, extent in enumerate(a.shape))
+        return self.add(a.type, shape, f"{text}, keep_dims=True)", [a], compute, plain=a.type.bits >= 32)
 
     def combine(self, name: str, a: Variable) -> Variable:
         """Add a scan of integers, or a reduction of two operands."""
@@ -838,7 +862,11 @@ def _section(draw: Draw, limits: Limits, tile: Shape, types: dict[str, Type], nu
     for _ in range(draw(st.integers(0, limits.steps))):
         builder.operation()
     value = builder.variable(lambda each: each.name.startswith(builder.prefix))
-    assert value is not None
+    full = builder.variable(lambda each: each.shape == tile)
+    assert value is not None and full is not None
+    if draw(st.integers(0, 4)) == 4:
+        # Few steps of a drawn kernel are sums of narrow floats.
+        value = builder.long(builder.cast(full, builder.pick([TYPES["f16"], TYPES["bf16"]])))
     size = int(np.prod(tile))
     offsets: dict[str, tuple[str, Callable[[Context], Array]]] = {
         "linear": (f"pid * {size} + i", lambda known: _at(known, "pid") * size + _at(known, "i")),

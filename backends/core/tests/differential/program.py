@@ -170,7 +170,12 @@ def less(a, b):
 
 @triton.jit
 def linear(a, b, c, d):
-    return a * c, b * c + d"""
+    return a * c, b * c + d
+
+
+@triton.jit
+def times(a, b):
+    return a * b"""
 
 # Atomic operations on integers whose order does not matter. The order matters to the rounding of floats.
 ATOMICS: dict[str, Any] = {

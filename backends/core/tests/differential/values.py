@@ -6,7 +6,7 @@ is the allowed distance from it. Only these rules allow one:
 - A product that is added may enter the sum unrounded (a fused multiply-add: TRITON_DEFAULT_FP_FUSION is on). `fused`
   is the product's rounding error. It becomes part of the error when an addition uses the product.
 - A sum over a tile may be taken in any order: each partial sum is rounded, and none is larger than the sum of the
-  absolute values.
+  absolute values. Partial sums and products of narrow floats are rounded to f32 only, and the result once more.
 - A math function is as exact as OpenCL promises (OpenCL C 3.0, "ULP values").
 - The minimum or maximum of 0.0 and -0.0 may be either of them.
 
@@ -386,8 +386,12 @@ def function(name: str, a: Value) -> Value:
     return _settled(kind, data, error, a.open | lost, uncertain)
 
 
-def reduced(name: str, a: Value, axis: int) -> Value:
-    """Return tl.sum, tl.max, tl.min, tl.xor_sum, tl.argmax or tl.argmin over an axis, which is kept."""
+def reduced(name: str, a: Value, axis: int, partial: Type | None = None) -> Value:
+    """Return tl.sum, tl.max, tl.min, tl.xor_sum, tl.argmax or tl.argmin over an axis, which is kept.
+
+    Args:
+        partial: the type of partial sums; by default f32 or wider.
+    """
     open = np.any(a.full("open"), axis=axis, keepdims=True)
     with np.errstate(all="ignore"):
         if name in ("argmax", "argmin"):
@@ -407,19 +411,34 @@ def reduced(name: str, a: Value, axis: int) -> Value:
         if a.type.kind != "f":
             return Value(a.type, np.add.reduce(a.data, axis=axis, keepdims=True, dtype=a.type.numpy), open=open)
         x = wide(a)
-        data = np.sum(x, axis=axis, keepdims=True).astype(a.type.numpy)
+        exact = np.sum(x, axis=axis, keepdims=True)
+        data = _nearest(exact, a.type) if a.type.bits == 16 else exact.astype(a.type.numpy)
+        partial = partial or (F32 if a.type.bits < 32 else a.type)
         total = np.sum(np.abs(x), axis=axis, keepdims=True)
         loose = np.sum(a.full("error") + a.full("fused"), axis=axis, keepdims=True)
         count = x.shape[axis]
         # count - 1 additions, each of a number of at most `total`. If both zeros occur, the sign depends on the order.
-        error = loose + (count - 1) * ulp(a.type, total + loose) if count > 1 else loose
+        error = loose + (count - 1) * ulp(partial, total + loose) if count > 1 else loose
         uncertain = np.isfinite(total) & (error > 0)
-        beyond = np.isfinite(total) & (total + error >= largest(a.type)) & (count > 1)
+        beyond = np.isfinite(total) & (total + error >= largest(partial)) & (count > 1)
         # An infinity among the addends stays, even if other sums overflow, unless the opposite infinity can arise.
         finite = np.sum(np.where(np.isfinite(x), np.abs(x), 0.0), axis=axis, keepdims=True)
-        beyond |= np.isinf(data.astype(np.float64)) & (finite + loose >= largest(a.type))
+        beyond |= np.isinf(data.astype(np.float64)) & (finite + loose >= largest(partial))
         beyond |= ~np.isfinite(loose)
+        error = error + np.where((partial != a.type) & (error > 0), ulp(a.type, np.abs(exact) + error), 0.0)
     return _settled(a.type, data, error, open | beyond, uncertain)
+
+
+def multiplied(a: Value, axis: int) -> Value:
+    """Return the product over an axis, which is kept, of numbers so near to 1 that no partial product overflows."""
+    x, count = wide(a), a.data.shape[axis]
+    exact = np.prod(x, axis=axis, keepdims=True)
+    data = _nearest(exact, a.type) if a.type.bits == 16 else exact.astype(a.type.numpy)
+    loose = np.sum(a.full("error") / np.abs(x), axis=axis, keepdims=True)
+    step = float(ml_dtypes.finfo(F32.numpy if a.type.bits < 32 else a.type.numpy).eps)
+    error = np.abs(exact) * np.expm1(loose + (count - 1) * step)
+    error = error + np.where((a.type.bits < 32) & (error > 0), ulp(a.type, np.abs(exact) + error), 0.0)
+    return Value(a.type, data, error, open=np.any(a.full("open"), axis=axis, keepdims=True))
 
 
 def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
@@ -436,7 +455,7 @@ def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
 
 def accumulated(name: str, a: Value) -> Value:
     """Return what atomic operations on floats leave in an element: `add`, `max` or `min` of all rows, in any order."""
-    found = reduced("sum" if name == "add" else name, a, 0)
+    found = reduced("sum" if name == "add" else name, a, 0, a.type)
     # Triton compares the bits of floats, so a NaN may be larger or smaller than a number.
     open = np.any(np.isnan(wide(a)), axis=0, keepdims=True) & (name != "add")
     return Value(a.type, found.data[0], found.full("error")[0], open=(found.open | open)[0])
