@@ -291,7 +291,7 @@ class _Kernel(msgspec.Struct):
     memory_roof: _Number | None = None
     arithmetic_roofs: dict[str, _Number] = {}
     bound: str = ""
-    share: _Number = 0
+    share: _Number | None = 0
     unknown: str = ""
     ran: dict[str, str] | None = None
 
