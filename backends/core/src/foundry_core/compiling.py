@@ -21,7 +21,7 @@ from triton import __version__
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import checked, descriptors, grids, specialization, tuning
+from . import checked, crash, descriptors, grids, specialization, tuning
 from .checked import memory as poison
 from .failure import Failure, nearest
 from .fingerprint import triton_fingerprint
@@ -405,7 +405,7 @@ def run_passes(manager: Any, module: Any, metadata: dict[str, Any], stage: str) 
     if os.environ.get(_REPRODUCER):
         manager.run(module, *named)
         return
-    with _one_environment, TemporaryDirectory() as folder:
+    with _one_environment, TemporaryDirectory() as folder, crash.kept_handlers():
         os.environ[_REPRODUCER] = str(Path(folder, "module"))
         try:
             manager.run(module, *named)

@@ -29,6 +29,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from os import write
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,6 +120,20 @@ def install() -> None:
         _before[number] = _action(number, action)
     for number in _SENT:
         _let_through(number, _action(number))
+
+
+@contextmanager
+def kept_handlers() -> Iterator[None]:
+    """Restore at the end what signals do: LLVM installs handlers when MLIR's passes may write a reproducer.
+
+    With those, a fault in a kernel would be reported from where LLVM raises it again, with another line.
+    """
+    before = {number: _action(number) for number in _at_import}
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            _action(number, action)
 
 
 def _let_through(number: int, action: _Action) -> None:
