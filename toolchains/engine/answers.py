@@ -202,10 +202,10 @@ def connection(stream: Any) -> tuple[Any, bytes]:
     """
     # With TLS, the stream is the socket.
     sock = getattr(stream, "_sock", stream)
-    buffer = stream._response.raw._fp.fp
     received = b""
-    sock.setblocking(False)
-    with suppress(BlockingIOError, ssl.SSLWantReadError):
-        received = buffer.peek()
-    sock.settimeout(None)
+    with _reading("exec_start"):
+        sock.setblocking(False)
+        with suppress(BlockingIOError, ssl.SSLWantReadError):
+            received = stream._response.raw._fp.fp.peek()
+        sock.settimeout(None)
     return sock, received

@@ -135,9 +135,9 @@ class ProfiledKernel(msgspec.Struct, frozen=True):
     launches: int
     seconds: float
     cycles: float | None
-    bytes: int
-    operations: int
-    functions: int
+    bytes: float
+    operations: float
+    functions: float
     roofs: dict[str, float]
     bound: str
     share: float | None
@@ -231,7 +231,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[tup
     return [(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)]
 
 
-# What is read of the files. A number that is not finite is a fault of the run that wrote it.
+# What is read of the files. A number that is not finite is a fault of the run that wrote it. Counts may be floats, too.
 _Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
@@ -258,7 +258,7 @@ class _Candidate(msgspec.Struct):
     label: str
     times: _Times | None
     rate: _Number | None
-    cycles: int | None
+    cycles: _Number | None
     detail: str = ""
 
 
@@ -284,9 +284,9 @@ class _Kernel(msgspec.Struct):
     launches: int
     seconds: _Number
     modelled: _Modelled | None = None
-    bytes: int = 0
-    operations: int = 0
-    functions: int = 0
+    bytes: _Number = 0
+    operations: _Number = 0
+    functions: _Number = 0
     launch: _Number | None = None
     memory_roof: _Number | None = None
     arithmetic_roofs: dict[str, _Number] = {}
@@ -402,7 +402,13 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
             each.title,
             each.unit,
             [
-                Row(row.label, row.times.median if row.times else None, row.cycles, row.rate, row.detail)
+                Row(
+                    row.label,
+                    row.times.median if row.times else None,
+                    None if row.cycles is None else round(row.cycles),
+                    row.rate,
+                    row.detail,
+                )
                 for row in each.rows
             ],
             each.ratios,

@@ -18,6 +18,7 @@ def is_dead(name: str) -> bool:
     """Return whether a process is known to be dead; False for processes of other machines and of earlier boots."""
     machine, _, rest = name.partition(" ")
     number, _, start = rest.partition(" ")
+    # A longer number is of no process, and too long for a path.
     return machine == _machine() and number.isdecimal() and len(number) < 10 and _start(int(number)) != start
 
 
