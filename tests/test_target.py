@@ -292,7 +292,7 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     # What was resolved before is unchanged.
     assert {name: found for name, found in locked.items() if name != NAME} == lock.load().targets
     said = foundry("test", f"--target={NAME}", "--plugin", *drift)
-    built = re.search(rf"(triton-foundry/{NAME}:[0-9a-f]+) made", said)
+    built = re.search(rf"image (triton-foundry/{NAME}:[0-9a-f]+)", said)
     assert re.search(r"\b12 passed in ", said), said
     said = foundry("e2e", NAME, "--only=n=1000 ", *drift)
     assert f"this does not prove {NAME}" in said and " 0 passed" not in said
