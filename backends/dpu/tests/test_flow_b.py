@@ -180,6 +180,8 @@ def test_run_before_anything_is_written_says_what_to_run(tmp_path: Path) -> None
 def test_the_example_also_runs_from_python(tmp_path: Path) -> None:
     said = Folder(tmp_path).said(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
     assert said == "C = A + B: 5000 elements, all right\n"
+    said = Folder(tmp_path / "again").said(f"{sys.executable} dpu_min_test.py -5", status=2)
+    assert said.endswith("error: -5 is not a number of elements\n")
 
 
 def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def main():
     parser.add_argument("--out", type=Path, metavar="PATH", help="write LLVM IR there and run nothing")
     parser.add_argument("n", type=int, nargs="?", default=100_003, help="elements; default %(default)s")
     given = parser.parse_args()
+    if given.n < 0:
+        parser.error(f"{given.n} is not a number of elements")
     if given.out:
         from foundry_core.errors import LoweringError
 
