@@ -213,6 +213,24 @@ def test_loads_stay_where_they_are_among_atomics() -> None:
     np.testing.assert_array_equal(x, np.maximum(expected, 10 * expected[i ^ 1]))
 
 
+@triton.jit
+def counts_down(count, seen, n, BLOCK: tl.constexpr):
+    while tl.load(count) > n:
+        tl.store(count, tl.load(count) - 1)
+    place = tl.load(count)
+    tl.store(count, place + 5)
+    tl.store(seen + tl.arange(0, BLOCK), place)
+    tl.atomic_add(count, 10)
+    tl.store(seen + BLOCK + tl.arange(0, BLOCK), tl.load(count))
+
+
+def test_a_program_reads_the_scalars_that_it_stored() -> None:
+    count, seen = np.full(1, 1000, np.int32), np.full(2 * BLOCK, -1, np.int32)
+    counts_down[(1,)](Tensor(count), Tensor(seen), 4, BLOCK=BLOCK)
+    np.testing.assert_array_equal(seen, np.repeat([4, 19], BLOCK))
+    assert count.tolist() == [19]
+
+
 if hasattr(tl, "atomic_load"):  # since 3.9
 
     @triton.jit

@@ -292,7 +292,9 @@ def narrowed(a: Value, to: Type, kind: Any, rounding: str) -> Value:
         is_fp8 = info.bits == 8
         limited = np.isfinite(x) | is_fp8
         found = np.where(limited & (np.abs(found) > most), np.copysign(most, x), found)
-        found = np.where((found == 0) & ~np.signbit(kind(-0.0)), 0.0, np.copysign(found, x))
+        found = np.where(
+            (found == 0) & ~np.signbit(np.float64(-0.0).astype(kind).astype(np.float64)), 0.0, np.copysign(found, x)
+        )
         error = np.where(a.error > 0, a.error + 2 * np.where(np.isfinite(x), step, most), 0.0)
         # An inexact number near the largest finite one may be an infinity.
         open = a.open | ((a.error > 0) & ~(np.abs(x) + a.error < most)) if not is_fp8 else a.open

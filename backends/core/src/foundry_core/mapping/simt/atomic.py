@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
-
 from ...dialects import tt
 from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
-from ..base.numeric import element, in_memory, scalar_type
-from .layouts import Layout
-from .memory import held_once
+from ..base.numeric import element
+from .once import Once
 from .program import Program, invocation_statement
-from .rows import through_memory
 
 _INSTRUCTIONS = {
     "add": "AtomicIAdd",
@@ -33,61 +28,10 @@ _INSTRUCTIONS = {
 }
 
 
-def _pointee(op: Operation, pointer: SSAValue) -> str:
-    type = scalar_type(pointer.type)
-    assert isinstance(type, tt.PointerType)
-    return element(type.pointee, op)
-
-
-class _Atomic:
-    """One operation on all registers of a tile of pointers, or on one pointer."""
-
-    def __init__(self, program: Program, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
-        self.program, self.op = program, op
-        self.elem = _pointee(op, pointer)
-        self.kind = in_memory(self.elem)
-        self.addresses = program.values[pointer]
-        self.layout = program.layout(pointer) if isinstance(pointer.type, TensorType) else None
-        self.masks: Sequence[Reg | None] = program.values[mask] if mask is not None else [None] * len(self.addresses)
-
-    def write(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
-        """Write `change` for each element: it gets the register's number and the address, and returns what was there.
-
-        Returns the old elements as registers.
-        """
-        program, t = self.program, self.program.code
-        layout = self.layout or Layout((1,), (), *self._repeated())
-        once = held_once(program, layout)
-        zero = t.integer(0, self.kind)
-        found: dict[int, Reg] = {}
-        for number, address in enumerate(self.addresses):
-            if layout.register_of[layout.offsets[number]] != number:
-                continue
-            conditions = [each for each in (self.masks[number], once) if each is not None]
-            if not conditions:
-                found[number] = change(number, address)
-                continue
-            condition = conditions[0] if len(conditions) == 1 else t.binary("arith.andi", *conditions)
-
-            def path(number: int = number, address: Reg = address) -> list[Reg]:
-                return [change(number, address)]
-
-            (found[number],) = t.when(condition, path, lambda: [zero])
-        regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
-        if once is not None and any(list(result.uses) for result in self.op.results):
-            # The others are told.
-            regs = through_memory(program, self.op, regs, layout, layout, once=once)
-        return [program.numeric.from_memory(reg, self.elem) for reg in regs]
-
-    def _repeated(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        target = self.program.target
-        return (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1)
-
-
 @invocation_statement(tt.AtomicRMWOp)
 def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = _Atomic(program, op, op.ptr, op.mask)
+    atomic = Once(program, op, op.ptr, op.mask)
     values = program.values[op.value]
     kind, elem = op.kind.data, atomic.elem
 
@@ -126,7 +70,7 @@ def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     raise unsupported(op, op.kind.data)
 
 
-def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
+def _in_loop(program: Program, atomic: Once, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
     """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
 
     Args:
@@ -173,7 +117,7 @@ def _in_loop(program: Program, atomic: _Atomic, address: Reg, changed: Callable[
 @invocation_statement(tt.AtomicCASOp)
 def _cas(program: Program, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = _Atomic(program, op, op.ptr, None)
+    atomic = Once(program, op, op.ptr, None)
     bits = f"i{WIDTHS[atomic.kind]}"
 
     def change(number: int, address: Reg) -> Reg:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from ..base.mlir import Reg
 from .target import SimtTarget
 from .words import STORAGE, Module
-from .workgroup import SCOPE_DEVICE, Workgroup
+from .workgroup import Workgroup
 
 _ADDRESSING, _MEMORY = 2, 2  # Physical64, OpenCL
 # Subgroup operations are newer than what an OpenCL device must accept.
@@ -100,13 +100,10 @@ class KernelWorkgroup(Workgroup):
 
     def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
         # PoCL 6 moves other accesses across an atomic operation, whatever its semantics.
-        self._fence()
+        self.fence()
         old = super().atomic(name, address, value, compared)
-        self._fence()
+        self.fence()
         return old
-
-    def _fence(self) -> None:
-        self.module.do("MemoryBarrier", self._constant(SCOPE_DEVICE), self._constant(self.ordered))
 
     def _place(self, index: Reg, elem: str, lanes: int) -> int:
         m = self.module

@@ -1,15 +1,23 @@
-"""Loads and stores of global memory, as wide as addresses, alignment and masks allow."""
+"""Loads and stores of global memory, as wide as addresses, alignment and masks allow.
+
+One invocation does a volatile load, and one of a scalar that the kernel itself stores, and tells the others, so that
+all go on with the same number. Each would read it sooner or later than a neighbour's store; and a compiler, which sees
+that an invocation stores nothing, may read once what a loop waits for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ...dialects import tt
 from ...dialects.arith import SelectOp
+from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
-from ..base.numeric import element, in_memory, in_register, scalar_type
-from .layouts import Layout
+from ..base.numeric import in_memory, in_register, scalar_type
+from .once import Once, first_invocation, held_once, pointee
 from .program import Program, invocation_statement
 from .runs import runs
 
@@ -17,16 +25,10 @@ from .runs import runs
 _WIDEST = 16
 
 
-def _pointee(op: Operation, pointer: SSAValue) -> str:
-    type = scalar_type(pointer.type)
-    assert isinstance(type, tt.PointerType)
-    return element(type.pointee, op)
-
-
 @invocation_statement(tt.AddPtrOp)
 def _add(program: Program, op: tt.AddPtrOp) -> None:
     t = program.code
-    size = t.integer(max(1, WIDTHS[in_memory(_pointee(op, op.ptr))] // 8), "i64")
+    size = t.integer(max(1, WIDTHS[in_memory(pointee(op, op.ptr))] // 8), "i64")
     program.values[op.result] = [
         t.binary("arith.addi", address, t.binary("arith.muli", t.cast("arith.extsi", offset, "i64"), size))
         for address, offset in zip(program.values[op.ptr], program.values[op.offset], strict=True)
@@ -58,8 +60,11 @@ def _select(program: Program, op: SelectOp) -> None:
 
 @invocation_statement(tt.LoadOp)
 def _load(program: Program, op: tt.LoadOp) -> None:
+    if op.is_volatile or _is_stored(program, op):
+        _load_once(program, op, volatile=bool(op.is_volatile))
+        return
     t = program.code
-    elem = _pointee(op, op.ptr)
+    elem = pointee(op, op.ptr)
     stored, held = in_memory(elem), in_register(elem)
     size = WIDTHS[stored] // 8
     addresses = program.values[op.ptr]
@@ -93,10 +98,92 @@ def _load(program: Program, op: tt.LoadOp) -> None:
     program.values[op.result] = [found[seen[key]] for key in zip(addresses, masks, others, strict=True)]
 
 
+@invocation_statement(tt.AtomicLoadOp)
+def _atomic_load(program: Program, op: tt.AtomicLoadOp) -> None:
+    _load_once(program, op, volatile=True)
+
+
+def _load_once(program: Program, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: bool) -> None:
+    """Load each element in one invocation."""
+    once = Once(program, op, op.ptr, op.mask)
+    size = WIDTHS[once.kind] // 8
+
+    def read(number: int, address: Reg) -> Reg:
+        (found,) = program.group.load(address, once.kind, 1, size, volatile=volatile)
+        if volatile:
+            program.group.fence()
+        return found
+
+    regs = once.write(read)
+    if isinstance(op, tt.LoadOp) and op.mask is not None and op.other is not None:
+        masks, others = program.values[op.mask], program.values[op.other]
+        regs = [program.code.select(*row) for row in zip(masks, regs, others, strict=True)]
+    program.values[op.result] = regs
+
+
+def _is_stored(program: Program, op: tt.LoadOp) -> bool:
+    """Return whether an operation loads a scalar that a store or an atomic operation of the kernel may change."""
+    if isinstance(op.ptr.type, TensorType):
+        return False
+    if program.stored_scalars is None:
+        writers = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicStoreOp)
+        pointers = [each.operands[0] for each in program.function.walk() if isinstance(each, writers)]
+        program.stored_scalars = [_array(each) for each in pointers if not isinstance(each.type, TensorType)]
+    stored = program.stored_scalars
+    array = _array(op.ptr)
+    return bool(stored) and (array is None or None in stored or array in stored)
+
+
+def _array(pointer: SSAValue) -> SSAValue | None:
+    """Return the argument of the kernel that a pointer to a scalar points into, or None if that is not known."""
+    while isinstance(pointer.owner, tt.AddPtrOp):
+        pointer = pointer.owner.ptr
+    return pointer if isinstance(pointer.owner, Block) and isinstance(pointer.owner.parent_op(), tt.FuncOp) else None
+
+
+@invocation_statement(tt.AtomicPollOp)
+def _poll(program: Program, op: tt.AtomicPollOp) -> None:
+    """Wait for each element in one invocation, and for that one in the others."""
+    if op.timeout is not None:
+        raise unsupported(op, "a time-out: kernels cannot read a clock")
+    t = program.code
+    once, expected = Once(program, op, op.ptr, None), program.values[op.expected]
+
+    def wait(number: int, address: Reg) -> Reg:
+        wanted = program.numeric.to_memory(expected[number], once.elem)
+
+        def differs(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
+            (found,) = program.group.load(address, once.kind, 1, WIDTHS[once.kind] // 8, volatile=True)
+            return t.compare("ne", found, wanted), regs
+
+        t.loop([], differs, lambda regs: regs)
+        program.group.fence()
+        return wanted
+
+    once.write(wait)
+    program.group.barrier(of_all=True)
+    program.values[op.result] = [t.integer(1, "i1")] * program.size(op.result)
+
+
+@invocation_statement(tt.AtomicStoreOp)
+def _atomic_store(program: Program, op: tt.AtomicStoreOp) -> None:
+    """Store each element in one invocation, after all that the program stored before."""
+    once, values = Once(program, op, op.ptr, op.mask), program.values[op.value]
+    program.group.barrier(of_all=True)
+
+    def write(number: int, address: Reg) -> Reg:
+        value = program.numeric.to_memory(values[number], once.elem)
+        program.group.fence()
+        program.group.store(address, [value], WIDTHS[once.kind] // 8, volatile=True)
+        return value
+
+    once.write(write)
+
+
 @invocation_statement(tt.StoreOp)
 def _store(program: Program, op: tt.StoreOp) -> None:
     t = program.code
-    elem = _pointee(op, op.ptr)
+    elem = pointee(op, op.ptr)
     size = WIDTHS[in_memory(elem)] // 8
     addresses, values = program.values[op.ptr], program.values[op.value]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
@@ -122,25 +209,3 @@ def _written_once(program: Program, op: tt.StoreOp) -> Reg | None:
     if isinstance(op.ptr.type, TensorType):
         return held_once(program, program.layout(op.ptr))
     return first_invocation(program)
-
-
-def first_invocation(program: Program) -> Reg:
-    """Return whether this is the first invocation of the program."""
-    target = program.target
-    lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
-    found = held_once(program, Layout((), (), lanes, warps))
-    assert found is not None
-    return found
-
-
-def held_once(program: Program, layout: Layout) -> Reg | None:
-    """Return whether this invocation is the first of those that hold its elements; None if each is the only one."""
-    t = program.code
-    found = None
-    for bases, number in ((layout.lanes, program.group.lane()), (layout.warps, program.group.warp())):
-        repeated = sum(1 << bit for bit, basis in enumerate(bases) if basis == 0)
-        if repeated:
-            bits = t.binary("arith.andi", number, t.integer(repeated, "i32"))
-            mine = t.compare("eq", bits, t.integer(0, "i32"))
-            found = mine if found is None else t.binary("arith.andi", found, mine)
-    return found

@@ -15,7 +15,7 @@ from ...errors import unsupported
 from ..base.mlir import WIDTHS, Reg
 from .exchange import convert
 from .layouts import Layout, arranged
-from .memory import held_once
+from .once import held_once
 from .program import Program, invocation_statement
 from .rows import Division, merge
 

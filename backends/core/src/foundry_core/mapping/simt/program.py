@@ -60,6 +60,8 @@ class Program:
         fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
         scratch: where the workgroup memory begins that subgroups have for themselves, in bytes.
+        stored_scalars: the arguments into which the kernel stores scalars, None for one that is not known; None until
+            memory.py has looked for them.
 
     Args:
         named: whether registers have the names of values, for a person who reads the module.
@@ -82,6 +84,7 @@ class Program:
         self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
         self.scratch = 0
+        self.stored_scalars: list[SSAValue | None] | None = None
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""

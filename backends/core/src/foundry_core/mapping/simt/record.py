@@ -17,7 +17,7 @@ from ...log import RECORD
 from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
 from ..base.mlir import Reg
 from .layouts import Layout
-from .memory import first_invocation, held_once
+from .once import first_invocation, held_once
 from .program import Program, invocation_statement
 from .rows import Division
 

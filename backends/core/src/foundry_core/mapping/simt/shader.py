@@ -119,6 +119,10 @@ class ShaderWorkgroup(Workgroup):
             self.module.capability(f"AtomicFloat{WIDTHS[value.elem]}AddEXT", "SPV_EXT_shader_atomic_float_add")
         return super().atomic(name, address, value, compared)
 
+    def fence(self) -> None:
+        self.module.capability("VulkanMemoryModelDeviceScope")
+        super().fence()
+
     def _view(self, elem: str, lanes: int) -> int:
         """Return the variable that shows workgroup memory as an array of vectors; its size is known at the end."""
         m = self.module

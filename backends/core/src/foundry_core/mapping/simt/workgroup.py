@@ -19,6 +19,7 @@ from .target import FEATURES, SimtTarget
 from .words import STORAGE, Module
 
 _BUILTIN = 11
+_VOLATILE = 0x1
 SCOPE_DEVICE, SCOPE_WORKGROUP, SCOPE_SUBGROUP = 1, 2, 3
 # A vector of Vulkan's SPIR-V has no more components; one of OpenCL's has them with another capability.
 _COMPONENTS = 4
@@ -187,17 +188,22 @@ class Workgroup(ABC):
     def _pointer(self, address: Reg, elem: str, lanes: int) -> int:
         """Return a pointer to neighbouring elements of global memory."""
 
-    def load(self, address: Reg, elem: str, lanes: int, alignment: int) -> list[Reg]:
-        """Read neighbouring elements of global memory, 1 to 16 bytes."""
+    def load(self, address: Reg, elem: str, lanes: int, alignment: int, *, volatile: bool = False) -> list[Reg]:
+        """Read neighbouring elements of global memory, 1 to 16 bytes; if `volatile`, each time and from memory."""
         kind, count = _form(elem, lanes)
-        pointer = self._pointer(address, kind, count)
-        read = self.module.result("Load", self._vector(kind, count), pointer, self.aligned, alignment)
+        pointer, how = self._pointer(address, kind, count), self.aligned | _VOLATILE * volatile
+        read = self.module.result("Load", self._vector(kind, count), pointer, how, alignment)
         return self._unpacked(read, elem, lanes)
 
-    def store(self, address: Reg, values: Sequence[Reg], alignment: int) -> None:
+    def store(self, address: Reg, values: Sequence[Reg], alignment: int, *, volatile: bool = False) -> None:
         """Write neighbouring elements of global memory, 1 to 16 bytes."""
         value, kind, count = self._packed(values)
-        self.module.do("Store", self._pointer(address, kind, count), value, self.aligned, alignment)
+        how = self.aligned | _VOLATILE * volatile
+        self.module.do("Store", self._pointer(address, kind, count), value, how, alignment)
+
+    def fence(self) -> None:
+        """Order this invocation's accesses of global memory before it and after it, as other workgroups see them."""
+        self.module.do("MemoryBarrier", self._constant(SCOPE_DEVICE), self._constant(self.ordered))
 
     def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
         """Change a number of global memory in one step, before and after everything else; return the old one.
