@@ -32,12 +32,7 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser
-from foundry_core.errors import LoweringError
-from foundry_core.front.structured import kernel
-from foundry_core.mapping.base.plan import Plan, is_tile
-from foundry_core.mapping.simt.lower import lower
-from foundry_core.mapping.simt.target import Fragment, SimtTarget
-from foundry_core.pipeline import (
+from foundry_core.codegen.pipeline import (
     TaskletTarget,
     WorkGroupTarget,
     WorkItemTarget,
@@ -48,6 +43,11 @@ from foundry_core.pipeline import (
     to_tasklet_mlir,
     to_work_group_mlir,
 )
+from foundry_core.errors import LoweringError
+from foundry_core.front.structured import kernel
+from foundry_core.mapping.base.plan import Plan, is_tile
+from foundry_core.mapping.simt.lower import lower
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from spirv_text import disassembled
 
 FOLDER = Path(__file__).parent

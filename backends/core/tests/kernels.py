@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, make_tile, make_ttir
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.arguments import ArgumentError, Parameters
-from foundry_core.compiling import OptionError, ProgramOptions
-from foundry_core.launches import GridError
+from foundry_core.backend.compiler import OptionError, ProgramOptions
 from foundry_core.overlap import strides_overlap
+from foundry_core.runtime.arguments import ArgumentError, Parameters
+from foundry_core.runtime.launches import GridError
 from foundry_core.tensor import Tensor
 
 RELEASE = tuple(int(part) for part in triton.__version__.split(".")[:2])

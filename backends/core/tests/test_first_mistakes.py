@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.arguments import ArgumentError
 from foundry_core.checked import memory
 from foundry_core.checked.arrays import CheckWarning
 from foundry_core.checked.findings import CheckError
-from foundry_core.grids import FunctionError
-from foundry_core.launches import GridError
+from foundry_core.runtime.arguments import ArgumentError
+from foundry_core.runtime.launches import GridError
 from foundry_core.tensor import Tensor
+from foundry_core.triton_hooks.grids import FunctionError
 from triton.compiler.errors import CompilationError
 
 HERE = Path(__file__).name

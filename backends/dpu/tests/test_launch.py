@@ -15,7 +15,7 @@ import triton.language as tl
 import triton_dpu_backend
 from foundry_core.checked.findings import CheckError
 from foundry_core.profile.recording import recording
-from foundry_core.ran import Kind
+from foundry_core.runtime.device_report import Kind
 from foundry_core.tensor import Tensor
 from triton.runtime import driver
 from triton_dpu_backend.host.errors import DpuError

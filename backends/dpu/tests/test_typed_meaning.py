@@ -1,4 +1,4 @@
-"""The text of foundry_core.typed means what the MLIR did: LLVM 14 runs it on this processor, compared with NumPy.
+"""The text of codegen.typed means what the MLIR did: LLVM 14 runs it on this processor, compared with NumPy.
 
 All MLIR goes through mlir-opt 22 first, as a kernel does. The llvm-as of 13 and of 14 read each text.
 """
@@ -11,9 +11,9 @@ from ctypes import POINTER, c_double, c_float, c_int32, c_int64, c_uint8, c_void
 import llvm14
 import numpy as np
 import pytest
-from foundry_core.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
-from foundry_core.tools import mlir_to_llvm_dialect
-from foundry_core.typed import check, to_typed_llvm
+from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
+from foundry_core.codegen.tools import mlir_to_llvm_dialect
+from foundry_core.codegen.typed import check, to_typed_llvm
 
 # These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.opencl import Device, DeviceError, Memory
+from foundry_core.runtime.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
 from triton_spirv_backend import opencl
 

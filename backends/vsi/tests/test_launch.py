@@ -12,10 +12,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from foundry_core.launches import GridError
-from foundry_core.opencl import Device, DeviceError, Memory
+from foundry_core.codegen.tools import llvm_to_spirv
+from foundry_core.runtime.launches import GridError
+from foundry_core.runtime.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
-from foundry_core.tools import llvm_to_spirv
 from made_up import shared_library
 from triton.runtime.cache import get_cache_manager
 from triton_vsi_backend import devices, launcher, launches

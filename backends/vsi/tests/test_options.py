@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from foundry_core.compiling import OptionError
+from foundry_core.backend.compiler import OptionError
 from made_up import FakeSdk
 from triton_vsi_backend.compiler import VsiBackend, VsiOptions, target
 from triton_vsi_backend.errors import VsiError
@@ -75,11 +75,13 @@ def test_all_options_are_part_of_the_key() -> None:
 def test_threads_are_warps_times_32_where_a_program_is_spread() -> None:
     assert options(num_warps=8, enable_multi_threads=True).threads == 256
     assert options(num_warps=8).threads == 1
+    # As in triton-cpu.
+    assert options(num_warps=0) == options()
 
 
 @pytest.mark.parametrize(
     ("wrong", "error"),
-    [({"num_warps": 0}, OptionError), ({"num_warps": 3}, OptionError), ({"warp_size": 64}, VsiError)],
+    [({"num_warps": -1}, OptionError), ({"num_warps": 3}, OptionError), ({"warp_size": 64}, VsiError)],
 )
 def test_warps_that_there_cannot_be_are_refused(wrong: dict[str, int], error: type[Exception]) -> None:
     ((name, value),) = wrong.items()

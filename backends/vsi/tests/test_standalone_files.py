@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foundry_core.tools import llvm_to_spirv
+from foundry_core.codegen.tools import llvm_to_spirv
 from made_up import shared_library
 from standalone_program import Program
 from triton_vsi_backend.standalone import dump
