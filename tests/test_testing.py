@@ -247,7 +247,7 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     checks = [
         "ruff check .",
         "ruff format --check .",
-        "lint_imports_command()",
+        "toolchains.testing.import_layers",
         "mypy",
         f"{suites._PYTEST[-1]} --allow-drift",
     ]
