@@ -18,6 +18,9 @@ from toolchains.system.children import run
 _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/ir": (),
     "backends/dpu-dialect/tests": ("backends/core/ir",),
+    "backends/dpu/tests": ("backends/core/tests",),
+    "backends/spirv/tests": ("backends/core/tests",),
+    "backends/vsi/tests": ("backends/core/tests",),
     "conformance": ("conformance/language", "backends/core/tests", "e2e"),
     "e2e": (),
 }
