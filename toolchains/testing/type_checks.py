@@ -17,6 +17,7 @@ from toolchains.system.children import run
 # Each group with the folders whose modules it imports by name, besides its own and the packages of backends/.
 _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/ir": (),
+    "backends/core/tests": (),
     "backends/dpu-dialect/tests": ("backends/core/ir",),
     "backends/dpu/tests": ("backends/core/tests",),
     "backends/spirv/tests": ("backends/core/tests",),

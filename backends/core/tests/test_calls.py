@@ -56,7 +56,7 @@ ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
 @pytest.mark.parametrize("type", ["f32"] if ON_VSI else FLOATS)
 def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp_path: Path) -> None:
     dtype = FLOATS[type]
-    functions = {name: (found, "x") for name, found in UNARY.items()}
+    functions: dict[str, Any] = {name: (found, "x") for name, found in UNARY.items()}
     functions |= {name: (found, "x, y") for name, found in BINARY.items()}
     n = 2 * BLOCK
     xs, ys = np.empty((len(functions), n), dtype), np.empty((len(functions), n), dtype)

@@ -174,7 +174,7 @@ def test_elements_that_do_not_exist_are_neither_read_nor_written(dtype: Any) -> 
 
 
 @contextmanager
-def before_a_closed_page(size: int) -> Iterator[ctypes.Array[ctypes.c_char]]:
+def before_a_closed_page(size: int) -> Iterator[Any]:
     """Yield memory whose last byte is the last one of a page, before a page that cannot be accessed."""
     libc = ctypes.CDLL(None)
     libc.mmap.restype = ctypes.c_void_p

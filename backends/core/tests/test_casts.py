@@ -88,10 +88,10 @@ def numbers(name: str) -> np.ndarray:
         fitting = [each for each in dict.fromkeys(ties) if limits.min <= each <= limits.max]
         chosen = [fitting[at] for at in random.permutation(len(fitting))[:600]]
         return np.array([limits.min, limits.max, 0, 1, limits.max - 1, *chosen], kind)
-    ties = np.concatenate([1 + np.exp2(-at) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-2.6 * at) for at in (8, 11)])
+    near = np.concatenate([1 + np.exp2(-at) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-2.6 * at) for at in (8, 11)])
     ends = [65504, 65519.99, 65520, 65536, 3.4e38, 1e39, 6e-8, 3e-8, 2.9e-8, 1e-45, 127.9, 128.9, 255.5, 32767.5, 0.9]
     ends += [0.0, np.inf, np.nan, 2.0**31 - 128, 2.0**62, 1e300, 3.4028235e38]
-    wide = np.concatenate([ties, ends, random.standard_normal(300) * np.exp2(random.integers(-30, 70, 300))])
+    wide = np.concatenate([near, ends, random.standard_normal(300) * np.exp2(random.integers(-30, 70, 300))])
     with np.errstate(over="ignore"):
         return np.concatenate([wide, -wide]).astype(kind)
 

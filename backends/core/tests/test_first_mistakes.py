@@ -421,7 +421,7 @@ def scale_rows(x, out, stride, n, BLOCK: tl.constexpr):
     tl.store(out + tl.program_id(0) * n + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
 
 
-def fresh(*shape: int, dtype: type = np.float32) -> np.ndarray:
+def fresh(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     """Return an array as numpy.empty makes it in the checked mode."""
     made = np.zeros(shape, dtype)
     memory.fill(made.reshape(-1).view(np.uint8))

@@ -364,6 +364,7 @@ def test_functions_are_as_exact_as_opencl_promises(kernels: ModuleType, name: st
 def beside(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
     """Return vectors of 16 random numbers, in which some places have a given value instead."""
     x = drawn(low, high, np.float64, 14, 96).reshape(6, 16)
+    places: Any
     for row, places in zip(x, ([0], [15], slice(4, 8), slice(8, 16), slice(1, None, 2), slice(None)), strict=True):
         row[places] = value
     with np.errstate(all="ignore"):
@@ -478,8 +479,8 @@ def test_nextafter_is_the_next_number(kernels: ModuleType, type: str) -> None:
 @pytest.mark.parametrize("type", FLOATS)
 def test_ldexp_is_rounded_once_from_the_largest_to_the_smallest(kernels: ModuleType, type: str) -> None:
     dtype = FLOATS[type]
-    x, power = zip(*itertools.product(SPECIAL, [0, 1, -1, 24, -24, 127, -149, 1023, -1074, 2000, -3000]), strict=True)
-    x, power = np.array(x).astype(dtype), np.array(power, np.int32)
+    powers = np.array([0, 1, -1, 24, -24, 127, -149, 1023, -1074, 2000, -3000], np.int32)
+    x, power = np.repeat(np.array(SPECIAL), powers.size).astype(dtype), np.tile(powers, len(SPECIAL))
     out = run(kernels, "ldexp", np.empty_like(x), x, power)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, np.ldexp(x, power))
@@ -592,7 +593,7 @@ def test_conversions_to_f32_round_to_nearest(kernels: ModuleType, name: str, sou
 def test_integers_become_floats_rounded_in_a_direction(kernels: ModuleType, name: str) -> None:
     """Compare with the same arithmetic in NumPy; test_functions.py compares that with exact numbers."""
     source, target, mode = re.split("[2_]", name)
-    kind = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[source]
+    kind: Any = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[source]
     info = np.iinfo(kind)
     edges = [0, 1, info.max, info.min, info.max // 2 + 1, (1 << 24) + 1, (1 << 25) - 1]
     x = np.concatenate([np.array(edges, kind), np.random.default_rng(20).integers(info.min, info.max, 500, kind)])
@@ -654,7 +655,7 @@ def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., 
         low = bits & 0xFFFFFF
         return low - (1 << 24) if signed and low >> 23 else low
 
-    return {
+    functions: dict[str, Callable[..., int]] = {
         "clz": lambda x: width - x.bit_length(),
         "popc": lambda x: x.bit_count(),
         "ffs": lambda x: (x & -x).bit_length(),
@@ -664,7 +665,8 @@ def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., 
         "rhadd": lambda x, y: (number(x) + number(y) + 1) >> 1,
         "mul24": lambda x, y: low_24(x) * low_24(y),
         "sad": lambda x, y, z: abs(number(x) - number(y)) + z,
-    }[name]
+    }
+    return functions[name]
 
 
 INTEGER_CASES = [

@@ -81,7 +81,7 @@ def test_a_signal_that_was_sent_ends_the_process_and_is_no_crash_of_a_kernel(tmp
     script = tmp_path / "script.py"
     script.write_text(SENDING)
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    words = [sys.executable, "-X", "faulthandler", script, *(str(int(number)) for number in FATAL)]
+    words = [sys.executable, "-X", "faulthandler", str(script), *(str(int(number)) for number in FATAL)]
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "0.0\n"), done.stderr
     # Python's own handler, which was there before PoCL, sees four of these signals, sent in three ways.

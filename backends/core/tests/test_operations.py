@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -34,7 +35,7 @@ def poisoned(dtype: Any, count: int = N) -> np.ndarray:
     return np.full(count, np.nan, dtype)
 
 
-def launch(kernel: object, *arrays: np.ndarray, **constants: object) -> None:
+def launch(kernel: Any, *arrays: np.ndarray, **constants: object) -> None:
     kernel[(triton.cdiv(N, BLOCK),)](*(Tensor(a) for a in arrays), N, BLOCK=BLOCK, **constants)
 
 
@@ -82,7 +83,7 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf)(x)
 
 
-UNARY = {
+UNARY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -174,7 +175,7 @@ def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, r, mask=i < n)
 
 
-FLOAT_BINARY = {
+FLOAT_BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -212,7 +213,7 @@ def test_umulhi_is_the_upper_half_of_the_product() -> None:
     np.testing.assert_array_equal(out, (x.astype(np.uint64) * y >> 32).astype(np.uint32))
 
 
-INT_BINARY = {
+INT_BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,

@@ -113,11 +113,12 @@ def values(name: str, seed: int) -> np.ndarray:
         wide >>= drawn.integers(0, limits.bits, wide.size, kind)
         found = np.concatenate([np.array(fixed, kind), wide])
     else:
-        fixed = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.9, 65520, 1e-7, 2.0**-24, 2.0**-25, 6.1e-5, 3e38]
-        fixed += [s * (1 + 2.0**-k + d) for s in (1, -1) for k in (8, 9, 11, 12) for d in (0, 2.0**-20, -(2.0**-20))]
-        wide = drawn.standard_normal(COUNT - len(fixed)) * np.exp2(drawn.integers(-18, 20, COUNT - len(fixed)))
+        ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.9, 65520, 1e-7, 2.0**-24, 2.0**-25, 6.1e-5, 3e38]
+        ends += [s * (1 + 2.0**-k + d) for s in (1, -1) for k in (8, 9, 11, 12) for d in (0, 2.0**-20, -(2.0**-20))]
+        rest = COUNT - len(ends)
+        numbers = drawn.standard_normal(rest) * np.exp2(drawn.integers(-18, 20, rest))
         with np.errstate(over="ignore"):
-            found = np.concatenate([fixed, wide]).astype(kind)
+            found = np.concatenate([ends, numbers]).astype(kind)
     return found[drawn.permutation(COUNT)]
 
 

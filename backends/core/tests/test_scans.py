@@ -232,7 +232,8 @@ def test_scan_in_a_loop_of_a_result_that_is_used_again_and_in_place() -> None:
             total = np.cumsum(total)
     np.testing.assert_array_equal(out[0], total)
     np.testing.assert_array_equal(out[1], kept)
-    a, b, found = int(x[0]), int(x[0]), []
+    a, b = int(x[0]), int(x[0])
+    found: list[int] = []
     for number in x:
         if found:
             a, b = a * int(number), b * int(number) + int(number)

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -259,9 +260,15 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     x = DeviceTensor.zeros(1)
     kernel = add_one_kernel[(1,)](x)
-    device, spirv, given = opened(), kernel.asm["spv"], []
+    device, spirv = opened(), kernel.asm["spv"]
+    given: list[object] = []
+
+    def noted(*arguments: Any) -> Any:
+        given.append(arguments[-2])
+        return native(*arguments)
+
     native = library().pipeline
-    monkeypatch.setattr(library(), "pipeline", lambda *arguments: (given.append(arguments[-2]), native(*arguments))[1])
+    monkeypatch.setattr(library(), "pipeline", noted)
 
     def compile() -> None:
         Pipeline(device, spirv, "add_one_kernel", kernel.metadata.argument_bytes, device.properties.subgroup)

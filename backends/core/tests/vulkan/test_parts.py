@@ -62,9 +62,9 @@ def extremes(dtype: Any, count: int) -> np.ndarray:
         found = np.random.default_rng(2).integers(limits.min, limits.max, count, kind, endpoint=True)
         found[:3] = limits.min, limits.max, 0
         return found
-    limits = ml_dtypes.finfo(dtype)
+    info = ml_dtypes.finfo(dtype)
     found = np.random.default_rng(3).standard_normal(count).astype(dtype)
-    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, limits.max, limits.min, limits.smallest_subnormal]
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.max, info.min, info.smallest_subnormal]
     found[:: count // len(special)] = np.array(special).astype(dtype)
     return found
 
