@@ -83,14 +83,25 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 
 @pytest.mark.slow
-def test_what_is_written_passes_the_linter_the_formatter_and_the_type_checker(tree: Path) -> None:
+def test_what_is_written_also_like_a_new_target_passes_the_linter_the_formatter_and_the_type_checker(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Names of the minimum and the maximum length.
     names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
     for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
         scaffold.write(name, like)
-        written = [f"backends/{name}"]
-        check("ruff", "check", *written, cwd=tree)
-        check("ruff", "format", "--check", *written, cwd=tree)
+    scaffold.write("first_npu")
+    read = components.target
+    monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
+    monkeypatch.setattr(components, "names", lambda: ["first_npu", "spirv"])
+    assert scaffold.default_source() == "spirv"
+    scaffold.write("second_npu", "first_npu")
+    assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
+    compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
+    assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
+    written = [f"backends/{name}" for name in (*names, "first_npu", "second_npu")]
+    check("ruff", "check", *written, cwd=tree)
+    check("ruff", "format", "--check", *written, cwd=tree)
     check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
@@ -104,20 +115,6 @@ def test_the_name_in_the_walk_through_is_free_and_its_plugin_can_be_installed_fr
     # Of pip, only what no index is needed for: what the plugins require is installed here.
     (install,) = re.findall(r"`pip (install -e [^`]+)`", page)
     check("pip", *install.split(), "--dry-run", "--no-index", "--no-build-isolation", cwd=tree)
-
-
-@pytest.mark.slow
-def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scaffold.write("first_npu")
-    read = components.target
-    monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
-    monkeypatch.setattr(components, "names", lambda: ["first_npu", "spirv"])
-    assert scaffold.default_source() == "spirv"
-    scaffold.write("second_npu", "first_npu")
-    assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
-    compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
-    assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
-    check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
 @pytest.mark.parametrize(
