@@ -90,16 +90,18 @@ def test_what_is_written_also_like_a_new_target_passes_the_linter_the_formatter_
     names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
     for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
         scaffold.write(name, like)
-    scaffold.write("first_npu")
+    # A new target of the maximum length, and one like it.
+    first, second = (word + "_" + "n" * (scaffold._LONGEST - len(word) - 1) for word in ("first", "second"))
+    scaffold.write(first)
     read = components.target
     monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
-    monkeypatch.setattr(components, "names", lambda: ["first_npu", "spirv"])
+    monkeypatch.setattr(components, "names", lambda: [first, "spirv"])
     assert scaffold.default_source() == "spirv"
-    scaffold.write("second_npu", "first_npu")
-    assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
-    compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
-    assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
-    written = [f"backends/{name}" for name in (*names, "first_npu", "second_npu")]
+    scaffold.write(second, first)
+    assert read(second, tree / "toolchains/targets").plugins == ("core", "spirv", first, second)
+    compiler = (tree / f"backends/{second}/src/triton_{second}_backend/compiler.py").read_text()
+    assert re.search(r"class SecondNn+Backend\(like\.FirstNn+Backend\)", compiler)
+    written = [f"backends/{name}" for name in (*names, first, second)]
     check("ruff", "check", *written, cwd=tree)
     check("ruff", "format", "--check", *written, cwd=tree)
     check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
