@@ -30,6 +30,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--allow-drift", action="store_true", help="take current versions of packages that are gone")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest-xdist hands out files in their order instead of those with the most tests first.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files first that use containers or a network: a long one at the end keeps one process waiting."""
+    first = {item.path for item in items if any(map(item.get_closest_marker, ("docker", "network")))}
+    items.sort(key=lambda item: item.path not in first)
+
+
 @pytest.fixture(scope="module")
 def docker() -> Engine:
     """Return the engine."""
