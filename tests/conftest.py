@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import elves
 import pytest
+from archives import Index
 from tiny import tiny_image
 
 from toolchains.artifacts import native
@@ -97,6 +98,18 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
     """Return the libraries of a made-up Debian suite, to compare SDKs with."""
     return elves.runtime(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """Return an empty Python index, which pip uses."""
+    return Index(tmp_path / "index", monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Return an empty store."""
+    return Store(tmp_path / "store")
 
 
 @pytest.fixture

@@ -240,22 +240,23 @@ def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
     return blank | {"failure": failure, "outcome": outcome, "reason": reason}
 
 
-def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
-    """Return the verdict of a run that ended with these outcomes; a whole run was of all tests."""
-    verdict = Verdict()
+def events(*, whole: bool = True, **outcomes: str) -> list[dict[str, Any]]:
+    """Return the records of a run that ended with these outcomes; a whole run was of all tests."""
     keys = [["test_a.py", name] for name in outcomes]
-    plan = {"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": {"device": "a device"}}
-    events: list[dict[str, Any]] = [plan]
+    ran = {"device": "a device"}
+    found: list[dict[str, Any]] = [{"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": ran}]
     for key, outcome in zip(keys, outcomes.values(), strict=True):
         if outcome != "not run":
-            events += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
-    for event in events:
+            found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
+    return [*found, {"end": len(keys), "faults": []}]
+
+
+def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
+    verdict, records = Verdict(), events(whole=whole, **outcomes)
+    stopped = "not run" in outcomes.values()
+    for event in records[:-1] if stopped else records:
         verdict.take(json.dumps(event))
-    if "not run" in outcomes.values():
-        verdict.conclude("the run was stopped")
-    else:
-        verdict.take(json.dumps({"end": len(keys), "faults": []}))
-        verdict.conclude("status 0")
+    verdict.conclude("the run was stopped" if stopped else "status 0")
     return verdict
 
 
@@ -346,15 +347,6 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     monkeypatch.setattr(ensure, "ensure_image", have)
     monkeypatch.setattr(conformance.proof, "run_cases", run_cases)
     yield state
-
-
-def events(*, whole: bool = True, **outcomes: str) -> list[dict[str, Any]]:
-    """Return the records of a whole run."""
-    keys = [["test_a.py", name] for name in outcomes]
-    found: list[dict[str, Any]] = [{"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": {}}]
-    for key, outcome in zip(keys, outcomes.values(), strict=True):
-        found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
-    return [*found, {"end": len(keys), "faults": []}]
 
 
 @pytest.mark.parametrize("outcome", conformance.BAD)

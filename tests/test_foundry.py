@@ -7,11 +7,11 @@ import os
 import shutil
 import subprocess
 import sysconfig
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from archives import wheel
 
 from toolchains.system import paths
 
@@ -25,14 +25,7 @@ INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a folder with one wheel: an invoke that only prints its arguments."""
-    folder = tmp_path_factory.mktemp("index")
-    info = "invoke-1.0.dist-info"
-    with zipfile.ZipFile(folder / "invoke-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("invoke/__main__.py", INVOKE)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return folder
+    return wheel(tmp_path_factory.mktemp("index"), "invoke", "1.0", files={"invoke/__main__.py": INVOKE}).parent
 
 
 def write_project(root: Path, index: Path) -> Path:

@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tiny import tiny_image
+from tiny import RecordingEngine, tiny_image
 
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
@@ -156,25 +155,7 @@ def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
 MADE = ImageInfo("sha256:1", (), {}, 1, ())
 
 
-class Recorder:
-    """A fake engine that has every image. Records what it is asked for."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.asked: list[tuple[str, ...]] = []
-        self._names = names
-
-    def image(self, name: str) -> ImageInfo | None:
-        self.asked.append(("image", name))
-        return ImageInfo("sha256:1", self._names, {}, 1, ())
-
-    def tag(self, name: str, other: str) -> None:
-        self.asked.append(("tag", other))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
-def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> target_image.Image:
+def have(target: LockedTarget, triton: LockedTriton, engine: RecordingEngine, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
     provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
     return target_image.build_image(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
@@ -183,7 +164,7 @@ def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path:
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    engine = Recorder(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
+    engine = RecordingEngine(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
     found = have(target, triton, engine, tmp_path)
     assert engine.asked == [("image", found.name)]
     assert not found.made
@@ -192,13 +173,13 @@ def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
 def test_the_moving_names_follow_to_an_image_that_exists(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    engine = Recorder(("triton-foundry/spirv:latest",))
+    engine = RecordingEngine(("triton-foundry/spirv:latest",))
     have(target, triton, engine, tmp_path)
     assert engine.asked[1:] == [("tag", f"triton-foundry/spirv:{triton.version}")]
 
 
 def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: Path) -> None:
-    engine = Recorder(())
+    engine = RecordingEngine(())
     have(target, target_image.release(target, "3.6.0"), engine, tmp_path)
     assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
 
@@ -215,7 +196,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
         def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
             return [current if artifact == locked else artifact for artifact in artifacts]
 
-    class Engine(Recorder):
+    class Engine(RecordingEngine):
         """An engine that has only the image of the current packages."""
 
         def image(self, name: str) -> ImageInfo | None:
@@ -232,7 +213,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
 def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    class Other(Recorder):
+    class Other(RecordingEngine):
         def image(self, name: str) -> ImageInfo | None:
             return replace(super().image(name) or MADE, id="sha256:2")
 

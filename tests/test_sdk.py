@@ -23,6 +23,7 @@ import archives
 import elves
 import pytest
 from elves import Runtime
+from tiny import RecordingEngine
 
 from toolchains.assembly import target_image
 from toolchains.config import vendors
@@ -286,23 +287,13 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     found = check(archive)
     assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
 
-    class Recorder:
-        """A fake engine that has every image."""
-
-        tags: list[str] = []  # noqa: RUF012
-
-        def image(self, name: str) -> target_image.ImageInfo:
-            return info
-
-        def tag(self, name: str, other: str) -> None:
-            self.tags.append(other)
-
-    engine, info = Recorder(), target_image.ImageInfo("sha256:1", (), {}, 1, ())
+    engine, info = RecordingEngine(()), target_image.ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
     provenance.note(target_image._name("dpu-sdk", target_image.identity(dpu, triton, sdk=found)), info, store)
     made = target_image.build_image(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
     assert made.name.startswith("triton-foundry/dpu-sdk:")
-    assert engine.tags == [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
+    moving = [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
+    assert [word for what, word in engine.asked if what == "tag"] == moving
 
 
 def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
