@@ -109,28 +109,27 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
 
 
 @pytest.mark.slow
-def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -> None:
-    verdict, _ = run(tmp_path, TOYS / "test_outcomes.py", "--only", "test_wrong[")
-    assert verdict.plan == tuple(("test_outcomes.py", f"test_wrong[{number}]") for number in (1, 2, 3))
-
-
-@pytest.mark.slow
-def test_a_sample_is_a_part_of_the_tests_and_the_same_one_for_the_same_seed(tmp_path: Path) -> None:
-    names = [f"test_it[{number}]" for number in range(20)]
-    (tmp_path / "suite").mkdir()
-    (tmp_path / "suite" / "test_it.py").write_text(
+def test_one_file_may_be_given_tests_be_chosen_by_name_and_a_sample_is_the_same_for_the_same_seed(
+    tmp_path: Path,
+) -> None:
+    names, suite = [f"test_it[{number}]" for number in range(20)], tmp_path / "suite"
+    suite.mkdir()
+    (suite / "test_it.py").write_text(
         "import pytest\n@pytest.mark.parametrize('number', range(20))\ndef test_it(number): pass\n"
     )
-    found = []
-    for seed in ("1", "1", "2"):
-        verdict, done = run(tmp_path, tmp_path / "suite", "--sample", "5", "--seed", seed)
-        assert verdict.succeeded and not verdict.proven, done.stderr
-        found.append([name for _, name in verdict.plan or ()])
-    first, again, other = found
+
+    def planned(suite: Path, *options: str) -> list[str]:
+        verdict, done = run(tmp_path, suite, *options)
+        assert verdict.succeeded, done.stderr
+        assert verdict.proven == (len(verdict.plan or ()) == 20)
+        return [name for _, name in verdict.plan or ()]
+
+    first, again, other = (planned(suite, "--sample", "5", "--seed", seed) for seed in ("1", "1", "2"))
     assert first == again and len(first) == 5 and first == [name for name in names if name in first]
     assert len(other) == 5 and other != first
-    verdict, _ = run(tmp_path, tmp_path / "suite", "--sample", "30", "--seed", "1")
-    assert [name for _, name in verdict.plan or ()] == names
+    assert planned(suite, "--sample", "30", "--seed", "1") == names
+    (suite / "test_other.py").write_text("def test_it(): raise SystemExit\n")
+    assert planned(suite / "test_it.py", "--only", "test_it[1]") == ["test_it[1]"]
 
 
 def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path) -> None:

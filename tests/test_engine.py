@@ -344,7 +344,7 @@ def test_a_container_is_gone_whatever_ended_its_use(docker: Engine, tiny: str, e
     with pytest.raises(error), docker.container(tiny) as container:
         container.call(["sh", "-c", "sleep 1000 &"])
         raise error
-    with pytest.raises(EngineError):
+    with pytest.raises(EngineError, match="cannot run ls in a container of"):
         container.run(["ls"])
 
 

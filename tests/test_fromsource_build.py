@@ -223,7 +223,7 @@ def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(t
 
 def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy) -> None:
     toy.repository.commit({"word.cpp": "const char *word() { return 0; }\n"})
-    with pytest.raises(PatchError):
+    with pytest.raises(PatchError, match=r"0001-word\.patch, hunk 1 of word\.cpp does not fit"):
         build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
 
 

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny import RecordingEngine, tiny_image
+from tiny import RecordingEngine
 
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.engine import client
-from toolchains.engine.client import ImageInfo
+from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
 from toolchains.lockfile import lock
@@ -217,7 +216,7 @@ def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
         def image(self, name: str) -> ImageInfo | None:
             return replace(super().image(name) or MADE, id="sha256:2")
 
-    with pytest.raises(OfflineError):
+    with pytest.raises(OfflineError, match=r"files are not in the store"):
         have(target, triton, Other(()), tmp_path)
 
 
@@ -241,45 +240,41 @@ CMD ["/bin/sh"]
 
 
 @pytest.mark.docker
-def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
-    docker = client.connect()
+def test_two_builds_at_two_times_have_the_same_id(docker: Engine, tiny: str, tmp_path: Path) -> None:
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
-    wheels = [layer.Wheel(wheel, "0" * 64)]
+    wheels, known = [layer.Wheel(wheel, "0" * 64)], docker.image(tiny).layers
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
-    with tiny_image(docker, tmp_path) as base:
-        known = docker.image(base).layers
-        try:
-            made = []
-            for name in names:
-                made.append(layer.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, wheels, known))
-                time.sleep(1.1)
-            assert made[0].id == made[1].id
-            assert made[0].labels == {"org.test": "1"}
-            assert made[0].layers[: len(known)] == known
-            with docker.container(names[0]) as container:
-                listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
-            assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
-            assert "a wheel" in listing
-            assert listing.endswith("gone\n")
-        finally:
-            for name in names:
-                docker.remove(name)
+    try:
+        made = []
+        for name in names:
+            made.append(layer.layer(docker, name, dockerfile, {"BASE": tiny}, {"org.test": "1"}, wheels, known))
+            time.sleep(1.1)
+        assert made[0].id == made[1].id
+        assert made[0].labels == {"org.test": "1"}
+        assert made[0].layers[: len(known)] == known
+        with docker.container(names[0]) as container:
+            listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
+        assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
+        assert "a wheel" in listing
+        assert listing.endswith("gone\n")
+    finally:
+        for name in names:
+            docker.remove(name)
 
 
 @pytest.mark.docker
-def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
+def test_without_normalising_two_builds_differ(docker: Engine, tiny: str) -> None:
     """This shows that the test above can fail: the engine's own builds are not reproducible."""
-    docker = client.connect()
-    dockerfile = tmp_path / "Dockerfile"
-    dockerfile.write_text(DOCKERFILE)
-    with tiny_image(docker, tmp_path) as base:
-        ids = set()
-        for _ in range(2):
-            with layer.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
-                ids.add(docker.image(built).layers)
-            time.sleep(1.1)
+    ids = set()
+    for _ in range(2):
+        with (
+            layer.context(DOCKERFILE.encode(), []) as context,
+            docker.build(context, arguments={"BASE": tiny}) as built,
+        ):
+            ids.add(docker.image(built).layers)
+        time.sleep(1.1)
     assert len(ids) == 2
 
 
