@@ -77,7 +77,7 @@ OUT = "python/triton/../../../../escaped.py"
     ],
 )
 def test_a_patch_that_leaves_the_tree_is_refused_when_it_is_read(diff: str) -> None:
-    with pytest.raises(MalformedPatchError, match="has a path that leaves its folder|does not simply change"):
+    with pytest.raises(MalformedPatchError, match=r"has a path that leaves its folder|does not simply change"):
         series.parse("0001.patch", FIELDS + diff)
 
 

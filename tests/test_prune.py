@@ -89,6 +89,8 @@ def test_nothing_goes_without_being_asked_for(
     for row in ("fetched files", "built parts: base", "left unfinished"):
         assert row in shown
     assert re.search(r"images \(they share layers\)\W+3\W+11\W", shown), "3 images of 11 MB together"
+    assert not re.search(r"nothing\W+0\W", shown)
+    assert [[*column.cells] for column in prune._table([]).columns] == [["nothing"], ["0"], ["0"]]
 
 
 def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
