@@ -234,7 +234,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
         # Triton calls this for a kernel that is not in its cache, before it does anything else. The compiler of a
         # device that this process has opened starts meanwhile.
-        if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
+        if (opencl := sys.modules.get("foundry_core.runtime.opencl")) is not None:
             opencl.start_compilers()
         # Imports Triton's front end, which a kernel from the cache does not need.
         from ..triton_hooks import recursion
