@@ -22,7 +22,7 @@ def measure(name: str) -> list[Measurement]:
     import devices
     import measures
     import taking_turns
-    from foundry_core.ran import Kind
+    from foundry_core.runtime.device_report import Kind
 
     ours = devices.Vulkan()
     on_cpu = ours.driver.ran().kind is not Kind.HARDWARE
