@@ -28,7 +28,7 @@ from toolchains.system.terminal import make_console
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
-WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "tests", "ir", "tritonpim")
+WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "tests", "tritonpim")
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Copy the folders that a target is written to. The copy is used in place of this repository's."""
     for folder in ("backends", "docker", "toolchains/targets"):
         shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=WITHOUT_TESTS, symlinks=True)
+    # The lowering's tests; a package of it has the same name.
+    shutil.rmtree(tmp_path / "backends" / "core" / "ir")
     for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml", paths.VERSION):
         shutil.copy(file, tmp_path)
     for name in ("BACKENDS", "DOCKER", "TARGETS", "BUILD"):
