@@ -1,4 +1,4 @@
-"""Run the measurements of the active backend: `python bench [--only NAME]`.
+"""Run the measurements of the active backend: `python -m bench [--only NAME]`.
 
 e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
 (TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure;
@@ -15,8 +15,9 @@ from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
 
-import processor
 from report import Case, run_script
+
+from . import processor
 
 # The image of spirv-vulkan has it on; a layer that checks each call takes time.
 os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
@@ -32,7 +33,7 @@ def cases() -> Iterator[Case]:
 
     # The module needs packages that only the target's image has, so it is imported in workers only.
     module = os.environ.get("FOUNDRY_MEASUREMENTS") or settings.load()["bench"]
-    for name, measure in import_module(module).MEASUREMENTS.items():
+    for name, measure in import_module(f"bench.{module}").MEASUREMENTS.items():
         # A suite is a case for each size and type, so that each is shown when it is done.
         parts = measure.cases(full=FULL) if hasattr(measure, "cases") else [(name, measure)]
         for part, call in parts:
@@ -47,7 +48,7 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         from foundry_core.profile.recording import recording
         from foundry_core.profile.report import report
     with recording() if PROFILE else nullcontext() as recorder:
-        measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
+        measurements = [replace(each, title=each.title + limited, on=on | each.on) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
     kernels = []
@@ -55,7 +56,8 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         text, kernels = report(recorder)
         tables += f"\n\n{text}"
     taken = [asdict(measurement) for measurement in measurements]
-    return {"measurements": taken, "kernels": kernels, "table": tables}
+    failed = [f"{name}: {why}" for each in measurements for name, why in each.failed.items()]
+    return {"measurements": taken, "kernels": kernels, "table": tables, "failure": "\n".join(failed) or None}
 
 
 run_script("bench", cases, exact=True, limit=LIMIT)

@@ -1,6 +1,6 @@
 """Measure what each stage of a compilation takes in a process that has compiled before.
 
-As a script, this file is that process: `python stages.py softmax` prints the seconds of each stage in each round, as
+As a program, this module is that process: `python -m bench.stages softmax` prints the seconds of each stage in each round, as
 JSON. The stage `load` is the device's own compiler, with its cache off, and the first launch.
 """
 
@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from measure import Times
-from measurement import Measurement, Row
+from .first_launch import ROOT
+from .measurement import Measurement, Row
+from .turns import Times
 
 KERNELS = ("vec_add", "matmul", "softmax")
 ROUNDS = 15
@@ -50,7 +51,8 @@ def _kernel(name: str) -> tuple[Any, Callable[[], object]]:
     import triton
     import vec_add
     from foundry_core.tensor import Tensor
-    from softmax import softmax_kernel
+
+    from . import kernels
 
     x, y = (np.ones((256, 256), np.float32) for _ in range(2))
     out = np.zeros_like(x)
@@ -62,7 +64,7 @@ def _kernel(name: str) -> tuple[Any, Callable[[], object]]:
         case "matmul":
             return matmul.matmul_kernel, lambda: matmul.launch(x, y, out, (64, 64, 32), 8)
         case _:
-            return softmax_kernel, lambda: softmax_kernel[(256,)](tensors[2], tensors[0], 256, 250, BLOCK=256)
+            return kernels.softmax, lambda: kernels.softmax[(256,)](tensors[0], tensors[2], 250, BLOCK=256)
 
 
 def measure() -> list[Measurement]:
@@ -70,7 +72,8 @@ def measure() -> list[Measurement]:
     found = []
     for kernel in KERNELS:
         done = subprocess.run(
-            [sys.executable, __file__, kernel],
+            [sys.executable, "-m", "bench.stages", kernel],
+            cwd=ROOT,
             env=os.environ | {"POCL_KERNEL_CACHE": "0", "PYOPENCL_NO_CACHE": "1"},
             check=True,
             capture_output=True,

@@ -1,7 +1,7 @@
 """Run the tutorials as they time themselves: get_started.py over sizes, with its plot, and each other one with --bench.
 
 A tutorial checks its results before it times anything. Its providers follow one another and need not have the same
-number of threads, so no ratio is taken here; bench/suite/ compares the same kernels with equal work.
+number of threads, so no ratio is taken here; bench/opencl.py compares the same kernels with equal work.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from measure import Times
-from measurement import Measurement, Row
+from .measurement import Measurement, Row
+from .turns import Times
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _FIRST = _EXAMPLES / "get_started.py"
@@ -25,7 +25,7 @@ _LINE = re.compile(r"^(\S.*?) +([\d.]+) ms, least +([\d.]+) of (\d+) runs +([\d.
 
 
 class Tutorials:
-    """A measurement for each tutorial; see problem.Suite."""
+    """A measurement for each tutorial; see opencl.Suite."""
 
     def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
         """Yield each tutorial by name, and what runs it; `full` changes nothing."""

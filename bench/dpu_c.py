@@ -1,4 +1,4 @@
-"""Build the hand-written C programs in peers/ with the SDK on PATH, and run them on its DPUs."""
+"""Build the hand-written C programs in dpu_peers/ with the SDK on PATH, and run them on its DPUs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-_SOURCES = Path(__file__).with_name("peers")
+_SOURCES = Path(__file__).with_name("dpu_peers")
 TASKLETS = 16
 
 
@@ -15,7 +15,7 @@ def cycles(kind: str, size: str, dpus: int, *, tasklets: int = TASKLETS) -> int:
     """Return the modelled cycles of the slowest DPU; the program has checked its result.
 
     Args:
-        kind: va, element, red or gemv; see peers/peers_host.c.
+        kind: va, element, red or gemv; see dpu_peers/peers_host.c.
         size: total number of elements, or ROWSxCOLUMNS.
         dpus: number of DPUs that share the work.
         tasklets: number of tasklets on each DPU.

@@ -1,0 +1,260 @@
+"""List the measurements of a target that runs on a Vulkan device.
+
+On a GPU there is no peer in the image; gpu.py compares with Triton's CUDA backend and torch where they are. On lavapipe
+the sizes are small, and the peer is the same kernel through OpenCL on PoCL: both are the same processor.
+FOUNDRY_BENCH_PEER names another peer: cuda, opencl or none. FOUNDRY_BENCH_TINY=1 takes the small sizes on a GPU, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import kernels
+from .devices import ByHostClock, Cuda, Options, Triton, Vulkan
+from .measurement import Measurement, Row
+from .problem import Problem, measure
+from .problems import attention, layer_norm, matmul, reductions, softmax, vec_add
+from .turns import Candidate, Candidates, Plan, ratios, take_turns
+
+CUDA, CUBLAS, TORCH, SHADER = "Triton, CUDA", "cuBLAS", "torch", "shader by hand"
+# For 4 subgroups of 32. Without the file there is no such candidate. What makes it:
+# glslang --target-env vulkan1.3 -DBM=128 -DBN=128 -DBK=32 -DWR=2 -DWC=2 -DSE=0 -DST=1 -DPAD=8 X.comp -o X.spv
+_SHADER = Path(__file__).parent / "vulkan_peers" / "matmul_f16_cooperative.spv"
+# A GPU adds in trees of less than this many levels, each of which rounds.
+_LEVELS = 40
+Aims = Mapping[str, tuple[float, float]]
+
+
+@functools.cache
+def devices() -> tuple[Triton, ...]:
+    """Return our device, and the peer's if there is one."""
+    ours = Vulkan()
+    match os.environ.get("FOUNDRY_BENCH_PEER") or ("opencl" if _on_cpu(ours) else "none"):
+        case "cuda":
+            return ours, Cuda()
+        case "opencl":
+            from triton_spirv_backend.opencl import SpirvDriver
+
+            return ours, Triton("Triton, OpenCL", SpirvDriver())
+    return (ours,)
+
+
+def _on_cpu(device: Triton) -> bool:
+    from foundry_core.ran import Kind
+
+    return device.driver.ran().kind is not Kind.HARDWARE
+
+
+def tiny() -> bool:
+    """Return whether to take the sizes and tiles for a CPU."""
+    return _on_cpu(devices()[0]) or os.environ.get("FOUNDRY_BENCH_TINY") == "1"
+
+
+def _plan() -> Plan:
+    return Plan(5e-3, least=9, most=9, warm=0.05) if tiny() else Plan(25e-3, least=9, most=9, warm=3.0)
+
+
+def _on() -> dict[str, str]:
+    return {device.name: device.described() for device in devices()}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A problem in two sizes, for a GPU and for a CPU, each with the launch options to choose from.
+
+    Attributes:
+        aims: by peer, the least share of its speed, and that which the project aims at.
+        torch: the name of torch's candidate.
+    """
+
+    problem: Callable[..., Problem]
+    gpu: tuple[tuple[Any, ...], Sequence[Options]]
+    cpu: tuple[tuple[Any, ...], Sequence[Options]]
+    aims: Aims
+    torch: str = TORCH
+
+    def measure(self) -> list[Measurement]:
+        """Compare our device with the peer, and with torch where that is."""
+        row, launches = self.cpu if tiny() else self.gpu
+        problem = replace(self.problem(*row), aim="", others={})
+        labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
+        groups = {device.name: device.candidates(problem, labelled) for device in devices()}
+        ours, *peers = devices()
+        if by_hand := _by_hand(problem, ours):
+            groups[SHADER] = by_hand
+        for peer in peers:
+            if isinstance(peer, Cuda):
+                groups[self.torch] = peer.torchs(problem)
+        return [measure(problem, groups, _plan(), on=_on(), aims=self.aims)]
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Several problems of one kernel; see opencl.Suite."""
+
+    quick: Mapping[str, Comparison]
+    more: Mapping[str, Comparison]
+
+    def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
+        for name, each in {**self.quick, **(self.more if full else {})}.items():
+            yield name, each.measure
+
+
+def _by_hand(problem: Problem, ours: Triton) -> Candidates:
+    """Return a shader for products of f16 on tensor cores, if the sizes are those that it was compiled for."""
+    if not problem.title.startswith("matmul f16") or not _SHADER.exists():
+        return {}
+    (m, k), n = problem.inputs[0].shape, problem.output.shape[1]
+    if m % 128 or n % 128 or k % 32:
+        return {}
+    from foundry_core.vulkan.device import Pipeline, opened
+
+    device = opened()
+    pipeline = Pipeline(device, _SHADER.read_bytes(), "main", 36, device.properties.subgroup)
+    arrays = [ours.put(array) for array in (*problem.inputs, problem.output)]
+    block = struct.pack("<QQQIII", *(array.data_ptr() for array in arrays), m, n, k)
+    grid = (m // 128 * (n // 128), 1, 1)
+    # The arrays must live as long as the candidate, which has their addresses only.
+    return {"": Candidate(lambda _=arrays: device.launch(pipeline, grid, block), ours, arrays[-1])}  # type: ignore[misc]
+
+
+def launch() -> list[Measurement]:
+    """Time launches of a kernel that does nothing, by the host's clock until the last has finished."""
+    candidates = {}
+    for device in devices():
+        array = device.put(np.zeros(16, np.float32))
+        call = partial(device.jit(kernels.nothing)[(1,)], array, num_warps=4)
+        candidates[device.name] = Candidate(call, ByHostClock(device))
+    times = take_turns(candidates, _plan())
+    (ours, taken), *peers = times.items()
+    compared: dict[str, float] = {}
+    for name, theirs in peers:
+        compared |= ratios(f"{ours} over {name}", taken, theirs)
+    rows = [Row(name, each, 1e-3 / each.median) for name, each in times.items()]
+    title, aims = "launch of an empty kernel", {CUDA: (0.3, 1.0)}
+    return [Measurement(title, rows, "launches/ms", compared, on=_on(), aims=aims)]
+
+
+def _spread(rows: int, count: int = 64) -> Any:
+    return np.unique(np.linspace(0, rows - 1, count).astype(int))
+
+
+def _rows(problem: Callable[..., Problem], rows: int, columns: int) -> Problem:
+    return problem(rows, columns, "f32", roundings=_LEVELS, checked=_spread(rows))
+
+
+def _product(m: int, n: int, k: int, kind: str = "f32") -> Problem:
+    # A tensor core may cut instead of rounding.
+    units = 1 if kind == "f32" else 2
+    made = matmul.problem(m, n, k, kind, to="f32", units=units, checked=_spread(m, 48))
+    title = made.title.replace(" f32,", " f32 ieee,") if kind == "f32" else made.title
+    return replace(made, title=title, unit="TFLOP/s", launch=partial(matmul.row_major, (m, n, k)))
+
+
+def _attention(heads: int, length: int, depth: int) -> Problem:
+    made = attention.problem(heads, length, depth, "f16", True, checked=[0, heads - 1])
+    return replace(made, unit="TFLOP/s")
+
+
+def _sum(n: int) -> Problem:
+    # A lane adds less than 128 numbers before the trees.
+    made = reductions.problem("sum", 1, n, "f32", roundings=256)
+    return replace(made, launch=partial(reductions.strided, n))
+
+
+def _options(names: str, *rows: tuple[int, ...]) -> list[Options]:
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
+
+
+_TILE, _HEADS, _STRIDES = "BM BN BK num_warps num_stages", "BM BN num_warps num_stages TRANS", "BLOCK num_warps programs"
+_TINY = _options(_TILE, (16, 16, 16, 2, 2), (16, 16, 16, 1, 1))
+_WIDE_ROWS, _ROWS = _options("num_warps", (4,), (8,), (16,)), _options("num_warps", (4,))
+_F32 = _options(
+    _TILE,
+    (128, 128, 16, 8, 2),
+    (128, 128, 16, 8, 3),
+    (128, 128, 32, 8, 2),
+    # CUDA's products have a depth of at least 16.
+    (128, 128, 8, 8, 2),
+    (128, 64, 16, 4, 2),
+    (64, 128, 16, 4, 3),
+    (64, 64, 16, 4, 3),
+)
+_F16 = _options(
+    _TILE,
+    (128, 128, 32, 4, 2),
+    (128, 128, 32, 4, 3),
+    (128, 128, 64, 8, 3),
+    (128, 256, 64, 8, 3),
+    (128, 256, 32, 8, 2),
+    (128, 128, 32, 8, 2),
+    (64, 128, 32, 4, 2),
+)
+_ATTENTION = _options(
+    _HEADS,
+    (128, 64, 4, 2, 1),
+    (128, 64, 8, 2, 1),
+    (128, 64, 4, 3, 1),
+    (128, 128, 8, 3, 1),
+    (64, 64, 4, 2, 1),
+    (128, 32, 4, 2, 1),
+    (128, 64, 4, 2, 0),
+    (64, 64, 4, 2, 0),
+)
+_ADDITION = [{"BLOCK": block, "num_warps": warps} for block in (1024, 2048, 4096) for warps in (4, 8)]
+_OF_CUDA = {CUDA: (0.9, 1.0)}
+_OF_F32 = {CUDA: (0.9, 1.02)}
+
+MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Comparisons] = {
+    "matmul": Comparisons(
+        {
+            "matmul-f32": Comparison(
+                _product, ((4096,) * 3, _F32), ((48,) * 3, _TINY), {**_OF_F32, CUBLAS: (0.8, 0.9)}, CUBLAS
+            )
+        },
+        {
+            "matmul-f32-2048": Comparison(_product, ((2048,) * 3, _F32), ((32,) * 3, _TINY), _OF_F32, CUBLAS),
+            "matmul-f32-ragged": Comparison(
+                _product, ((4001, 3999, 4003), _F32), ((35, 45, 51), _TINY), _OF_F32, CUBLAS
+            ),
+        },
+    ),
+    "matmul-f16": Comparison(
+        _product,
+        ((4096, 4096, 4096, "f16"), _F16),
+        ((48, 48, 48, "f16"), _TINY),
+        {CUDA: (0.35, 0.5), SHADER: (0.85, 1.1)},
+        CUBLAS,
+    ).measure,
+    "attention": Comparison(
+        _attention,
+        ((128, 2048, 64), _ATTENTION),
+        ((2, 64, 16), _options(_HEADS, (16, 16, 2, 2, 1), (16, 16, 2, 2, 0))),
+        {CUDA: (0.25, 0.5)},
+    ).measure,
+    "vec_add": Comparison(
+        lambda n: vec_add.problem(n, "f32"), ((1 << 28,), _ADDITION), ((1 << 10,), _ADDITION[:2]), {TORCH: (0.97, 1.0)}
+    ).measure,
+    "softmax": Comparison(
+        partial(_rows, softmax.problem), ((32768, 4096), _WIDE_ROWS), ((8, 512), _ROWS), _OF_CUDA
+    ).measure,
+    "layer-norm": Comparison(
+        partial(_rows, layer_norm.problem), ((32768, 4096), _WIDE_ROWS), ((8, 512), _ROWS), _OF_CUDA
+    ).measure,
+    "sum": Comparison(
+        _sum,
+        ((1 << 28,), _options(_STRIDES, (16384, 8, 0), (8192, 8, 0), (8192, 8, 1056), (4096, 8, 1056))),
+        ((1 << 14,), _options(_STRIDES, (256, 4, 0), (256, 4, 16))),
+        {TORCH: (0.95, 1.0)},
+    ).measure,
+    "launch": launch,
+}
