@@ -37,7 +37,7 @@ def cases() -> Iterator[Case]:
         # A suite is a case for each size and type, so that each is shown when it is done.
         parts = measure.cases(full=FULL) if hasattr(measure, "cases") else [(name, measure)]
         for part, call in parts:
-            yield Case(name, part, lambda call=call: taken(call))  # type: ignore[misc]
+            yield Case(name, part, lambda call=call: taken(call))
 
 
 def taken(measure: Callable[[], Any]) -> dict[str, Any]:

@@ -52,6 +52,6 @@ def kernel(
     queue = open_device().queue
 
     def run(_: object = arguments) -> None:  # the kernel has their addresses only
-        cl.enqueue_nd_range_kernel(queue, compiled, (items,), group and (group,)).wait()
+        cl.enqueue_nd_range_kernel(queue, compiled, (items,), None if group is None else (group,)).wait()
 
     return Candidate(run)

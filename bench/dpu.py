@@ -1,10 +1,10 @@
 """List the measurements of the dpu target. All cycles are modelled by the emulator; no hardware was measured.
 
 A problem is measured against hand-written C on the same DPUs, against the bound of the model, DMA or arithmetic
-(bounds.py), and from 1 to 64 DPUs. The bound of the arithmetic counts the operations of the kernel's formulas, each with
-what PrIM's throughput says. An exponential is the operations of foundry_core.functions: the SDK has none. Everything
-else that a program does, such as addresses, loops, loads and stores in WRAM, and what is done for each row, is above
-the bound.
+(bounds.py), and from 1 to 64 DPUs. The bound of the arithmetic counts the operations of the kernel's formulas, each
+with what PrIM's throughput says. An exponential is the operations of foundry_core.functions: the SDK has none.
+Everything else that a program does, such as addresses, loops, loads and stores in WRAM, and what is done for each row,
+is above the bound.
 """
 
 from __future__ import annotations
@@ -192,7 +192,8 @@ def _against_c(title: str, candidates: list[Row], c: Row, unit: str) -> Measurem
 
 def bounded() -> list[Measurement]:
     """Return a table for each kernel, with its bound: cycles of one DPU."""
-    row, size = {f"block {COLUMNS}": {}}, ROWS * COLUMNS
+    row: Mapping[str, Options] = {f"block {COLUMNS}": {}}
+    size = ROWS * COLUMNS
     taken = ROWS * COLUMNS * 4
     of_rows = bounds.moved(taken, taken, 4 * COLUMNS)
     scores = HEADS * QUERIES * QUERIES
@@ -235,9 +236,7 @@ def bounded() -> list[Measurement]:
             # Each element is a transfer of 8 bytes.
             bounds.moved(8 * TAKEN, 0, 8) + bounds.moved(4 * TAKEN, 4 * TAKEN),
         ),
-        _bounded(
-            gemv.problem(SIDE, SIDE, "f32"), multiplied, SIDE**2, _computed(Counter(multiply=1, add=1), SIDE**2)
-        ),
+        _bounded(gemv.problem(SIDE, SIDE, "f32"), multiplied, SIDE**2, _computed(Counter(multiply=1, add=1), SIDE**2)),
         _bounded(
             attention.problem(HEADS, QUERIES, DEPTH, "f32", False),
             blocks((16, 16)),

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 OURS = "Triton, Vulkan"
-NAMES = ("matmul-f32", "matmul-f16", "attention", "vec_add", "softmax", "layer-norm", "sum", "launch")
-NAMES += ("matmul-f32-2048", "matmul-f32-ragged")
+NAMES = ["matmul-f32", "matmul-f16", "attention", "vec_add", "softmax", "layer-norm", "sum", "launch"]
+NAMES += ["matmul-f32-2048", "matmul-f32-ragged"]
 
 
 def main(words: list[str]) -> int:
@@ -47,7 +47,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--limit", type=float, default=120, help="seconds for one measure")
     parser.add_argument("--render", action="store_true", help="write the Markdown again, and measure nothing")
     options = parser.parse_args(words)
-    names = options.only.split(",") if options.only else [*NAMES]
+    names = options.only.split(",") if options.only else NAMES
     if unknown := [name for name in names if name not in NAMES]:
         parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(NAMES)}")
     path = options.out / "vulkan.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from . import first_launch, latency, stages
@@ -17,9 +18,7 @@ from .tutorials import Tutorials
 _ADDITIONS = (1024, 4096, 16384)
 _TAKEN = (256, 1024, 4096)
 _ROW: Mapping[str, Options] = {"a row a program": {}}
-_TILES = blocks(
-    (32, 32, 32), (64, 64, 32), (64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 64)
-)
+_TILES = blocks((32, 32, 32), (64, 64, 32), (64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 64))
 # A sum of everything: programs, and elements of a step.
 _PARTS = ((8, 4096), (64, 128), (64, 256), (64, 1024))
 _REDUCTIONS: Mapping[str, Mapping[str, Options]] = {
@@ -82,7 +81,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite | Tutorials] = {
     ),
     # Rows, columns, depth, type.
     "matmul": Suite(
-        lambda *row: matmul.problem(*row, blocks=_TILES),
+        partial(matmul.problem, blocks=_TILES),
         _TILES,
         ((512, 512, 512, "f32"), (1024, 1024, 1024, "f32"), (1000, 1001, 999, "f32"), (1024, 1024, 1024, "f16")),
         (
@@ -154,7 +153,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite | Tutorials] = {
     ),
     # Rows of the table, columns (0 for single elements), how many are taken, type.
     "gather": Suite(
-        lambda *row: gather.problem(*row, blocks=_TAKEN),
+        partial(gather.problem, blocks=_TAKEN),
         lambda rows, columns, *_: _ROW if columns else _each(_TAKEN),
         ((2**15, 512, 8192, "f32"), (2**20, 0, 2**20, "f32")),
         (

@@ -1,7 +1,7 @@
 """A problem: a kernel with one size and type, its arrays, its work, its exact result, and who computes it.
 
-All candidates of a problem read the same values, are checked against NumPy in float64 with an error that is derived from
-the arithmetic, and then take turns in one run.
+All candidates of a problem read the same values, are checked against NumPy in float64 with an error that is derived
+from the arithmetic, and then take turns in one run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .measurement import Measurement, Row
-from .turns import Candidate, Candidates, Device, Plan, ratios, take_turns
+from .turns import HOST, Candidate, Candidates, Plan, ratios, take_turns
 
 Array = npt.NDArray[Any]
 TYPES: Mapping[str, Any] = {
@@ -67,7 +67,7 @@ class Problem:
     launch: Callable[..., Any]
     torch: Callable[..., Any] | None = None
     peers: Callable[[], Mapping[str, Candidates]] = dict
-    others: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    others: Candidates = field(default_factory=dict)
     checked: Any = ...
     aim: str = ""
 
@@ -90,9 +90,12 @@ class Problem:
         output = self.output if candidate.output is None else candidate.output
         device.use()
         device.poison(output)
+        for fence in _fences(self.output):
+            fence.fill(_FENCE)
         returned = candidate.call()
         found = device.numpy(returned if candidate.returns else output)
-        assert around(self.output) == {_FENCE}, f"{self.title}, {name}: it wrote outside of its output"
+        for fence in _fences(self.output):
+            assert (fence == _FENCE).all(), f"{self.title}, {name}: it wrote outside of its output"
         found = found.reshape(self.output.shape)[self.checked]
         said = device.compiled(returned)
         if np.array_equal(found, self.exact):
@@ -115,9 +118,9 @@ def measure(problem: Problem, groups: Mapping[str, Candidates], plan: Plan, **mo
         groups: ours first, then the peers that it is compared with.
         more: for the Measurement. One whose group failed says so in `failed`.
     """
-    title, failed = problem.title, {}
+    failed: dict[str, str] = {}
     chosen: dict[str, tuple[Candidate, str, float]] = {}
-    for name, candidates in {**groups, **{who: {"": Candidate(call)} for who, call in problem.others.items()}}.items():
+    for name, candidates in {**groups, **{who: {"": call} for who, call in problem.others.items()}}.items():
         try:
             chosen[name] = _fastest(problem, name, candidates, plan)
         except AssertionError as wrong:
@@ -133,8 +136,8 @@ def measure(problem: Problem, groups: Mapping[str, Candidates], plan: Plan, **mo
         Row(name, each, problem.amount / each.median, detail=chosen[name][1], error=chosen[name][2])
         for name, each in times.items()
     ]
-    work = {"bytes": problem.bytes, "operations": problem.operations}
-    return Measurement(title, rows, problem.unit, compared, aim=problem.aim, failed=failed, **work, **more)
+    work: dict[str, Any] = {"bytes": problem.bytes, "operations": problem.operations}
+    return Measurement(problem.title, rows, problem.unit, compared, aim=problem.aim, failed=failed, **work, **more)
 
 
 def _fastest(problem: Problem, name: str, candidates: Candidates, plan: Plan) -> tuple[Candidate, str, float]:
@@ -171,19 +174,18 @@ def empty(shape: Sequence[int], kind: str) -> Array:
     size = int(np.prod(shape)) * dtype.itemsize
     raw = np.empty(size + 2 * mmap.PAGESIZE, np.uint8)
     start = -raw.__array_interface__["data"][0] % mmap.PAGESIZE
-    raw[:start] = raw[start + size :] = _FENCE
-    array = raw[start : start + size].view(dtype).reshape(shape)
-    Device().poison(array)
+    array: Array = raw[start : start + size].view(dtype).reshape(shape)
+    HOST.poison(array)
     return array
 
 
-def around(array: Array) -> set[int]:
-    """Return the bytes that are found in front of an array from `empty`, and behind it."""
+def _fences(array: Array) -> tuple[Array, Array]:
+    """Return the bytes in front of an array from `empty`, and behind it."""
     raw: Any = array
     while raw.base is not None:
         raw = raw.base
     start = array.__array_interface__["data"][0] - raw.__array_interface__["data"][0]
-    return {*np.unique(raw[:start]).tolist(), *np.unique(raw[start + array.nbytes :]).tolist()}
+    return raw[:start], raw[start + array.nbytes :]
 
 
 def normal(shape: Sequence[int], kind: str, seed: int = 0) -> Array:
@@ -199,4 +201,4 @@ def normal(shape: Sequence[int], kind: str, seed: int = 0) -> Array:
 
 def unit(kind: str) -> float:
     """Return the unit roundoff of a type: half the distance from 1 to the next number."""
-    return float(ml_dtypes.finfo(TYPES[kind]).eps) / 2
+    return float(ml_dtypes.finfo(TYPES[kind]).eps) / 2  # type: ignore[no-untyped-call]

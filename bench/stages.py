@@ -1,7 +1,7 @@
 """Measure what each stage of a compilation takes in a process that has compiled before.
 
-As a program, this module is that process: `python -m bench.stages softmax` prints the seconds of each stage in each round, as
-JSON. The stage `load` is the device's own compiler, with its cache off, and the first launch.
+As a program, this module is that process: `python -m bench.stages softmax` prints the seconds of each stage in each
+round, as JSON. The stage `load` is the device's own compiler, with its cache off, and the first launch.
 """
 
 from __future__ import annotations

@@ -84,6 +84,9 @@ class Device:
         return ""
 
 
+HOST = Device()
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A way to do the work of a problem.
@@ -96,7 +99,7 @@ class Candidate:
     """
 
     call: Callable[[], Any]
-    device: Device = Device()
+    device: Device = HOST
     output: Any = None
     returns: bool = False
 

@@ -175,7 +175,11 @@ def _options(names: str, *rows: tuple[int, ...]) -> list[Options]:
     return [dict(zip(names.split(), row, strict=True)) for row in rows]
 
 
-_TILE, _HEADS, _STRIDES = "BM BN BK num_warps num_stages", "BM BN num_warps num_stages TRANS", "BLOCK num_warps programs"
+_TILE, _HEADS, _STRIDES = (
+    "BM BN BK num_warps num_stages",
+    "BM BN num_warps num_stages TRANS",
+    "BLOCK num_warps programs",
+)
 _TINY = _options(_TILE, (16, 16, 16, 2, 2), (16, 16, 16, 1, 1))
 _WIDE_ROWS, _ROWS = _options("num_warps", (4,), (8,), (16,)), _options("num_warps", (4,))
 _F32 = _options(

@@ -28,7 +28,8 @@ class Case:
         name: the parameters, like `n=7 block=64 f32`.
         run: launches and checks. Returns the largest error as a share of the allowed one (0 for an exact result), None
             if nothing was computed, a text that describes another correct outcome, or the measured numbers with their
-            table, and as "failure" what was not measured. Raises AssertionError with an explanation if the result is wrong.
+            table, and as "failure" what was not measured. Raises AssertionError with an explanation if the result is
+            wrong.
         variables: environment variables that the case needs; such a case runs in another process, at the same time.
         anywhere: the case gives the same result with every release of Triton; --not-anywhere leaves it out.
     """

@@ -1,1 +1,1 @@
-"""The problems of each kernel. To add one, write a module with `problem`, and rows for a device, as in bench/opencl.py."""
+"""The problems of each kernel. Each module has `problem`, and devices have rows for it, as in bench/opencl.py."""

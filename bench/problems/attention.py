@@ -19,7 +19,7 @@ def problem(heads: int, length: int, depth: int, kind: str, causal: bool, *, che
     q, k, v = (normal(shape, kind, seed) for seed in range(3))
     out = empty(shape, kind)
     index = (0, checked)
-    exact, allowed = reference(*(each[index] for each in (q, k, v)), kind, causal)
+    exact, allowed = reference(q[index], k[index], v[index], kind, causal)
 
     def launch(jit: Any, *arrays: Any, BM: int, BN: int, TRANS: bool = False, **options: Any) -> Any:
         return jit(kernels.attention)[(length // BM, heads)](
@@ -32,7 +32,7 @@ def problem(heads: int, length: int, depth: int, kind: str, causal: bool, *, che
     def peers() -> Any:
         scale = np.float32(depth**-0.5)
         by_hand = partial(kernel, __file__, "attention", heads * length // 32, q, k, v, out, scale)
-        constants = {"TYPE": kind, "LENGTH": length, "DEPTH": depth, "CAUSAL": int(causal)}
+        constants: dict[str, Any] = {"TYPE": kind, "LENGTH": length, "DEPTH": depth, "CAUSAL": int(causal)}
         rows = {f"32 queries a work-item, {rows} in registers": by_hand(**constants, ROWS=rows) for rows in (2, 4, 8)}
         return {"OpenCL C": rows}
 

@@ -10,6 +10,7 @@ import triton
 from .. import kernels
 from ..by_hand import kernel
 from ..problem import Problem, empty, normal
+from ..turns import Candidate
 
 
 def problem(rows: int, columns: int, count: int, kind: str, blocks: tuple[int, ...] = ()) -> Problem:
@@ -33,7 +34,7 @@ def problem(rows: int, columns: int, count: int, kind: str, blocks: tuple[int, .
 
     def peers() -> Any:
         # Elements move as they are.
-        constants = {"TYPE": {"f16": "i16"}.get(kind, kind), "COLUMNS": columns}
+        constants: dict[str, Any] = {"TYPE": {"f16": "i16"}.get(kind, kind), "COLUMNS": columns}
         arrays = table, index, out
         if columns:
             by_hand = {"a row a work-item": kernel(__file__, "rows", count, *arrays, BLOCK=1, **constants)}
@@ -59,6 +60,6 @@ def problem(rows: int, columns: int, count: int, kind: str, blocks: tuple[int, .
         launch=launch,
         torch=lambda torch, table, index, out: torch.index_select(table, 0, index, out=out),
         peers=peers,
-        others={"NumPy, one thread": lambda: np.take(table, index, axis=0, out=out, mode="clip")},
+        others={"NumPy, one thread": Candidate(lambda: np.take(table, index, axis=0, out=out, mode="clip"))},
         aim="at least 0.95 of OpenCL C",
     )

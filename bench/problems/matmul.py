@@ -31,7 +31,7 @@ def tutorial(sizes: Sizes, jit: Any, *arrays: Any, BM: int, BN: int, BK: int, gr
 
 def row_major(sizes: Sizes, jit: Any, *arrays: Any, BM: int, BN: int, BK: int, **options: Any) -> Any:
     """Launch the kernel for GPUs."""
-    m, n, k = sizes
+    m, n, _ = sizes
     ragged = any(size % block for size, block in zip(sizes, (BM, BN, BK), strict=True))
     grid = (triton.cdiv(m, BM) * triton.cdiv(n, BN),)
     return jit(kernels.matmul)[grid](*arrays, *sizes, BM=BM, BN=BN, BK=BK, RAGGED=ragged, **options)

@@ -10,6 +10,7 @@ import triton
 from .. import kernels
 from ..by_hand import kernel
 from ..problem import Problem, empty, normal
+from ..turns import Candidate
 
 
 def problem(rows: int, columns: int, kind: str) -> Problem:
@@ -37,6 +38,6 @@ def problem(rows: int, columns: int, kind: str) -> Problem:
         launch=launch,
         torch=lambda torch, x, y: y.copy_(x.T),
         peers=lambda: {"OpenCL C": {f"a square of {side} a work-item": by_hand(side) for side in (16, 64, 256)}},
-        others={"NumPy, one thread": lambda: np.copyto(y, x.T)},
+        others={"NumPy, one thread": Candidate(lambda: np.copyto(y, x.T))},
         aim="at least 0.95 of OpenCL C",
     )
