@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ KERNELS = {"vec_add": "under 1 s", "matmul": "under 2.5 s"}
 ROOT = Path(__file__).resolve().parent.parent
 _EXAMPLES = ROOT / "examples"
 ROUNDS = 5
-_CHILD = ("-m", "bench.first_launch")
 
 
 class Timing(NamedTuple):
@@ -50,13 +50,31 @@ def _processor() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def child(kernel: str) -> None:
-    """Import what a user's script imports, launch once, print the times, and end this process."""
+def small(kernel: str) -> tuple[Any, Callable[[], object]]:
+    """Import what a user's script imports, and return a kernel, and what launches it on small arrays."""
     import matmul
     import numpy as np
     import triton
     import vec_add
     from foundry_core.tensor import Tensor
+
+    from . import kernels
+
+    x, y, out = (np.ones((256, 256), np.float32) for _ in range(3))
+    tensors = Tensor(x), Tensor(y), Tensor(out)
+    match kernel:
+        case "vec_add":
+            grid = (triton.cdiv(x.size, 1024),)
+            return vec_add.add_kernel, lambda: vec_add.add_kernel[grid](*tensors, x.size, BLOCK_SIZE=1024)
+        case "matmul":
+            return matmul.matmul_kernel, lambda: matmul.launch(x, y, out, (64, 64, 32), 8)
+        case _:
+            return kernels.softmax, lambda: kernels.softmax[(256,)](tensors[0], tensors[2], 250, BLOCK=256)
+
+
+def child(kernel: str) -> None:
+    """Launch once, print the times, and end this process."""
+    import triton
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -83,16 +101,12 @@ def child(kernel: str) -> None:
     triton.knobs.compilation.listener = listen
     launches = JITFunction.run, Autotuner.run
     JITFunction.run, Autotuner.run = map(timed, launches)
+    _, launch = small(kernel)
     imported = time.perf_counter()
-    x, y = (np.ones((256, 256), np.float32) for _ in range(2))
-    if kernel == "vec_add":
-        grid = (triton.cdiv(x.size, 1024),)
-        vec_add.add_kernel[grid](Tensor(x), Tensor(y), Tensor(x), x.size, BLOCK_SIZE=1024)
-    elif kernel == "matmul":
-        matmul.launch(x, y, np.zeros_like(x), (64, 64, 32), 8)
-    else:
-        sys.argv = sys.argv[1:]
-        runpy.run_path(kernel, run_name="__main__")
+    if kernel in KERNELS:
+        launch()
+    sys.argv = sys.argv[1:]
+    runpy.run_path(kernel, run_name="__main__")
 
 
 def tutorials() -> list[Path]:
@@ -141,15 +155,14 @@ def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
         "POCL_CACHE_DIR": str(caches / "pocl"),
         "XDG_CACHE_HOME": str(caches / "xdg"),
     }
-    done = subprocess.run(
-        [sys.executable, *_CHILD, kernel],
-        cwd=ROOT,
-        env=os.environ | folders | variables,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return Timing(*map(float, done.stdout.split()))
+    return Timing(*map(float, output("bench.first_launch", kernel, **folders, **variables).split()))
+
+
+def output(*words: str, **variables: str) -> str:
+    """Run a module with arguments in a new process, and return what it prints."""
+    env = os.environ | variables
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=env, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 if __name__ == "__main__":

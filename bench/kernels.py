@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
 
 @triton.jit
@@ -16,7 +17,7 @@ def nothing(x_ptr):
 
 
 @triton.jit
-def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+def softmax(x_ptr, y_ptr, columns, BLOCK: constexpr):
     """The kernel of Triton's second tutorial, for one row a program."""
     row = tl.program_id(0)
     column = tl.arange(0, BLOCK)
@@ -27,7 +28,7 @@ def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def layer_norm(x_ptr, weight_ptr, bias_ptr, y_ptr, columns, epsilon, BLOCK: tl.constexpr):
+def layer_norm(x_ptr, weight_ptr, bias_ptr, y_ptr, columns, epsilon, BLOCK: constexpr):
     """Normalise a row a program, and scale and shift its columns."""
     row = tl.program_id(0)
     column = tl.arange(0, BLOCK)
@@ -41,21 +42,21 @@ def layer_norm(x_ptr, weight_ptr, bias_ptr, y_ptr, columns, epsilon, BLOCK: tl.c
 
 
 @triton.jit
-def sum_rows(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+def sum_rows(x_ptr, y_ptr, columns, BLOCK: constexpr):
     column = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * columns + column, mask=column < columns, other=0.0)
     tl.store(y_ptr + tl.program_id(0), tl.sum(x.to(tl.float32), 0))
 
 
 @triton.jit
-def argmax_rows(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+def argmax_rows(x_ptr, y_ptr, columns, BLOCK: constexpr):
     column = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + tl.program_id(0) * columns + column, mask=column < columns, other=-float("inf"))
     tl.store(y_ptr + tl.program_id(0), tl.argmax(x, 0))
 
 
 @triton.jit
-def sum_columns(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr):
+def sum_columns(x_ptr, y_ptr, rows, columns, BLOCK: constexpr):
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = column < columns
     total = tl.zeros((BLOCK,), tl.float32)
@@ -65,7 +66,7 @@ def sum_columns(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def sum_parts(x_ptr, y_ptr, n, PART: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, SCALAR: tl.constexpr):
+def sum_parts(x_ptr, y_ptr, n, PART: constexpr, BLOCK: constexpr, EVEN: constexpr, SCALAR: constexpr):
     """Sum PART consecutive elements a program, in steps of BLOCK, which divides PART; EVEN if PART divides n.
 
     The sum so far is a vector, or a number (SCALAR): then each block is reduced when it is loaded.
@@ -80,7 +81,7 @@ def sum_parts(x_ptr, y_ptr, n, PART: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl
 
 
 @triton.jit
-def sum_strided(x_ptr, y_ptr, n, BLOCK: tl.constexpr, LOOP: tl.constexpr):
+def sum_strided(x_ptr, y_ptr, n, BLOCK: constexpr, LOOP: constexpr):
     """Sum one block a program, or every num_programs-th block (LOOP): programs at the same time read what is near."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.load(x_ptr + place, mask=place < n, other=0.0)
@@ -91,7 +92,7 @@ def sum_strided(x_ptr, y_ptr, n, BLOCK: tl.constexpr, LOOP: tl.constexpr):
 
 
 @triton.jit
-def gemv(a_ptr, x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+def gemv(a_ptr, x_ptr, y_ptr, M, N, BM: constexpr, BN: constexpr):
     """Compute BM elements of y = A x a program. Sums are in f32, one for each element of the block."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.arange(0, BN)
@@ -106,7 +107,7 @@ def gemv(a_ptr, x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
-def gemv_even(a_ptr, x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+def gemv_even(a_ptr, x_ptr, y_ptr, M, N, BM: constexpr, BN: constexpr):
     """Compute the same, with one sum a row, of y's type, and no masks: both blocks divide A. It is for DPUs."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.arange(0, BN)
@@ -119,7 +120,7 @@ def gemv_even(a_ptr, x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RAGGED: tl.constexpr):
+def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: constexpr, BN: constexpr, BK: constexpr, RAGGED: constexpr):
     """C = A B in row-major order, for GPUs: without masks unless RAGGED.
 
     Sums are in f32. Groups of 8 rows of blocks share what is cached of B.
@@ -152,7 +153,7 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
-def matmul_rows(a_ptr, b_ptr, c_ptr, N: tl.constexpr, K: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul_rows(a_ptr, b_ptr, c_ptr, N: constexpr, K: constexpr, BN: constexpr, BK: constexpr):
     """Compute BN elements of a row of C = A B a program. It supports int32, which tl.dot does not. It is for DPUs.
 
     A step reads BK pieces of rows of B and BK elements of A. BN divides N, and BK divides K. With N and K known, no
@@ -171,27 +172,14 @@ def matmul_rows(a_ptr, b_ptr, c_ptr, N: tl.constexpr, K: tl.constexpr, BN: tl.co
 
 
 @triton.jit
-def _attend(
-    query,
-    k_ptr,
-    v_ptr,
-    n,
-    rm,
-    highest,
-    weight,
-    total,
-    scale,
-    D: tl.constexpr,
-    BN: tl.constexpr,
-    MASK: tl.constexpr,
-    TRANS: tl.constexpr,
-):
+def _attend(q, k_ptr, v_ptr, n, rm, highest, weight, total, scale, BN: constexpr, MASK: constexpr, TRANS: constexpr):
+    D: constexpr = q.shape[1]
     rn, rd = n + tl.arange(0, BN), tl.arange(0, D)
     if TRANS:
         key = tl.trans(tl.load(k_ptr + rn[:, None] * D + rd[None, :]))
     else:
         key = tl.load(k_ptr + rn[None, :] * D + rd[:, None])
-    score = tl.dot(query, key, input_precision="ieee")
+    score = tl.dot(q, key, input_precision="ieee")
     if MASK:
         score = tl.where(rm[:, None] >= rn[None, :], score, -float("inf"))
     most = tl.maximum(highest, tl.max(score, 1) * scale)
@@ -204,17 +192,7 @@ def _attend(
 
 @triton.jit
 def attention(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    out_ptr,
-    scale,
-    LENGTH,
-    D: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    TRANS: tl.constexpr,
+    q, k, v, y, scale, LENGTH, D: constexpr, BM: constexpr, BN: constexpr, CAUSAL: constexpr, TRANS: constexpr
 ):
     """Compute BM queries of a head a program; BM divides LENGTH, and BN divides BM. `scale` is for powers of two.
 
@@ -222,27 +200,25 @@ def attention(
     """
     start, head = tl.program_id(0) * BM, tl.program_id(1) * LENGTH * D
     rm, rd = start + tl.arange(0, BM), tl.arange(0, D)
-    query = tl.load(q_ptr + head + rm[:, None] * D + rd[None, :])
+    query = tl.load(q + head + rm[:, None] * D + rd[None, :])
     highest = tl.full((BM,), -float("inf"), tl.float32)
     weight = tl.zeros((BM,), tl.float32)
     total = tl.zeros((BM, D), tl.float32)
-    k_ptr += head
-    v_ptr += head
+    k += head
+    v += head
     # Blocks before the diagonal need no mask.
     for n in range(0, start if CAUSAL else LENGTH, BN):
-        highest, weight, total = _attend(query, k_ptr, v_ptr, n, rm, highest, weight, total, scale, D, BN, False, TRANS)
+        highest, weight, total = _attend(query, k, v, n, rm, highest, weight, total, scale, BN, False, TRANS)
     if CAUSAL:
         for n in range(start, start + BM, BN):
-            highest, weight, total = _attend(
-                query, k_ptr, v_ptr, n, rm, highest, weight, total, scale, D, BN, True, TRANS
-            )
+            highest, weight, total = _attend(query, k, v, n, rm, highest, weight, total, scale, BN, True, TRANS)
     # On a DPU, a division takes as long as 6 products.
     result = total * (1 / weight)[:, None]
-    tl.store(out_ptr + head + rm[:, None] * D + rd[None, :], result.to(out_ptr.dtype.element_ty))
+    tl.store(y + head + rm[:, None] * D + rd[None, :], result.to(y.dtype.element_ty))
 
 
 @triton.jit
-def transpose(x_ptr, y_ptr, ROWS, COLUMNS, BM: tl.constexpr, BN: tl.constexpr):
+def transpose(x_ptr, y_ptr, ROWS, COLUMNS, BM: constexpr, BN: constexpr):
     """Load a block by rows, and store it by columns."""
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     column = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -252,7 +228,7 @@ def transpose(x_ptr, y_ptr, ROWS, COLUMNS, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
-def take_rows(table_ptr, index_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+def take_rows(table_ptr, index_ptr, out_ptr, columns, BLOCK: constexpr):
     """Copy a row of a table of less than 2^31 elements a program."""
     column = tl.arange(0, BLOCK)
     source = tl.load(index_ptr + tl.program_id(0)) * columns + column
@@ -261,7 +237,7 @@ def take_rows(table_ptr, index_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def take(table_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+def take(table_ptr, index_ptr, out_ptr, n, BLOCK: constexpr):
     """Copy elements of a table from anywhere."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     index = tl.load(index_ptr + place, mask=place < n, other=0)

@@ -64,9 +64,10 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
 
 
 def test_what_a_process_prints_of_its_first_launch_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "child.py"
-    script.write_text("import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)")
-    monkeypatch.setattr(first_launch, "_CHILD", [str(script)])
+    (tmp_path / "bench").mkdir()
+    script = "import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)"
+    (tmp_path / "bench" / "first_launch.py").write_text(script)
+    monkeypatch.setattr(first_launch, "ROOT", tmp_path)
     assert first_launch.spawn("vec_add", tmp_path, WHERE="there") == (1.0, 2.5, 0.5, 12.0, 2.0)
 
 
