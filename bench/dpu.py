@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from . import bounds, dpu_c, kernels, stages
@@ -148,19 +149,13 @@ def multiplication() -> list[Measurement]:
     return found
 
 
-def product() -> list[Measurement]:
+def matrix_vector() -> list[Measurement]:
     """Measure y = A x in int32. 8192 rows are 8 rows for each of 1024 tasklets."""
     problem, work = gemv.problem(*GEMV, "i32"), GEMV[0] * GEMV[1]
-    candidates = [
-        launched(
-            problem,
-            f"{rows} rows a program, {columns} columns a step",
-            work,
-            MOST,
-            {"BM": rows, "BN": columns, "even": True},
-        )
-        for rows, columns in ((2, 256), (4, 128), (4, 256), (8, 64), (8, 128))
-    ]
+    candidates = []
+    for rows, columns in ((2, 256), (4, 128), (4, 256), (8, 64), (8, 128)):
+        label, options = f"{rows} rows a program, {columns} columns a step", {"BM": rows, "BN": columns, "even": True}
+        candidates.append(launched(problem, label, work, MOST, options))
     c = by_hand("C, as PrIM's GEMV", "gemv", by(GEMV), MOST, work)
     return [_against_c(problem.title, candidates, c, "M multiply-adds/s")]
 
@@ -174,13 +169,10 @@ def reduction() -> list[Measurement]:
         return jit(kernels.sum_parts)[(programs,)](x, y, ELEMENTS, PART=ELEMENTS // programs, EVEN=True, **options)
 
     problem = replace(sums, launch=launch)
-    candidates = [
-        launched(
-            problem, f"{how}, {block} elements a step", ELEMENTS, MOST, {"BLOCK": block, "SCALAR": how == "one sum"}
-        )
-        for how in ("a vector of sums", "one sum")
-        for block in (32, 64, 128, 256)
-    ]
+    candidates = []
+    for how, block in product(("a vector of sums", "one sum"), (32, 64, 128, 256)):
+        label, options = f"{how}, {block} elements a step", {"BLOCK": block, "SCALAR": how == "one sum"}
+        candidates.append(launched(problem, label, ELEMENTS, MOST, options))
     c = by_hand("C, as PrIM's RED", "red", str(ELEMENTS), MOST, ELEMENTS)
     return [_against_c(f"sum of i64, n = {ELEMENTS}", candidates, c, "M elements/s")]
 
@@ -191,76 +183,49 @@ def _against_c(title: str, candidates: list[Row], c: Row, unit: str) -> Measurem
 
 
 def bounded() -> list[Measurement]:
-    """Return a table for each kernel, with its bound: cycles of one DPU."""
+    """Return a table for each kernel, with its bound."""
     row: Mapping[str, Options] = {f"block {COLUMNS}": {}}
-    size = ROWS * COLUMNS
-    taken = ROWS * COLUMNS * 4
-    of_rows = bounds.moved(taken, taken, 4 * COLUMNS)
-    scores = HEADS * QUERIES * QUERIES
-    products = Counter(multiply=2 * DEPTH, add=2 * DEPTH)
+    size, square, scores = ROWS * COLUMNS, SIDE**2, HEADS * QUERIES**2
     tiles = blocks((16, 16), (64, 16), (32, 32))
     each = {f"block {block}": {"BLOCK": block} for block in (128, 256)}
-    multiplied = {label: {**options, "even": True} for label, options in blocks((1, 256), (4, 64)).items()}
+    even = {label: {**options, "even": True} for label, options in blocks((1, 256), (4, 64)).items()}
+    # Tiles of 32 x 32, of which WRAM holds one for each of 11 tasklets.
+    narrow = bounds.moved(4 * square, 4 * square, 128)
+    # A row is the longest run of bytes that there is. Each program reads its index, too, a word of 8 bytes.
+    rows, indices = bounds.moved(4 * size, 4 * size, 4 * COLUMNS), bounds.moved(8 * ROWS, 0, 8)
+    # Each element is a transfer of 8 bytes.
+    elements = bounds.moved(8 * TAKEN, 0, 8) + bounds.moved(4 * TAKEN, 4 * TAKEN)
+    of_softmax = EXP + Counter(compare=1, subtract=1, add=1, divide=1)
+    of_score = EXP2 + Counter(multiply=2 * DEPTH + 1, add=2 * DEPTH + 1, compare=1, subtract=1)
+    normalised = Counter(add=3, subtract=1, multiply=3)
     return [
-        _bounded(
-            softmax.problem(ROWS, COLUMNS, "f32"),
-            row,
-            size,
-            _computed(EXP + Counter(compare=1, subtract=1, add=1, divide=1), size),
-        ),
-        _bounded(
-            layer_norm.problem(ROWS, COLUMNS, "f32"), row, size, _computed(Counter(add=3, subtract=1, multiply=3), size)
-        ),
-        _bounded(reductions.problem("sum-rows", ROWS, COLUMNS, "f32"), row, size, _computed(Counter(add=1), size)),
-        _bounded(
-            transpose.problem(SIDE, SIDE, "f32"),
-            tiles,
-            SIDE**2,
-            bounds.moved(4 * SIDE**2, 4 * SIDE**2),
-            # Tiles of 32 x 32, of which WRAM holds one for each of 11 tasklets.
-            bounds.moved(4 * SIDE**2, 4 * SIDE**2, 128),
-        ),
-        _bounded(
-            gather.problem(TABLE // COLUMNS, COLUMNS, ROWS, "f32"),
-            row,
-            size,
-            # A row is the longest run of bytes that there is.
-            of_rows,
-            # Each program reads its index, a word of 8 bytes.
-            of_rows + bounds.moved(8 * ROWS, 0, 8),
-        ),
-        _bounded(
-            gather.problem(TABLE, 0, TAKEN, "f32"),
-            each,
-            TAKEN,
-            # Each element is a transfer of 8 bytes.
-            bounds.moved(8 * TAKEN, 0, 8) + bounds.moved(4 * TAKEN, 4 * TAKEN),
-        ),
-        _bounded(gemv.problem(SIDE, SIDE, "f32"), multiplied, SIDE**2, _computed(Counter(multiply=1, add=1), SIDE**2)),
-        _bounded(
-            attention.problem(HEADS, QUERIES, DEPTH, "f32", False),
-            blocks((16, 16)),
-            scores,
-            _computed(products + EXP2 + Counter(multiply=1, compare=1, subtract=1, add=1), scores),
-        ),
+        _bounded(softmax.problem(ROWS, COLUMNS, "f32"), row, size, of_softmax),
+        _bounded(layer_norm.problem(ROWS, COLUMNS, "f32"), row, size, normalised),
+        _bounded(reductions.problem("sum-rows", ROWS, COLUMNS, "f32"), row, size, Counter(add=1)),
+        _bounded(transpose.problem(SIDE, SIDE, "f32"), tiles, square, bounds.moved(4 * square, 4 * square), narrow),
+        _bounded(gather.problem(TABLE // COLUMNS, COLUMNS, ROWS, "f32"), row, size, rows, rows + indices),
+        _bounded(gather.problem(TABLE, 0, TAKEN, "f32"), each, TAKEN, elements),
+        _bounded(gemv.problem(SIDE, SIDE, "f32"), even, square, Counter(multiply=1, add=1)),
+        _bounded(attention.problem(HEADS, QUERIES, DEPTH, "f32", False), blocks((16, 16)), scores, of_score),
     ]
 
 
-def _computed(each: Counter[str], elements: int) -> float:
-    return elements * bounds.computed("f32", each)
-
-
 def _bounded(
-    problem: Problem, launches: Mapping[str, Options], elements: int, bound: float, transfers: float | None = None
+    problem: Problem,
+    launches: Mapping[str, Options],
+    elements: int,
+    work: float | Counter[str],
+    transfers: float | None = None,
 ) -> Measurement:
     """Compare the best of some launches, on 1 and on 64 DPUs, with the bound.
 
     Args:
         elements: what the rate counts.
-        bound: cycles of one DPU.
+        work: the bound in cycles of one DPU, or the operations of an element.
         transfers: cycles of its DMA engine for the transfers that the kernel needs, where they are shorter or more than
             those of the bound.
     """
+    bound = elements * bounds.computed("f32", work) if isinstance(work, Counter) else work
     one, many = (
         best(
             launched(problem, f"{label}, {_many(dpus)}", elements, dpus, options) for label, options in launches.items()
@@ -302,7 +267,7 @@ def speed() -> list[Measurement]:
 MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
     "vec_add": addition,
     "matmul": multiplication,
-    "gemv": product,
+    "gemv": matrix_vector,
     "reduction": reduction,
     "bounded": bounded,
     "speed": speed,

@@ -105,6 +105,9 @@ class Comparisons:
     more: Mapping[str, Comparison]
 
     def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
+        """Yield each problem by name, and what measures it."""
+        # With Triton's CUDA backend in the process, Triton does not know which driver to ask what it runs on.
+        devices()[0].use()
         for name, each in {**self.quick, **(self.more if full else {})}.items():
             yield name, each.measure
 
