@@ -49,7 +49,7 @@ def devices() -> tuple[Triton, ...]:
 
 
 def _on_cpu(device: Triton) -> bool:
-    from foundry_core.ran import Kind
+    from foundry_core.runtime.device_report import Kind
 
     return device.driver.ran().kind is not Kind.HARDWARE
 

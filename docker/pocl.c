@@ -2,7 +2,7 @@
 // PoCL 6 parses all of them in each process that compiles a kernel, for 0.4 s; LLVM can parse one when it is asked for.
 //
 // Two of LLVM's functions that PoCL calls are replaced. The dynamic loader takes these before LLVM's, because
-// foundry_core/pocl.py loads this library first, for all; and only for PoCL, because nobody else asks for names of this
+// foundry_core/runtime/pocl.py loads this library first, for all; and only for PoCL, because nobody else asks for names of this
 // version of LLVM. PoCL finds each function that it copies by getFunction, before it looks at the body (lib/llvmopencl/
 // linker.cpp). What it compiles is the same to the byte.
 //

@@ -29,7 +29,7 @@ import numpy as np
 import triton
 import vec_add
 from foundry_core.tensor import Tensor
-from report import Case, run_script
+from report import Case, Outcome, run_script
 
 HERE = Path(__file__).resolve().parent
 # ./foundry puts the plugin's sources here. Without it, the sources are those of the checkout of this file.
@@ -76,7 +76,7 @@ def type_of(case: Case) -> str:
     return next(word for word in case.name.split() if word in {**vec_add.DTYPES, **matmul.DTYPES})
 
 
-def seen_in_effect(case: Case) -> float | str | None:
+def seen_in_effect(case: Case) -> Outcome:
     """Run a case; the last launch must show that the mode selected by the environment was in effect."""
     driver = triton.runtime.driver.active
     before = driver.last_launch
@@ -230,7 +230,7 @@ def standalone(line: str) -> float:
     kernel, random = "matmul_kernel", np.random.default_rng(7)
     grid = triton.cdiv(m, block[0]) * triton.cdiv(n, block[1])
 
-    def numbers() -> list[np.ndarray]:
+    def numbers() -> list[Any]:
         a, b = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
         return [a, b, np.full((m, n), np.nan, np.float32)]
 
@@ -238,7 +238,8 @@ def standalone(line: str) -> float:
         folder = Path(scratch, kernel)
         os.environ["VSI_DUMP_DIR"] = scratch
         try:
-            matmul.launch(*numbers(), block, 8, dump_standalone=True)
+            a, b, c = numbers()
+            matmul.launch(a, b, c, block, 8, dump_standalone=True)
         finally:
             del os.environ["VSI_DUMP_DIR"]
         names = {f"{kernel}{end}" for end in (".ttir", ".spv", "_cmd_gen.so", "_standalone.cpp")}

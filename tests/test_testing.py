@@ -247,8 +247,8 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     checks = [
         "ruff check .",
         "ruff format --check .",
-        "lint_imports_command()",
-        "mypy",
+        "toolchains.testing.import_layers",
+        "toolchains.testing.type_checks",
         f"{suites._PYTEST[-1]} --allow-drift",
     ]
     expected = [*checks, "e2e dpu", "e2e dpu"]

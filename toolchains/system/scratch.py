@@ -16,6 +16,7 @@ import os
 import shutil
 import socket
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -145,9 +146,6 @@ def _described(place: Path) -> Leftover:
 
 def _remove(place: Path) -> None:
     """Remove a folder and its owner file; if something cannot be removed, it stays, with its owner file, for later."""
-    # children.run gives each child the scratch folder of this process, so that module imports this one.
-    from toolchains.system.children import run
-
     if _has_mounts(place):
         # Continuing would delete the content of what is mounted there.
         return
@@ -155,7 +153,7 @@ def _remove(place: Path) -> None:
     helper = shutil.which("mmdebstrap")
     if place.exists() and os.geteuid() != 0 and helper:
         # Run as an ordinary user, mmdebstrap creates files that belong to a subordinate user.
-        run([helper, "--unshare-helper", "rm", "-rf", place], log="remove-leftovers", check=False)
+        subprocess.run([helper, "--unshare-helper", "rm", "-rf", place], capture_output=True, check=False)
         shutil.rmtree(place, ignore_errors=True)
     if not place.exists():
         _owner_file(place).unlink(missing_ok=True)

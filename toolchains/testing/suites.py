@@ -1,8 +1,8 @@
 """The verb test: run every check of this repository, with one summary.
 
     ruff             all Python code of the repository: lint and format
-    import-linter    the packages of toolchains/ import only lower layers
-    mypy             toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
+    import-linter    the packages of toolchains/ and backends/ import only lower layers
+    mypy             toolchains/, tasks.py, backends/ and bench/ strictly; e2e/ and tests that run in images, see type_checks
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
@@ -154,10 +154,6 @@ def quick(*, for_images: bool = False) -> int:
         return run_parts(_here(Path(work, "host.xml"), ["-m", chosen, f"--numprocesses={processes}"]))
 
 
-# import-linter has a command, but no module that can be run.
-_LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-
-
 def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     """Return all parts in order.
 
@@ -187,8 +183,10 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
     return [
         CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
         CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
-        CheckPart("import-linter", partial(_python, "lint-imports", ["-c", _LINT_IMPORTS]), beside=True),
-        CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
+        CheckPart(
+            "import-linter", partial(_python, "lint-imports", ["-m", "toolchains.testing.import_layers"]), beside=True
+        ),
+        CheckPart("mypy", partial(_python, "mypy", ["-m", "toolchains.testing.type_checks"]), beside=True),
         CheckPart(
             "tests/ on this machine", partial(_tool, [*_PYTEST, *options, f"--junitxml={junit}"]), junit, beside=True
         ),

@@ -15,10 +15,10 @@
 // SIMT: Store
 
 module attributes {"ttg.num-warps" = 1 : i32} {
-  tt.func public @k(%p: !tt.ptr<f32>) {
+  tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>) {
     %x = tt.load %p : !tt.ptr<f32> loc(#loc1)
     %y = arith.addf %x, %x : f32 loc(#loc2)
-    tt.store %p, %y : !tt.ptr<f32> loc(#loc2)
+    tt.store %q, %y : !tt.ptr<f32> loc(#loc2)
     tt.return
   }
 }

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from foundry_core.dialects import tile, tt
-from foundry_core.dialects.arith import ConstantOp
-from foundry_core.dialects.elements import extents, moved, reordered
-from foundry_core.effects import reads, writes
+from foundry_core.analysis.interpret import Interpreter, Part
 from foundry_core.footprint.integers import INTEGERS, Form, form, wrapped
 from foundry_core.footprint.values import item_bytes, width
-from foundry_core.interpret import Interpreter, Part
+from foundry_core.ir import tile, tt
+from foundry_core.ir.arith import ConstantOp
+from foundry_core.ir.effects import reads, writes
+from foundry_core.ir.elements import extents, moved, reordered
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+from foundry_core.codegen.pipeline import to_structured
 from foundry_core.errors import LoweringError
 from foundry_core.footprint import Footprint, Footprints
 from foundry_core.front.structured import kernel
-from foundry_core.parse import read_structured
-from foundry_core.pipeline import to_structured
+from foundry_core.ir.parse import read_structured
 from plain_numbers import Pointer, Program, Reached, Undecided, programs
 
 FOLDER = Path(__file__).parent

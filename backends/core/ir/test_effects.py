@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from foundry_core.dialects import tile
-from foundry_core.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.footprint import Footprints, Span
 from foundry_core.front.structured import kernel
 from foundry_core.front.writes import written
+from foundry_core.ir import tile
+from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
+from foundry_core.ir.parse import DIALECTS, parse
 from foundry_core.mapping.base.plan import Plan
 from foundry_core.mapping.workgroup.program import lower as lower_to_work_group
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem.program import lower
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.parse import DIALECTS, parse
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue

@@ -10,21 +10,21 @@ from typing import Any
 
 import foundry_core
 import pytest
-from foundry_core.dialects.elements import ByDimension, Composed, ElementMap
+from foundry_core.codegen.pipeline import read_kernel, to_mlir, to_structured, to_tasklet_mlir, to_work_group_mlir
+from foundry_core.emit.mlir import Reg
 from foundry_core.footprint import Footprints, Span
 from foundry_core.front.structured import kernel
+from foundry_core.ir.elements import ByDimension, Composed, ElementMap, extents
+from foundry_core.ir.parse import DIALECTS, parse, read_structured
 from foundry_core.mapping.base.buffers import collect
 from foundry_core.mapping.base.emission import tile_value
-from foundry_core.mapping.base.mlir import Reg
 from foundry_core.mapping.base.numeric import element, in_register
 from foundry_core.mapping.base.plan import Plan
-from foundry_core.mapping.base.space import Point, extents
+from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
-from foundry_core.mapping.simt.exchange import Rows
 from foundry_core.mapping.simt.program import Program, invocation_statement
+from foundry_core.mapping.simt.rows import Rows
 from foundry_core.mapping.tasklet.split import Splitting
-from foundry_core.parse import DIALECTS, parse, read_structured
-from foundry_core.pipeline import read_kernel, to_mlir, to_structured, to_tasklet_mlir, to_work_group_mlir
 from test_ir import simt
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Dialect
@@ -117,7 +117,7 @@ STRAIGHT = KERNEL.replace("FROM\n", "\n").replace("%from_", "%from")
 
 @pytest.fixture(autouse=True)
 def _foo_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foundry_core.parse.DIALECTS", (*DIALECTS, Dialect("foo", [FooOp], [])))
+    monkeypatch.setattr("foundry_core.ir.parse.DIALECTS", (*DIALECTS, Dialect("foo", [FooOp], [])))
 
 
 def test_front_reads_pointers_through_an_operation_that_only_its_trait_describes() -> None:
@@ -196,8 +196,8 @@ def test_no_pass_names_an_operation_that_moves_elements() -> None:
     named = {
         str(path.relative_to(SOURCES)): sorted(moving & set(names(ast.parse(path.read_text()))))
         for path in SOURCES.rglob("*.py")
-        if path.parent.name != "dialects"
+        if path.parent.name != "ir"
     }
     found = {path: classes for path, classes in named.items() if classes and path not in EMITTERS}
-    assert not found, f"ask dialects/elements.py for the map of these operations: {found}"
+    assert not found, f"ask ir/elements.py for the map of these operations: {found}"
     assert all(named[path] for path in EMITTERS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from foundry_core.dialects.arith import CmpiOp, ConstantOp
-from foundry_core.dialects.tile import LoadOp
+from foundry_core.codegen.pipeline import to_structured
 from foundry_core.errors import LoweringError, UnsupportedOperation, source_lines
 from foundry_core.front.masks import sufficient
 from foundry_core.front.scalars import constant
-from foundry_core.parse import parse
-from foundry_core.pipeline import to_structured
+from foundry_core.ir.arith import CmpiOp, ConstantOp
+from foundry_core.ir.parse import parse
+from foundry_core.ir.tile import LoadOp
 
 HEAD = """
 tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %i: !tt.ptr<i32>, %n: i32, %s: i32) {

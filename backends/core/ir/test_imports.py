@@ -12,7 +12,7 @@ import pytest
 SLOW = ("numpy", "ml_dtypes", "xdsl.dialects.llvm")
 
 
-@pytest.mark.parametrize("module", ["pipeline", "mapping.workgroup.program"])
+@pytest.mark.parametrize("module", ["codegen.pipeline", "mapping.workgroup.program"])
 def test_the_lowering_starts_without_what_only_launches_and_dpus_need(module: str) -> None:
     path = str(next(iter(foundry_core.__path__))).rpartition("/")[0]
     script = f"import sys; sys.path.insert(0, {path!r}); import foundry_core.{module}; print(*sys.modules)"

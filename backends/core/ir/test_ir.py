@@ -32,22 +32,22 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser
-from foundry_core.errors import LoweringError
-from foundry_core.front.structured import kernel
-from foundry_core.mapping.base.plan import Plan, is_tile
-from foundry_core.mapping.simt.lower import lower
-from foundry_core.mapping.simt.target import Fragment, SimtTarget
-from foundry_core.pipeline import (
+from foundry_core.codegen.pipeline import (
     TaskletTarget,
     WorkGroupTarget,
     WorkItemTarget,
     read_kernel,
-    read_structured,
     to_mlir,
     to_structured,
     to_tasklet_mlir,
     to_work_group_mlir,
 )
+from foundry_core.errors import LoweringError
+from foundry_core.front.structured import kernel
+from foundry_core.ir.parse import read_structured
+from foundry_core.mapping.base.plan import Plan, is_tile
+from foundry_core.mapping.simt.lower import lower
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from spirv_text import disassembled
 
 FOLDER = Path(__file__).parent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from foundry_core.lines import add_scopes, mark, unmark
-from foundry_core.spirv import EMPTY
-from foundry_core.typed import to_typed_llvm
+from foundry_core.codegen.lines import add_scopes, mark, unmark
+from foundry_core.codegen.spirv import EMPTY
+from foundry_core.codegen.typed import to_typed_llvm
 
 LLVM = """define spir_func void @called() !dbg !5 {
   ret void, !dbg !10

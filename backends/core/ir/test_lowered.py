@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from foundry_core.dialects import tile
+from foundry_core.codegen.pipeline import to_mlir, to_tasklet_mlir
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.front.structured import kernel
+from foundry_core.ir import tile
+from foundry_core.ir.parse import parse
 from foundry_core.mapping.base.plan import Plan
 from foundry_core.mapping.workitem.program import lower
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
-from foundry_core.parse import parse
-from foundry_core.pipeline import to_mlir, to_tasklet_mlir
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block

@@ -6,7 +6,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from foundry_core import pipeline
+from foundry_core.codegen import pipeline
+from foundry_core.ir.depth import deep_expressions
 
 KERNEL = """module {{
   tt.func public @kernel(%out: !tt.ptr<i32>) {{
@@ -34,13 +35,13 @@ def test_the_limit_of_recursion_holds_until_the_last_thread_is_done() -> None:
     entered, left = Barrier(2, timeout=10), Barrier(2, timeout=10)
 
     def long() -> int:
-        with pipeline.deep_expressions():
+        with deep_expressions():
             entered.wait()
             left.wait()
             return sys.getrecursionlimit()
 
     with ThreadPoolExecutor(1) as pool:
-        with pipeline.deep_expressions():
+        with deep_expressions():
             slow = pool.submit(long)
             entered.wait()
         left.wait()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from foundry_core import tools
+from foundry_core.codegen import tools
 from foundry_core.errors import ToolError
 
 Install = Callable[..., None]

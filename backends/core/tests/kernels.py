@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, make_tile, make_ttir
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, make_tile, make_ttir
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
@@ -24,7 +24,7 @@ class Backend(ProgramBackend):
     def parse_options(self, options: Mapping[str, Any]) -> ProgramOptions:
         return ProgramOptions()
 
-    def add_stages(self, stages: dict[str, Any], options: object, language: object = None) -> None:
+    def add_stages(self, stages: dict[str, Any], options: Any, language: object = None) -> None:
         """Add nothing: the structured form is the last stage."""
 
     def hash(self) -> str:

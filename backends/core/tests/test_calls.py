@@ -20,9 +20,9 @@ from test_libdevice import BINARY, ERRORS, FLOATS, LARGEST, SAME, SPECIAL, UNARY
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
-from foundry_core import opencl
-from foundry_core.pipeline import WorkItemTarget, to_llvm, to_mlir, to_spirv
-from foundry_core.spirv import widest_call
+from foundry_core.codegen.pipeline import WorkItemTarget, to_llvm, to_mlir, to_spirv
+from foundry_core.codegen.spirv import widest_call
+from foundry_core.runtime import opencl
 
 pytestmark = pytest.mark.every_cpu
 

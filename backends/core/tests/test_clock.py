@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core import clock
+from foundry_core.triton_hooks import clock
 from triton.runtime.driver import driver
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.arguments import ArgumentError
-from foundry_core.compiling import PassError, run_passes
+from foundry_core.backend.compiler import PassError, run_passes
+from foundry_core.runtime.arguments import ArgumentError
 from foundry_core.tensor import Tensor
 from triton._C.libtriton import ir, passes
 

@@ -10,8 +10,8 @@ import pytest
 import triton
 import triton.language as tl
 from expressions import TABLE, Expression, Generator
+from foundry_core.codegen.pipeline import to_spirv
 from foundry_core.errors import ToolError
-from foundry_core.pipeline import to_spirv
 from foundry_core.tensor import Tensor
 from generated import imported
 

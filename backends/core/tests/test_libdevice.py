@@ -19,10 +19,10 @@ import pytest
 import triton
 import triton.language as tl
 from arrays import compute
+from foundry_core.emit.mlir import Reg, Text
 from foundry_core.errors import ToolError, UnsupportedOperation
 from foundry_core.functions.directed import FROM_INTEGERS
 from foundry_core.functions.table import F32_ONLY, FUNCTIONS
-from foundry_core.mapping.base.mlir import Reg, Text
 from foundry_core.mapping.base.vectors import VectorNumeric
 from foundry_core.mapping.tasklet.numeric import TaskletNumeric
 from foundry_core.ops.elementwise import ROWS, SYMBOLS

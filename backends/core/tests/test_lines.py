@@ -89,7 +89,9 @@ def test_a_signal_that_was_sent_ends_the_process_and_is_no_crash_of_a_kernel(tmp
 
 
 def test_a_handler_of_the_user_takes_a_signal_that_was_sent(tmp_path: Path) -> None:
-    script = "import signal, foundry_core.crash as crash; signal.signal(signal.SIGSEGV, lambda *_: print('mine'));"
+    script = (
+        "import signal, foundry_core.runtime.crash as crash; signal.signal(signal.SIGSEGV, lambda *_: print('mine'));"
+    )
     script += "crash.install(); signal.raise_signal(signal.SIGSEGV); print('lives')"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
@@ -97,7 +99,7 @@ def test_a_handler_of_the_user_takes_a_signal_that_was_sent(tmp_path: Path) -> N
 
 
 def test_a_crash_outside_of_kernels_is_left_alone() -> None:
-    script = "import ctypes, foundry_core.crash as crash; crash.install(); ctypes.string_at(0)"
+    script = "import ctypes, foundry_core.runtime.crash as crash; crash.install(); ctypes.string_at(0)"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from foundry_core.codegen.pipeline import to_structured, written_arguments
 from foundry_core.errors import UnsupportedOperation
-from foundry_core.pipeline import to_structured, written_arguments
 
 RELEASE = tuple(int(part) for part in triton.__version__.split(".")[:2])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foundry_core.spans import reached
+from foundry_core.runtime.spans import reached
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
-from foundry_core import opencl
+from foundry_core.runtime import opencl
 
 
 class FakePlatform:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from foundry_core.pocl import choose_library
+from foundry_core.runtime.pocl import choose_library
 
 pytestmark = pytest.mark.anywhere
 

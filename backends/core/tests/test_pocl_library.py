@@ -28,7 +28,8 @@ SCRIPT = f"""
 import sys
 from pathlib import Path
 import numpy, pyopencl as cl
-from foundry_core import opencl, pocl
+from foundry_core.runtime import opencl
+from foundry_core.runtime import pocl
 if sys.argv[1] == "whole":
     pocl._LAZY_READER = Path("/missing")
 device = next(each for each in opencl.devices() if "Portable Computing Language" in each.platform.name)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from foundry_core.footprint.work import Work
 from foundry_core.profile.recording import Launched
-from foundry_core.ran import Kind, Ran
+from foundry_core.runtime.device_report import Kind, Ran
 
 SCRIPT = """import sys
 import numpy as np, triton, triton.language as tl

@@ -133,7 +133,8 @@ def test_scan_of_each_type_wraps_around_or_is_rounded_from_f32() -> None:
 
 @triton.jit
 def sum_and_extreme(a, b, c, d):
-    return a + c, tl.maximum(b, d)
+    # Triton 3.6 returns an f32 for the extreme of two bf16.
+    return a + c, tl.maximum(b, d).to(b.dtype)
 
 
 @triton.jit

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.pipeline import to_mlir
+from foundry_core.codegen.pipeline import to_mlir
 from foundry_core.tensor import Tensor
 from kernels import structured
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core import tuning
 from foundry_core.tensor import Tensor
+from foundry_core.triton_hooks import tuning
 
 pytestmark = pytest.mark.skipif(not hasattr(triton, "AsyncCompileMode"), reason="this release compiles in one thread")
 BLOCKS = (16, 32, 64)

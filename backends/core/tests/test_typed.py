@@ -1,10 +1,10 @@
-"""The text that foundry_core.typed writes, and what it refuses. Its meaning is tested where LLVM 14 runs it."""
+"""The text that foundry_core.codegen.typed writes, and what it refuses. Its meaning is tested where LLVM 14 runs it."""
 
 from __future__ import annotations
 
 import pytest
+from foundry_core.codegen.typed import check, to_typed_llvm
 from foundry_core.errors import LoweringError, ToolError, UnsupportedOperation
-from foundry_core.typed import check, to_typed_llvm
 
 FUNC = "CConv = #llvm.cconv<ccc>, unnamed_addr = 0 : i64, visibility_ = 0 : i64"
 

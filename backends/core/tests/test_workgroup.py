@@ -19,10 +19,10 @@ from kernels import structured
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
 import pyopencl as cl
-from foundry_core import opencl
+from foundry_core.codegen.pipeline import WorkGroupTarget, to_llvm, to_spirv, to_work_group_mlir
 from foundry_core.errors import LoweringError
 from foundry_core.log import FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD, Log
-from foundry_core.pipeline import WorkGroupTarget, to_llvm, to_spirv, to_work_group_mlir
+from foundry_core.runtime import opencl
 
 rng = np.random.default_rng(0)
 WORK_ITEMS = (1, 3, 32, 128)

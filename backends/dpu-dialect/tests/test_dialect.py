@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from foundry_core.tools import tool
-from foundry_core.typed import check
+from foundry_core.codegen.tools import tool
+from foundry_core.codegen.typed import check
 
 # These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from foundry_core.codegen.typed import check
 from foundry_core.errors import ToolError
-from foundry_core.typed import check
 from triton_dpu_backend.artifact import arguments
 from triton_dpu_backend.artifact.annotation import annotate, facts
 from triton_dpu_backend.artifact.build import build

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from foundry_core.typed import check
+from foundry_core.codegen.typed import check
 
 # The folder in the repository, and in an image.
 FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import triton
 from flows import Folder
-from foundry_core.typed import check
+from foundry_core.codegen.typed import check
 
 # "Quickstart (from Triton land)". Where Triton is installed, the exports are not needed.
 QUICKSTART = """

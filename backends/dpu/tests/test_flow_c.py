@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flows import ADD, Artifact, Folder, Kernel, of_type
-from foundry_core.typed import check
+from foundry_core.codegen.typed import check
 
 ARTIFACT = "ARTIFACT_DIR=/mnt/host_cwd/artifacts/add ./scripts/container_artifact_run.sh \\\n"
 PACK = "./scripts/host_triton_pack.py --artifact-dir ./artifacts/add --out-indices 2"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from foundry_core.codegen.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
+from foundry_core.codegen.typed import check
 from foundry_core.errors import LoweringError
 from foundry_core.mapping.tasklet.program import TaskletKernel
 from foundry_core.mapping.tasklet.target import TaskletTarget
-from foundry_core.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
-from foundry_core.typed import check
 
 # Every access of one element. A load or store of structured rows must not contain any.
 ELEMENTWISE = re.compile(r"^.*(?:load|store) .*addrspace\(255\)\*.*$", re.MULTILINE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flows import ADD, Folder, of_type
-from foundry_core.typed import check
+from foundry_core.codegen.typed import check
 
 GENERATE = "./scripts/generate_triton_wrapper.py --ir {ir} --out dpu/triton_wrapper.ll --kernel add_kernel"
 

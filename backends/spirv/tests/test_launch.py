@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.opencl import Device, DeviceError, Memory
+from foundry_core.runtime.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
 from triton_spirv_backend import opencl
 
@@ -180,7 +180,8 @@ def test_a_foreign_tensor_is_taken(memory: Memory) -> None:
 
 def test_threads_may_launch_the_same_kernel(memory: Memory) -> None:
     arrays = [(np.full(5000, index, np.float32), np.zeros(5000, np.float32)) for index in range(8)]
-    scale(*map(Tensor, arrays[0]), 5000)  # compiled once, before the race
+    x, y = arrays[0]
+    scale(Tensor(x), Tensor(y), 5000)  # compiled once, before the race
 
     def work(x: np.ndarray, y: np.ndarray) -> None:
         for _ in range(50):

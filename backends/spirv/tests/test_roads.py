@@ -8,17 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.driver import explain_selection, reads_variable
+from foundry_core.backend.driver import explain_selection, reads_variable
 from foundry_core.tensor import Tensor
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from triton_spirv_backend import __main__ as report
-from triton_spirv_backend import check, roads
-from triton_spirv_backend.roads import API_VARIABLE, RoadError
+from triton_spirv_backend import check, conflicts, roads
+from triton_spirv_backend.conflicts import API_VARIABLE, RoadError
 
 API = roads._named()
 
@@ -83,23 +84,23 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
         "amd": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False)),
     }
     monkeypatch.setattr(triton.backends, "backends", others)
-    monkeypatch.setattr(roads, "reads_variable", lambda: reads)
+    monkeypatch.setattr(conflicts, "reads_variable", lambda: reads)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
     with pytest.raises(RoadError, match="Triton's backend nvidia is active, too") as caught:
-        roads.refuse_two(own)
+        conflicts.refuse_two(own, own)
     assert ("set TRITON_DEFAULT_BACKEND=spirv" in str(caught.value)) == reads
     assert "triton_spirv_backend.activate()" in str(caught.value)
     monkeypatch.setenv("TRITON_DEFAULT_BACKEND", "spirv")
     if reads:
-        roads.refuse_two(own)
+        conflicts.refuse_two(own, own)
     else:
         with pytest.raises(RoadError):
-            roads.refuse_two(own)
+            conflicts.refuse_two(own, own)
 
 
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     own = roads.road("vulkan")
-    derived = type("DerivedDriver", (own,), {})
+    derived: Any = type("DerivedDriver", (own,), {})
     found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
     monkeypatch.setattr(triton.backends, "backends", found)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)

@@ -14,9 +14,9 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.checked.findings import CheckError
-from foundry_core.opencl import Device, DeviceError, Memory
+from foundry_core.codegen.tools import check_spirv
+from foundry_core.runtime.opencl import Device, DeviceError, Memory
 from foundry_core.tensor import Tensor
-from foundry_core.tools import check_spirv
 from triton_spirv_backend import opencl, simt
 
 F32 = float(np.finfo(np.float32).eps)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foundry_core.opencl import DeviceError
+from foundry_core.runtime.opencl import DeviceError
 from triton_vsi_backend import devices
 from triton_vsi_backend.errors import MissingError
 

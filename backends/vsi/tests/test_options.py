@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from foundry_core.compiling import OptionError
+from foundry_core.backend.compiler import OptionError
 from made_up import FakeSdk
 from triton_vsi_backend.compiler import VsiBackend, VsiOptions, target
 from triton_vsi_backend.errors import VsiError
@@ -68,18 +69,25 @@ def test_a_switch_with_any_other_value_is_refused_with_the_valid_ones(
 
 
 def test_all_options_are_part_of_the_key() -> None:
-    changed = [{"num_warps": 8}, {"dump_standalone": True}, {"enable_tc": True}, {"num_stages": 3}]
+    changed: list[dict[str, Any]] = [
+        {"num_warps": 8},
+        {"dump_standalone": True},
+        {"enable_tc": True},
+        {"num_stages": 3},
+    ]
     assert len({options(**change).hash() for change in [{}, *changed]}) == 1 + len(changed)
 
 
 def test_threads_are_warps_times_32_where_a_program_is_spread() -> None:
     assert options(num_warps=8, enable_multi_threads=True).threads == 256
     assert options(num_warps=8).threads == 1
+    # As in triton-cpu.
+    assert options(num_warps=0) == options()
 
 
 @pytest.mark.parametrize(
     ("wrong", "error"),
-    [({"num_warps": 0}, OptionError), ({"num_warps": 3}, OptionError), ({"warp_size": 64}, VsiError)],
+    [({"num_warps": -1}, OptionError), ({"num_warps": 3}, OptionError), ({"warp_size": 64}, VsiError)],
 )
 def test_warps_that_there_cannot_be_are_refused(wrong: dict[str, int], error: type[Exception]) -> None:
     ((name, value),) = wrong.items()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foundry_core.tools import llvm_to_spirv
+from foundry_core.codegen.tools import llvm_to_spirv
 from made_up import shared_library
 from standalone_program import Program
 from triton_vsi_backend.standalone import dump
@@ -248,8 +248,8 @@ def save(value: Any) -> Callable[[Path], object]:
         (folder, "is not a file; it is n, a scalar"),
         (save(32), "holds '<i8' where '<i4' is taken; it is n, a scalar (i32)"),
         (save(32.0), "holds '<f8' where '<i4' is taken"),
-        (save(np.int32([16, 32])), "holds 2 elements where one number is taken"),
-        (save(np.int32([])), "holds 0 elements where one number is taken"),
+        (save(np.array([16, 32], np.int32)), "holds 2 elements where one number is taken"),
+        (save(np.array([], np.int32)), "holds 0 elements where one number is taken"),
         (save(np.int32(24)), "not a multiple of 16, and shift was compiled for one that is"),
         (save(np.int32(-8)), "not a multiple of 16"),
     ],

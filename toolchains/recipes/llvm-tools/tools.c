@@ -1,5 +1,5 @@
 // mlir-opt, mlir-translate and llc, which of them by the name that the program is called by. Each has what the lowering
-// uses: backends/core/src/foundry_core/tools.py, and for llc's x86-64 the command library of vsi-reference-sdk.
+// uses: backends/core/src/foundry_core/codegen/tools.py, and for llc's x86-64 the command library of vsi-reference-sdk.
 //
 // In C and with mangled names, so that no headers of C++, LLVM and MLIR, 160 MB, are unpacked and compiled. The linker
 // refuses a name that another release does not have.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import triton_first
+from .triton_hooks import import_order
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["Tensor"]
 
-triton_first.install(__name__, "compiling", "driver", "gpu", "grids")
+import_order.install(__name__, "backend.compiler", "backend.driver", "backend.gpu", "triton_hooks.grids")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.errors import UnsupportedOperation
-from foundry_core.launches import GridError
+from foundry_core.runtime.launches import GridError
 from foundry_core.vulkan import device as vulkan
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.library import VulkanError, library

@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from foundry_core.ran import Kind
+from foundry_core.runtime.device_report import Kind
 from foundry_core.vulkan.device import Buffer, Pipeline, opened
 from foundry_core.vulkan.library import VulkanError
 

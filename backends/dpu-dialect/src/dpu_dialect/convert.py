@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from foundry_core.codegen.typed.body import name_of
 from foundry_core.errors import LoweringError
-from foundry_core.typed.body import name_of
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -70,7 +70,7 @@ def convert(module: ModuleOp, context: Context) -> None:
 
 
 class LLVMDialect:
-    """Builds operations of the llvm dialect by name, as foundry_core.typed reads them; tracks the module's symbols."""
+    """Builds operations of the llvm dialect by name, as codegen.typed reads them; tracks the module's symbols."""
 
     def __init__(self, module: ModuleOp, context: Context) -> None:
         self._top, self._context = module.body.block, context

@@ -25,9 +25,9 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from foundry_core.codegen.typed.body import name_of
+from foundry_core.codegen.typed.reading import context as generic_context
 from foundry_core.errors import LoweringError, ToolError, source_line
-from foundry_core.typed.body import name_of
-from foundry_core.typed.reading import context as generic_context
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from foundry_core.tools import tool
+from foundry_core.codegen.tools import tool
 
 
 class ProgramExit(Exception):

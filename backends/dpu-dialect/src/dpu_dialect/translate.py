@@ -2,9 +2,9 @@
 
     dpu-mlir-translate --mlir-to-llvmir vec_add_llvm.mlir -o vec_add.ll
 
-The module must be in the llvm dialect. The output has typed pointers and the DPU's target lines; foundry_core.typed
-translates it and refuses by name what LLVM 12 does not know. `--mlir-to-llvmir` accepts `-o` and, like mlir-translate,
-a file name or `-`. mlir-translate itself does every other translation.
+The module must be in the llvm dialect. The output has typed pointers and the DPU's target lines.
+foundry_core.codegen.typed translates it and refuses by name what LLVM 12 does not know. `--mlir-to-llvmir` accepts
+`-o` and, like mlir-translate, a file name or `-`. mlir-translate itself does every other translation.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import sys
 
+from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
+from foundry_core.codegen.typed import to_typed_llvm
 from foundry_core.errors import LoweringError, ToolError
-from foundry_core.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
-from foundry_core.typed import to_typed_llvm
 
 from . import syntax
 from .commandline import UsageProblem

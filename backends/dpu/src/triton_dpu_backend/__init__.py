@@ -3,10 +3,10 @@
 `profile` collects what launches cost: `with triton_dpu_backend.profile() as launches: kernel[grid](...)`.
 """
 
-from foundry_core import triton_first
+from foundry_core.triton_hooks import import_order
 
 from .launches import LaunchCost, profile
 
 __all__ = ["LaunchCost", "profile"]
 
-triton_first.install(__name__, "compiler", "driver")
+import_order.install(__name__, "compiler", "driver")

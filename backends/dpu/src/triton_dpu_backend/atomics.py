@@ -7,12 +7,12 @@ Otherwise all programs that reach the same elements must run on one DPU.
 
 from __future__ import annotations
 
-from foundry_core.dialects import tile, tt
+from foundry_core.emit.mlir import WIDTHS
 from foundry_core.front.structured import kernel
 from foundry_core.front.writes import Sources
-from foundry_core.mapping.base.mlir import WIDTHS
+from foundry_core.ir import tile, tt
+from foundry_core.ir.parse import parse
 from foundry_core.mapping.base.numeric import element, in_memory
-from foundry_core.parse import parse
 from xdsl.ir import SSAValue
 
 # Triton writes the maximum and the minimum of floats as two operations on their bits: one for values without a sign,

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from foundry_core.checked.extents import extent
-from foundry_core.launches import Grid
 from foundry_core.log import FAILED, FAILURES, FIRST_FAILURE, INDEX_BITS, RECORD, Log, Site, Words, hash_bits
+from foundry_core.runtime.launches import Grid
 
 from .merging import Merge
 

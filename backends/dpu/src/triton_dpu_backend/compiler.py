@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.backend.fingerprint import fingerprint
+from foundry_core.codegen.programs import locate
 from foundry_core.errors import LoweringError, ToolError
-from foundry_core.fingerprint import fingerprint
-from foundry_core.programs import locate
 from triton.backends.compiler import GPUTarget
 
 from .artifact import LOG, PARTS
@@ -107,9 +107,9 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
         parts: slices of a program; None: the lowering decides. The number is written to the metadata.
     """
+    from foundry_core.codegen.pipeline import to_tasklet_mlir
     from foundry_core.footprint.code import reach
     from foundry_core.mapping.tasklet.target import TaskletTarget
-    from foundry_core.pipeline import to_tasklet_mlir
 
     from .atomics import needs
 
@@ -132,7 +132,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
 
 def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
     """Run the stage llir: LLVM IR with typed pointers, legalised for a DPU and annotated for `pack`."""
-    from foundry_core.pipeline import to_typed_llvm
+    from foundry_core.codegen.pipeline import to_typed_llvm
 
     from .artifact.annotation import annotate
     from .legalize import legalize

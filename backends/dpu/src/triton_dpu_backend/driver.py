@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import SynchronousDriver, handles, properties
-from foundry_core.ran import Kind, Ran
+from foundry_core.backend.driver import SynchronousDriver, handles, properties
+from foundry_core.runtime.device_report import Kind, Ran
 from triton.backends.compiler import GPUTarget
 
 from . import launches
@@ -67,7 +67,7 @@ class DpuUtils:
         """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.
 
         Returns:
-            See foundry_core.driver.handles; module and function are the Program.
+            See foundry_core.backend.driver.handles; module and function are the Program.
         """
         from .launcher import Program
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from foundry_core import scalars
 from foundry_core.footprint import Footprints
-from foundry_core.launches import Grid, SynchronousLauncher, observed
 from foundry_core.log import LINES_VARIABLE, Words
 from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
+from foundry_core.runtime.launches import Grid, SynchronousLauncher, observed
 
 from . import launches, slices
 from .comparing import Comparisons

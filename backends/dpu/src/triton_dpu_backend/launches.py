@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from foundry_core.launches import LaunchLog
+from foundry_core.runtime.launches import LaunchLog
 
 
 class LineCost(NamedTuple):

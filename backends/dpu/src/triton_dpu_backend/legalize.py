@@ -18,8 +18,8 @@ import os
 import subprocess
 import sys
 
+from foundry_core.codegen.programs import locate
 from foundry_core.errors import ToolError
-from foundry_core.programs import locate
 
 
 def skipped() -> bool:
@@ -31,7 +31,7 @@ def legalize(ir: str, num_tasklets: int) -> str:
     """Return the kernel after dpu-legalize.
 
     Args:
-        ir: typed-pointer LLVM IR as foundry_core.typed writes it.
+        ir: typed-pointer LLVM IR as foundry_core.codegen.typed writes it.
         num_tasklets: how many tasklets need scratch memory.
 
     Raises:

@@ -6,9 +6,9 @@ No import is needed, unless another backend is active, too: then `activate()` ch
 
 from __future__ import annotations
 
-from foundry_core import triton_first
+from foundry_core.triton_hooks import import_order
 
-triton_first.install(__name__, "compiler", "driver", "opencl", "roads", "simt", "vulkan")
+import_order.install(__name__, "compiler", "conflicts", "driver", "opencl", "roads", "simt", "vulkan")
 
 
 def activate(api: str = "vulkan") -> None:

@@ -26,7 +26,8 @@ from foundry_core.failure import Failure
 
 from . import activate
 from .check import Verdict, check
-from .roads import API_VARIABLE, NAMES, missing
+from .conflicts import API_VARIABLE
+from .roads import NAMES, missing
 
 _FEATURES = {
     "float16": "f16",
@@ -115,7 +116,7 @@ def find_opencl() -> Found:
     if error := missing("opencl"):
         found.reason = str(error)
         return found
-    from foundry_core import opencl
+    from foundry_core.runtime import opencl
 
     from .opencl import DEVICE_VARIABLE, choose_device
 

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from foundry_core.compiling import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
-from foundry_core.fingerprint import fingerprint
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.backend.fingerprint import fingerprint
+from foundry_core.codegen.programs import NAMES, locate
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
 
 from . import simt
@@ -89,21 +89,21 @@ class SpirvBackend(ProgramBackend):
 
 def make_mlir(structured: str, metadata: dict[str, Any], *, work_item: WorkItemTarget) -> str:
     """Run the stage mlir: the work of one work-item, in MLIR's own dialects."""
-    from foundry_core.pipeline import to_mlir
+    from foundry_core.codegen.pipeline import to_mlir
 
     return to_mlir(structured, work_item)
 
 
 def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
     """Run the stage llir: LLVM IR for SPIR-V."""
-    from foundry_core.pipeline import to_llvm
+    from foundry_core.codegen.pipeline import to_llvm
 
     return to_llvm(mlir)
 
 
 def make_spirv(llir: str, metadata: dict[str, Any]) -> bytes:
     """Run the stage spv: the SPIR-V module."""
-    from foundry_core.pipeline import to_spirv
+    from foundry_core.codegen.pipeline import to_spirv
 
     return to_spirv(llir)
 

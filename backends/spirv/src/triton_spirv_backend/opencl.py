@@ -3,7 +3,7 @@
 Environment:
     FOUNDRY_SPIRV_DEVICE: the device to use: its number among all OpenCL devices, or a part of its name or of its
         platform's name. Default: the first device that accepts SPIR-V.
-    FOUNDRY_SPIRV_MEMORY: how kernels access the caller's arrays, `svm` or `buffer` (see foundry_core.opencl).
+    FOUNDRY_SPIRV_MEMORY: how kernels access the caller's arrays, `svm` or `buffer` (see foundry_core.runtime.opencl).
         Default: zero-copy if the device supports it, else buffers.
     FOUNDRY_SPIRV_MAPPING: what executes a program: `workitem`, or `simt`, a workgroup (see simt.py). Default: `simt` on
         a GPU, `workitem` on any other device.
@@ -19,10 +19,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import OpenCLDriver
-from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.backend.driver import OpenCLDriver
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.opencl import Device, DeviceError, Launcher, Memory, find, is_gpu, work_item_target
+from foundry_core.runtime.launches import Grid, SynchronousLauncher
+from foundry_core.runtime.opencl import Device, DeviceError, Launcher, Memory, find, is_gpu, work_item_target
 from triton.backends.compiler import GPUTarget
 
 from . import simt

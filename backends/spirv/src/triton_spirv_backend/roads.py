@@ -13,16 +13,11 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-import triton
-from foundry_core.driver import BACKEND_VARIABLE, SynchronousDriver, reads_variable
-from foundry_core.failure import Failure
+from foundry_core.backend.driver import SynchronousDriver
 
-API_VARIABLE = "FOUNDRY_SPIRV_API"
+from .conflicts import API_VARIABLE, RoadError
+
 NAMES = ("opencl", "vulkan")
-
-
-class RoadError(Failure):
-    """No road to a device, or Triton could not choose it."""
 
 
 def missing(api: str) -> RoadError | None:
@@ -86,34 +81,3 @@ def chosen() -> type[SynchronousDriver]:
 
 def _named() -> str:
     return os.environ.get(API_VARIABLE) or "opencl"
-
-
-def refuse_two(driver: type[SynchronousDriver]) -> None:
-    """Refuse to be one of two active backends, which Triton does not choose between.
-
-    Triton's own message names classes and no remedy.
-
-    Args:
-        driver: the one that Triton asks, of Vulkan or derived from that. Another of these is as active as this one.
-
-    Raises:
-        RoadError: another backend is active, and nothing chooses.
-    """
-    if os.environ.get(BACKEND_VARIABLE) and reads_variable():
-        return
-    vulkan = road("vulkan")
-    others = [
-        name
-        for name, each in triton.backends.backends.items()
-        if each.driver is not driver and (vulkan in getattr(each.driver, "__mro__", ()) or each.driver.is_active())
-    ]
-    if not others:
-        return
-    chooses = f"set {BACKEND_VARIABLE}=spirv, or " if reads_variable() else ""
-    ignores = "" if reads_variable() else f", and this release does not read {BACKEND_VARIABLE}"
-    raise RoadError(
-        f"{API_VARIABLE}=vulkan asks for Vulkan, and Triton's backend {', '.join(others)} is active, too",
-        why=f"Triton {triton.__version__} needs exactly one active backend{ignores}",
-        next=f"{chooses}call triton_spirv_backend.activate() before the first launch, or hide the other backend's "
-        "device, such as by CUDA_VISIBLE_DEVICES= for CUDA",
-    )

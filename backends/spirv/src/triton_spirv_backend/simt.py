@@ -11,8 +11,15 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from foundry_core.compiling import LEAST_SHARED, ProgramOptions, clean_up, inline_all, kernel_name, uses_addresses
-from foundry_core.gpu import make_ttgir
+from foundry_core.backend.compiler import (
+    LEAST_SHARED,
+    ProgramOptions,
+    clean_up,
+    inline_all,
+    kernel_name,
+    uses_addresses,
+)
+from foundry_core.backend.gpu import make_ttgir
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from foundry_core.vulkan.library import VALIDATION_VARIABLE
 from triton.backends.compiler import GPUTarget
@@ -127,7 +134,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error
     if target.flavour == "shader" and os.environ.get(VALIDATION_VARIABLE) == "1":
-        from foundry_core.tools import check_spirv
+        from foundry_core.codegen.tools import check_spirv
 
         check_spirv(found.module, "vulkan1.3")
     metadata["written"] = found.written

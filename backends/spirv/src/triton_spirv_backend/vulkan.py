@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from foundry_core.driver import SynchronousDriver, handles, properties
-from foundry_core.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
-from foundry_core.ran import Ran
+from foundry_core.backend.driver import SynchronousDriver, handles, properties
+from foundry_core.runtime.device_report import Ran
+from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import Launcher
@@ -17,7 +17,7 @@ from foundry_core.vulkan.logging import logging
 from foundry_core.vulkan.timing import VulkanInterface
 from triton.backends.compiler import GPUTarget
 
-from .roads import refuse_two
+from .conflicts import refuse_two
 from .simt import target
 
 
@@ -141,7 +141,7 @@ class VulkanDriver(SynchronousDriver):
         Raises:
             RoadError: another backend is active, and nothing chooses.
         """
-        refuse_two(cls)
+        refuse_two(cls, VulkanDriver)
         return True
 
     @classmethod

@@ -6,10 +6,10 @@ entry points, such as Triton before 3.3, need an import of this package. The imp
 
 from __future__ import annotations
 
-from foundry_core import triton_first
+from foundry_core.triton_hooks import import_order
 
 from . import inductor, registration
 
-triton_first.install(__name__, "compiler", "driver")
+import_order.install(__name__, "compiler", "driver")
 registration.register()
 inductor.arrange()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from foundry_core.compiling import (
+from foundry_core.backend.compiler import (
     LEAST_SHARED,
     OptionError,
     ProgramBackend,
@@ -31,8 +31,8 @@ from foundry_core.compiling import (
     uses_addresses,
     without_collections,
 )
-from foundry_core.fingerprint import fingerprint
-from foundry_core.programs import NAMES, locate
+from foundry_core.backend.fingerprint import fingerprint
+from foundry_core.codegen.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
 
 from . import pieces
@@ -154,7 +154,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
 
 def _written(ttir: str) -> Written | None:
     with without_collections():
-        from foundry_core.pipeline import written_arguments
+        from foundry_core.codegen.pipeline import written_arguments
 
     return written_arguments(ttir)
 

@@ -26,7 +26,7 @@ from .errors import MissingError
 
 if TYPE_CHECKING:
     import pyopencl as cl
-    from foundry_core.opencl import Device
+    from foundry_core.runtime.opencl import Device
 
 DEVICE_VARIABLE = "FOUNDRY_VSI_DEVICE"
 
@@ -66,7 +66,7 @@ def choose_device() -> cl.Device:
             next=f"complete the SDK, or set {DEVICE_VARIABLE} to a part of a device's name",
         )
 
-    from foundry_core.opencl import find, refusal
+    from foundry_core.runtime.opencl import find, refusal
 
     def refuse(device: cl.Device) -> str | None:
         if not wanted and device.platform.int_ptr not in platforms:
@@ -85,7 +85,7 @@ def open_device() -> Device:
     """
     device = choose_device()
 
-    from foundry_core.opencl import Device
+    from foundry_core.runtime.opencl import Device
 
     return Device(device)
 
@@ -99,7 +99,7 @@ def _load(folder: Path | None) -> frozenset[int]:
     libraries = [] if folder is None else icds(folder)
     with _announced(libraries):
         import pyopencl as cl
-        from foundry_core.pocl import prepare
+        from foundry_core.runtime.pocl import prepare
 
         prepare()
         with suppress(cl.Error):  # this is how the loader says that there is no driver

@@ -12,9 +12,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.driver import OpenCLDriver
+from foundry_core.backend.driver import OpenCLDriver
 from foundry_core.failure import Failure
-from foundry_core.ran import Ran
+from foundry_core.runtime.device_report import Ran
 from triton.backends.compiler import GPUTarget
 
 from . import launches, pieces
@@ -24,7 +24,7 @@ from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
-    from foundry_core.opencl import Device
+    from foundry_core.runtime.opencl import Device
 
     from .launcher import VsiLauncher
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.launches import Grid, SynchronousLauncher
+from foundry_core.runtime.launches import Grid, SynchronousLauncher
 from triton.runtime.cache import get_cache_manager
 
 from . import launches
@@ -19,7 +19,7 @@ from .errors import VsiError
 from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
-    from foundry_core.opencl import Launcher
+    from foundry_core.runtime.opencl import Launcher
 
 DUMP_VARIABLE = "VSI_DUMP_DIR"
 

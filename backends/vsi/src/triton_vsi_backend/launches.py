@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foundry_core.launches import LaunchLog
+from foundry_core.runtime.launches import LaunchLog
 
 
 class LaunchedCommands(NamedTuple):

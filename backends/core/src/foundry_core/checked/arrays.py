@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import places
+from .. import source_lines
 from ..failure import Failure
 from ..log import Site
 from .memory import memory_of, unwritten
@@ -88,7 +88,7 @@ class Watch:
 
 
 def _warn(launch: Launch, what: str, why: str, next: str) -> None:
-    file, _, line = places.caller().rpartition(":")
+    file, _, line = source_lines.caller().rpartition(":")
     warning = CheckWarning(f"kernel {launch.kernel} {what}", why=why, next=next)
     warnings.warn_explicit(warning, CheckWarning, file or "unknown", int(line or 0), registry=_shown)
 

@@ -45,13 +45,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tile, tt
-from ..dialects.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
-from ..dialects.build import in_layout, like
-from ..dialects.elements import is_same, source
 from ..errors import source_lines, unsupported
 from ..front.offsets import alike, splat_constant
 from ..front.writes import Sources
+from ..ir import tile, tt
+from ..ir.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
+from ..ir.build import in_layout, like
+from ..ir.elements import is_same, source
 from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
@@ -151,7 +151,7 @@ class _Checks:
     # The extents of the arguments.
 
     def _append(self, type: Attribute) -> BlockArgument:
-        """Append an argument to the kernel's; foundry_core.arguments has the same order."""
+        """Append an argument to the kernel's; foundry_core.runtime.arguments has the same order."""
         block = self._function.body.blocks[0]
         return block.insert_arg(type, len(block.args))
 

@@ -8,11 +8,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tt, ttg
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
-from ..dialects.elements import moved, reordered
-from ..flow import yielded
+from ..analysis.flow import yielded
 from ..front.offsets import shape
+from ..ir import tt, ttg
+from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
+from ..ir.elements import moved, reordered
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.

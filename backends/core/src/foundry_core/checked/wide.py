@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects import tt
-from ..dialects.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
-from ..dialects.elements import source
-from ..flow import extended, incoming
+from ..analysis.flow import extended, incoming
 from ..front.offsets import alike
+from ..ir import tt
+from ..ir.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
+from ..ir.elements import source
 
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 _FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)

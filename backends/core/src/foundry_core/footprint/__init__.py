@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..dialects import tt
 from ..front.structured import kernel
-from ..parse import read_structured
+from ..ir import tt
+from ..ir.parse import read_structured
 from .accesses import Accesses
 from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width

@@ -24,15 +24,15 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp, ExtSIOp
-from ..effects import reads, writes
+from ..analysis.interpret import Interpreter, Part
 from ..errors import unsupported
 from ..front.masks import sufficient
 from ..front.scalars import constant
 from ..front.structured import kernel
-from ..interpret import Interpreter, Part
-from ..parse import read_structured
+from ..ir import tile, tt
+from ..ir.arith import ConstantOp, ExtSIOp
+from ..ir.effects import reads, writes
+from ..ir.parse import read_structured
 from .integers import INTEGERS, form
 
 _WIDTHS = (1, 8, 16, 32, 64)

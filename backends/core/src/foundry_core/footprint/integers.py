@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from ..dialects.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
+from ..ir.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from . import interval
 from .interval import Interval
 from .values import width

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute
 
-from ..dialects import tile, tt
+from ..ir import tile, tt
 from .interval import Interval, add, anything, fit, join
 
 

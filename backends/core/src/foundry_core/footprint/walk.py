@@ -14,11 +14,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp, SelectOp
-from ..dialects.elements import chosen
-from ..effects import reads, writes
-from ..interpret import Interpreter, Part
+from ..analysis.interpret import Interpreter, Part
+from ..ir import tile, tt
+from ..ir.arith import ConstantOp, SelectOp
+from ..ir.effects import reads, writes
+from ..ir.elements import chosen
 from .accesses import Accesses, box
 from .integers import INTEGERS, form
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul

@@ -11,8 +11,8 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
-from ..dialects import tile, tt
-from ..interpret import Part
+from ..analysis.interpret import Part
+from ..ir import tile, tt
 from ..ops.elementwise import is_elementwise
 from .accesses import Accesses
 from .interval import Interval

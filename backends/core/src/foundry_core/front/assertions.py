@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp
+from ..analysis.flow import extended
 from ..errors import unsupported
-from ..flow import extended
+from ..ir import tile, tt
+from ..ir.arith import ConstantOp
 
 
 def end_failed_programs(function: tt.FuncOp) -> None:

@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import IntegerAttr, PackableType, TensorType, i32, i6
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects import tt
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp
-from ..dialects.build import broadcast, expanded, like, splat
 from ..errors import unsupported
+from ..ir import tt
+from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp
+from ..ir.build import broadcast, expanded, like, splat
 from .scalars import constant
 
 _SLT, _SGE = 2, 5

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tt
 from ..errors import unsupported
+from ..ir import tt
 from .returns import replace_returns
 
 

@@ -13,9 +13,9 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tt
-from ..dialects.arith import ConstantOp, ExtSIOp, TruncIOp
-from ..dialects.build import splat
+from ..ir import tt
+from ..ir.arith import ConstantOp, ExtSIOp, TruncIOp
+from ..ir.build import splat
 from .offsets import Offsets, shape, width
 from .scalars import Scalars, Writer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Block
 from xdsl.rewriter import Rewriter
 
-from ..dialects.build import before
-from ..dialects.elements import Composed
+from ..ir.build import before
+from ..ir.elements import Composed
 
 
 def replace_halves(body: Block) -> None:

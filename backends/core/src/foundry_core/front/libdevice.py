@@ -12,7 +12,7 @@ from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.rewriter import Rewriter
 
-from ..dialects import tt
+from ..ir import tt
 from ..ops.elementwise import SYMBOLS
 
 

@@ -16,10 +16,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects import tile
-from ..dialects.arith import CmpiOp
-from ..dialects.build import like
-from ..dialects.elements import Moved, moved, source
+from ..ir import tile
+from ..ir.arith import CmpiOp
+from ..ir.build import like
+from ..ir.elements import Moved, moved, source
 from .offsets import Offsets, shape, splat_constant, width
 from .scalars import Scalar, Scalars, Writer, is_small
 

@@ -16,9 +16,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects import tt
-from ..dialects.arith import ConstantOp, ExtSIOp
-from ..dialects.elements import Moved, moved
+from ..ir import tt
+from ..ir.arith import ConstantOp, ExtSIOp
+from ..ir.elements import Moved, moved
 from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 

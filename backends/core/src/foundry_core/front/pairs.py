@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tile, tt
-from ..dialects.arith import BitcastOp, ConstantOp, SelectOp
-from ..dialects.build import reshaped, unsplat
-from ..dialects.elements import extents, moved, reordered
+from ..ir import tile, tt
+from ..ir.arith import BitcastOp, ConstantOp, SelectOp
+from ..ir.build import reshaped, unsplat
+from ..ir.elements import extents, moved, reordered
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)

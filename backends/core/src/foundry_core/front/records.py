@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tile, tt
 from ..errors import source_lines, unsupported
+from ..ir import tile, tt
 from ..log import Site
 from .offsets import shape
 

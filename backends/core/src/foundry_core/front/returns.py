@@ -18,8 +18,8 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects import tt
 from ..errors import LoweringError, unsupported
+from ..ir import tt
 
 # How often a block may be copied: paths that meet after returns double with each condition.
 _MOST_COPIES = 16

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..dialects.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
-from ..flow import incoming
+from ..analysis.flow import incoming
+from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
 # A number known at compile time, or an i64 value of the program.
 Scalar: TypeAlias = int | SSAValue

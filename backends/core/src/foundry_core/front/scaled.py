@@ -26,10 +26,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ..dialects import tt
-from ..dialects.arith import ConstantOp, TruncIOp
-from ..dialects.build import before, broadcast, expanded, reshaped, transposed
 from ..errors import unsupported
+from ..ir import tt
+from ..ir.arith import ConstantOp, TruncIOp
+from ..ir.build import before, broadcast, expanded, reshaped, transposed
 
 # Without e2m1, two of which are in a byte.
 FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}

@@ -15,12 +15,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
-from ..dialects import tile, tt
-from ..dialects.arith import ConstantOp, ExtSIOp
-from ..dialects.build import like
-from ..dialects.elements import moved
-from ..effects import writes
 from ..errors import LoweringError, unsupported
+from ..ir import tile, tt
+from ..ir.arith import ConstantOp, ExtSIOp
+from ..ir.build import like
+from ..ir.effects import writes
+from ..ir.elements import moved
 from .blocks import replace_block_pointers
 from .carried import loops, replace_carried
 from .halves import replace_halves

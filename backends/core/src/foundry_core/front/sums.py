@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..dialects import tile, tt
+from ..ir import tile, tt
 from ..scalars import LAYOUTS
 from .offsets import alike
 

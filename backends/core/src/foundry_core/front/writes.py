@@ -8,9 +8,9 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, SSAValue
 
-from ..dialects import tt
-from ..effects import reads, writes
-from ..flow import incoming
+from ..analysis.flow import incoming
+from ..ir import tt
+from ..ir.effects import reads, writes
 from .structured import kernel
 
 

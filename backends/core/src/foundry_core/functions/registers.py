@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..mapping.base.builder import Builder
-from ..mapping.base.mlir import Reg
+from ..emit.builder import Builder
+from ..emit.mlir import Reg
 from .arithmetic import Arithmetic
 from .table import FUNCTIONS
 from .value import Value, integer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..mapping.base.builder import Builder
-from ..mapping.base.mlir import WIDTHS, Reg
+from ..emit.builder import Builder
+from ..emit.mlir import WIDTHS, Reg
 
 
 @dataclass(frozen=True)

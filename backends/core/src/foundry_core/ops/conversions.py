@@ -1,7 +1,7 @@
 """Conversions of numbers that Triton's IR keeps in integers: they are calls of external functions with these names.
 
-`fp8e4b15` is an i8 in Triton's IR (compiling.py makes the calls); operands of tl.dot_scaled have `e2m1`, in the lower 4
-bits of an i8, and scales `e8m0` (front/scaled.py).
+`fp8e4b15` is an i8 in Triton's IR (backend/compiler.py makes the calls); operands of tl.dot_scaled have `e2m1`, in the
+lower 4 bits of an i8, and scales `e8m0` (front/scaled.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..scalars import E2M1, E4B15
 
 if TYPE_CHECKING:
-    from ..mapping.base.mlir import Reg
+    from ..emit.mlir import Reg
     from ..mapping.base.numeric import Numeric
 
 

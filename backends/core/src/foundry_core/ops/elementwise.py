@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
-from ..dialects import tile, tt
-from ..dialects.arith import (
+from ..ir import tile, tt
+from ..ir.arith import (
     BitcastOp,
     CmpfOp,
     CmpiOp,
@@ -40,7 +40,7 @@ from ..dialects.arith import (
 )
 
 if TYPE_CHECKING:
-    from ..mapping.base.mlir import Reg
+    from ..emit.mlir import Reg
     from ..mapping.base.numeric import Numeric
 
 # Writes an operation on registers that all have the same number of lanes; floats of 16 bits or less are in f32.

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..emit.builder import count_bits
+from ..emit.mlir import WIDTHS, Reg
 from ..functions.table import F32_ONLY, FUNCTIONS
-from ..mapping.base.builder import count_bits
-from ..mapping.base.mlir import WIDTHS, Reg
 
 if TYPE_CHECKING:
     from ..mapping.base.numeric import Numeric

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..crash import OBJECT
+from ..runtime.crash import OBJECT
 
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 _PLACE = re.compile(r"^(/.*|\./.*):(\d+)(?: \(discriminator \d+\))?$")

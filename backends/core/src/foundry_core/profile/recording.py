@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import launches
-from ..launches import Grid
+from ..runtime import launches
+from ..runtime.launches import Grid
 from . import objects
 
 # How often the first launch of a kernel is made again, and the bytes of arrays up to which it is.
@@ -47,7 +47,7 @@ class Launched:
 
 
 class Recorder:
-    """Times each launch of a process; foundry_core.launches calls it."""
+    """Times each launch of a process; foundry_core.runtime.launches calls it."""
 
     def __init__(self) -> None:
         self.found: dict[object, Launched] = {}

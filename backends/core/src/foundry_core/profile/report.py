@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..ran import Kind
+from ..runtime.device_report import Kind
 from . import objects
 from .recording import Launched, Recorder
 
@@ -134,8 +134,8 @@ def _stage(launched: Launched, name: str) -> Path | None:
 
 
 def _work(launched: Launched) -> Work:
+    from ..codegen.pipeline import read_kernel
     from ..footprint import Footprints
-    from ..pipeline import read_kernel
 
     path = _stage(launched, "ttir")
     if path is None:

@@ -12,8 +12,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from ..mapping.base.mlir import WIDTHS
-from ..ran import Kind
+from ..emit.mlir import WIDTHS
+from ..runtime.device_report import Kind
 from ..tensor import Tensor
 
 _ROUNDS = 9

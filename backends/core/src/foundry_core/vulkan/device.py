@@ -22,11 +22,11 @@ from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
-from .. import crash
-from ..launches import MOST_PROGRAMS
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
-from ..ran import Kind, Ran
+from ..runtime import crash
+from ..runtime.device_report import Kind, Ran
+from ..runtime.launches import MOST_PROGRAMS
 from . import store
 from .library import VALIDATION_VARIABLE, Messages, Properties, VulkanError, library
 from .memory import Buffer, Memory

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..runtime.spans import reached
 from ..scalars import passed
-from ..spans import reached
 from .array import DeviceTensor
 from .device import Device, Pipeline, Reach
 from .library import VulkanError

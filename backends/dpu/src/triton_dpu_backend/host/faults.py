@@ -6,7 +6,7 @@ import functools
 import re
 from pathlib import Path
 
-from foundry_core.crash import line_of
+from foundry_core.runtime.crash import line_of
 
 from .errors import DpuError
 

@@ -76,8 +76,9 @@ def launcher(
 
 def _reach(ttir: str) -> str:
     """Return C code that computes what each program reaches (foundry_core.footprint.code), or why it is not known."""
+    from foundry_core.codegen.pipeline import to_structured
     from foundry_core.footprint.code import reach
-    from foundry_core.pipeline import deep_expressions, to_structured
+    from foundry_core.ir.depth import deep_expressions
 
     try:
         with deep_expressions():

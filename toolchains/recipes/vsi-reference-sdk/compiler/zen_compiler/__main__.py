@@ -78,8 +78,8 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
             library = aside.submit(commands.compile, commands.source((), (), {}), Path(scratch))
         # Ask the tools for their versions in the meantime. The lowering asks again, and gets the remembered answer or
         # its own error.
+        from foundry_core.codegen.tools import tool
         from foundry_core.errors import LoweringError
-        from foundry_core.tools import tool
 
         aside.submit(tool, "llc")
         from .bridge import Bridge, BridgeError

@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from foundry_core.codegen.programs import locate
 from foundry_core.log import Site
-from foundry_core.programs import locate
 
 from .bridge import COMMAND_BYTES
 

@@ -15,20 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from foundry_core.dialects import tt
+from foundry_core.codegen.pipeline import read_kernel, to_llvm, to_spirv
+from foundry_core.codegen.tools import LLVM_INTRINSIC
+from foundry_core.emit.mlir import GLOBAL, Reg
 from foundry_core.front.structured import kernel
+from foundry_core.ir import tt
+from foundry_core.ir.depth import deep_expressions
+from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
-from foundry_core.mapping.base.mlir import GLOBAL, Reg
 from foundry_core.mapping.base.numeric import element
 from foundry_core.mapping.base.operations.needed import Part
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
 from foundry_core.mapping.workitem.target import WorkItemTarget
-from foundry_core.parse import read_structured
-from foundry_core.pipeline import deep_expressions, read_kernel, to_llvm, to_spirv
-from foundry_core.tools import LLVM_INTRINSIC
 
 from .bridge import COMMAND_BYTES, Bridge, Matmul
 

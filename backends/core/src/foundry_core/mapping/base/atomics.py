@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .builder import Builder
-from .mlir import GLOBAL, WIDTHS, Reg, Text
+from ...emit.builder import Builder
+from ...emit.mlir import GLOBAL, WIDTHS, Reg, Text
 from .numeric import Numeric, in_memory
 
 # Triton's names of the operations that MLIR has on integers, and MLIR's.

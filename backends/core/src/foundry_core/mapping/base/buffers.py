@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .mlir import PRIVATE, Reg, Text
+from ...emit.mlir import PRIVATE, Reg, Text
 from .space import Point, Space
 
 

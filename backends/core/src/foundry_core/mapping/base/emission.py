@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
+from xdsl.traits import OpTrait
 
-from .mlir import Reg
+from ...emit.mlir import Reg
 from .space import Point
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ Statement: TypeAlias = Callable[[Any, Any], None]
 ScalarValue: TypeAlias = "Callable[[Program, Any], Reg]"
 TileValue: TypeAlias = "Callable[[Tiles, Any, Point, Memo], Reg]"
 
+# An operation, or a trait that stands for all that have it.
+Written: TypeAlias = type[Operation] | type[OpTrait]
 _Writer = TypeVar("_Writer", bound=Callable[..., Any])
 
 
-class Writers(dict[type[Operation], _Writer]):
-    """Functions, by the operations that they write."""
+class Writers(dict[Written, _Writer]):
+    """Functions, by the operations that they write, or by a trait that these have."""
 
-    def register(self, *kinds: type[Operation]) -> Callable[[_Writer], _Writer]:
+    def register(self, *kinds: Written) -> Callable[[_Writer], _Writer]:
         """Return a decorator of the function that writes these operations."""
 
         def enter(function: _Writer) -> _Writer:

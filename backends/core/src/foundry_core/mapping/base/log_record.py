@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...emit.builder import Builder
+from ...emit.mlir import GLOBAL, WIDTHS, Reg
 from ...log import CAPACITY, FAILED, FAILURE_CAPACITY, FIRST_FAILURE, FIRST_PRINTED, PRINTED
-from .builder import Builder
-from .mlir import GLOBAL, WIDTHS, Reg
 
 WORD = "i64"
 # For the records of a kind: the words of the log with their number, their capacity, and the first of them.

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from xdsl.ir import SSAValue
 
-from ...dialects import tt
+from ...emit.mlir import Reg, Text
+from ...ir import tt
 from .buffers import Buffer
 from .emission import ScalarValue, Statement
-from .mlir import Reg, Text
 from .operations.needed import Part
 from .tiles import Tiles
 

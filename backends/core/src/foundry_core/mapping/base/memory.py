@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tile
+from ...emit.mlir import GLOBAL, LLVM_INTRINSIC, PRIVATE, WIDTHS, Reg, Text
 from ...front.masks import sufficient
-from ...tools import LLVM_INTRINSIC
+from ...ir import tile
+from ...ir.elements import extents
 from . import atomics
 from .buffers import Buffer
-from .mlir import GLOBAL, PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .plan import is_tile, is_unit
-from .space import Point, Space, extents
+from .space import Point, Space
 
 if TYPE_CHECKING:
     from .tiles import Memo, Tiles

@@ -19,19 +19,16 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
-from ...dialects import tt
-from ...dialects.arith import (
-    SIToFPOp,
-    UIToFPOp,
-)
+from ...emit.builder import Builder
+from ...emit.mlir import GLOBAL, WIDTHS, Reg
 from ...errors import unsupported
 from ...functions.registers import call, inline
 from ...functions.table import ONE_BY_ONE
+from ...ir import tt
+from ...ir.arith import SIToFPOp, UIToFPOp
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE
 from ...scalars import LAYOUTS, Layout
-from .builder import Builder
-from .mlir import GLOBAL, WIDTHS, Reg
 
 
 def scalar_type(type: Attribute) -> Attribute:

@@ -22,14 +22,13 @@ from collections.abc import Collection
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import tile, tt
-from ...dialects.arith import ConstantOp
-from ...dialects.elements import moved, repeats, source
-from ...effects import is_sink, reads, waits, writes
 from ...front.scalars import constant
+from ...ir import tile, tt
+from ...ir.arith import ConstantOp
+from ...ir.effects import is_sink, reads, waits, writes
+from ...ir.elements import extents, moved, repeats, source
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
-from .space import extents
 
 
 def is_tile(value: SSAValue) -> bool:

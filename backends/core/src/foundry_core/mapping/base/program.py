@@ -13,23 +13,23 @@ from typing import ClassVar
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import tile, tt
-from ...effects import KEEPS_CODE, is_sink
+from ...emit.mlir import GLOBAL, Reg
 from ...errors import source_line, unsupported
+from ...ir import tile, tt
+from ...ir.effects import KEEPS_CODE, is_sink
+from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
-from .emission import SCALARS, STATEMENTS, ScalarValue, Statement
-from .mlir import GLOBAL, Reg
+from .emission import SCALARS, STATEMENTS, ScalarValue, Statement, Written
 from .numeric import element, in_memory, in_register
 from .operations import dot
 from .operations.ahead import Ahead
 from .operations.needed import Part
 from .plan import is_tile
-from .space import extents
 from .tiles import Tiles
 
 _LOG = Reg("%log", GLOBAL)
-# Passed on to LLVM, and on DPUs to its release 12 (foundry_core.tools).
+# Passed on to LLVM, and on DPUs to its release 12 (foundry_core.codegen.tools).
 _HINT = " {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}"
 
 
@@ -41,8 +41,8 @@ class Program(ABC):
         function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
-    statements: ClassVar[dict[type[Operation], Statement]] = STATEMENTS
-    scalar_values: ClassVar[dict[type[Operation], ScalarValue]] = SCALARS
+    statements: ClassVar[dict[Written, Statement]] = STATEMENTS
+    scalar_values: ClassVar[dict[Written, ScalarValue]] = SCALARS
 
     def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
         self.function = function

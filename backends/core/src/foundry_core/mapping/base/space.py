@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ...dialects.elements import extents as extents
-from .mlir import Reg, Text
+from ...emit.mlir import Reg, Text
 
 
 @dataclass(frozen=True)

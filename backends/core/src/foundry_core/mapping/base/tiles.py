@@ -10,20 +10,20 @@ from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tile
-from ...dialects.arith import ConstantOp
-from ...dialects.elements import Moved, moved
+from ...emit.mlir import PRIVATE, WIDTHS, Reg, Text
 from ...errors import source_line, unsupported
 from ...front.scalars import constant as known
-from ...literals import widened
+from ...ir import tile
+from ...ir.arith import ConstantOp
+from ...ir.elements import Moved, extents, moved
+from ...ir.literals import widened
 from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import Memory
-from .mlir import PRIVATE, WIDTHS, Reg, Text
 from .numeric import Numeric, element, in_memory, in_register
 from .plan import Plan, is_tile, is_unit
-from .space import Point, Space, extents
+from .space import Point, Space
 from .target import Target
 from .vectors import VectorNumeric
 

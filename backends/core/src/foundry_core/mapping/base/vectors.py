@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ...emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, Text
 from ...functions.table import ONE_BY_ONE
 from ...scalars import LAYOUTS, Layout
-from ...tools import LLVM_INTRINSIC
-from .mlir import WIDTHS, Reg, Text
 from .numeric import Numeric
 from .target import Target
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...dialects import tt
+from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
-from ..base.mlir import WIDTHS, Reg
+from ...ir import tt
 from ..base.numeric import element
 from .once import Once
 from .program import Program, invocation_statement

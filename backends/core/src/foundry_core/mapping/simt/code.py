@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.builder import Builder, count_bits
-from ..base.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from ...emit.builder import Builder, count_bits
+from ...emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
 from .accesses import Accesses, Span
 from .words import Module
 

@@ -19,9 +19,9 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from ...dialects import tt, ttg
-from ...dialects.arith import ConstantOp, SelectOp
-from ...dialects.elements import is_same, moved, source
+from ...ir import tt, ttg
+from ...ir.arith import ConstantOp, SelectOp
+from ...ir.elements import is_same, moved, source
 from ..base.numeric import element
 from . import layouts
 from .layouts import Layout

@@ -10,11 +10,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tt, ttg
-from ...effects import writes
+from ...analysis.flow import incoming
+from ...emit.mlir import WIDTHS, Reg
 from ...errors import LoweringError
-from ...flow import incoming
-from ..base.mlir import WIDTHS, Reg
+from ...ir import tt, ttg
+from ...ir.effects import writes
 from ..base.numeric import element
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments

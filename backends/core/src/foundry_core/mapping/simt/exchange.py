@@ -10,8 +10,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tt
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
+from ...ir import tt
 from ..base.numeric import in_memory
 from .arena import ALIGNMENT
 from .layouts import Layout, arranged

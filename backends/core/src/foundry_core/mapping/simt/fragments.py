@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects.arith import ConstantOp, SelectOp
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
+from ...ir.arith import ConstantOp, SelectOp
 from ..base.numeric import element
 from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
 from .layouts import Layout, union

@@ -1,14 +1,14 @@
 """A workgroup in SPIR-V for OpenCL: the capability Kernel, 64-bit pointers, and OpenCL's memory model.
 
-A kernel has the parameters that foundry_core.opencl.Launcher passes: those of the Triton function, the grid's x, y and
-z as i32, then the tables. Its loops and branches name where their paths meet, as Vulkan's must; OpenCL ignores it.
+A kernel has the parameters that runtime.opencl.Launcher passes: those of the Triton function, the grid's x, y and z as
+i32, then the tables. Its loops and branches name where their paths meet, as Vulkan's must; OpenCL ignores it.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
 from .target import SimtTarget
 from .words import STORAGE, Module
 from .workgroup import Workgroup

@@ -17,8 +17,8 @@ from math import prod
 
 from xdsl.ir import Attribute
 
-from ...dialects import ttg
 from ...errors import LoweringError
+from ...ir import ttg
 
 
 @dataclass(frozen=True)

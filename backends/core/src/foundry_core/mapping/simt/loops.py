@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
 
 if TYPE_CHECKING:
     from .program import Program

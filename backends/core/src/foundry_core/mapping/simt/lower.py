@@ -14,9 +14,9 @@ from ...front.returns import replace_returns
 from ...front.structured import kernel
 from ...front.sums import widen_sums
 from ...front.writes import Written, written
+from ...ir.depth import deep_expressions
+from ...ir.parse import parse
 from ...log import Site
-from ...parse import parse
-from ...pipeline import deep_expressions
 from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
 from .program import Program
 from .target import SimtTarget

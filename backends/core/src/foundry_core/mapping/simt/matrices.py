@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ..base.mlir import WIDTHS, Reg
+from ...emit.mlir import WIDTHS, Reg
 from .workgroup import Workgroup
 
 _SCOPE_SUBGROUP = 3

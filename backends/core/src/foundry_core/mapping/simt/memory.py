@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, SSAValue
 
-from ...dialects import tt
-from ...dialects.arith import SelectOp
+from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
-from ..base.mlir import WIDTHS, Reg
+from ...ir import tt
+from ...ir.arith import SelectOp
 from ..base.numeric import in_memory, in_register, scalar_type
 from .once import Once, first_invocation, held_once, pointee
 from .program import Program, invocation_statement

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from ...dialects import tt
+from ...emit.mlir import Reg
 from ...errors import unsupported
+from ...ir import tt
 from ...scalars import LAYOUTS, Layout
-from ..base.mlir import Reg
 from ..base.numeric import Numeric, element
 from .code import Code
 from .target import SimtTarget

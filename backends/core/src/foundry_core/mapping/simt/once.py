@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tt
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
+from ...ir import tt
 from ..base.numeric import element, in_memory, scalar_type
 from .layouts import Layout
 from .program import Program

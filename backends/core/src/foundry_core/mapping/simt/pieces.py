@@ -9,10 +9,10 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tt
-from ...dialects.elements import is_same, moved, reordered
+from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
-from ..base.mlir import WIDTHS, Reg
+from ...ir import tt
+from ...ir.elements import ElementMap, is_same, moved, reordered
 from .exchange import convert
 from .layouts import Layout, arranged
 from .once import held_once
@@ -30,6 +30,7 @@ def _doubled(layout: Layout, low: bool) -> Layout:
     return Layout((2 * layout.shape[0],), (*layout.registers, layout.shape[0]), layout.lanes, layout.warps)
 
 
+@invocation_statement(ElementMap)
 def move(program: Program, op: Operation) -> None:
     """Write an operation that moves or repeats the elements of its only operand.
 

@@ -14,15 +14,14 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ... import literals
-from ...dialects import tile, tt
-from ...dialects.arith import ConstantOp
-from ...dialects.elements import source
-from ...dialects.llvm import AssumeOp
+from ...emit.mlir import Reg
 from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
+from ...ir import literals, tile, tt
+from ...ir.arith import ConstantOp
+from ...ir.elements import ElementMap, source
+from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.emission import Statement, Writers
-from ..base.mlir import Reg
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
 from .arena import Arena
@@ -38,7 +37,8 @@ _FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkg
 
 # They have fragments as results, and see to them themselves.
 _WITH_FRAGMENTS = (tt.DotOp, scf.ForOp, scf.IfOp)
-# Write an operation: give each result its registers (`program.values`).
+# Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
+# elements of one operand.
 INVOCATION_STATEMENTS: Writers[Statement] = Writers()
 invocation_statement = INVOCATION_STATEMENTS.register
 
@@ -215,9 +215,7 @@ class Program:
             elif is_elementwise(op):
                 self.elementwise(op)
             elif len(op.results) == 1 and source(op.results[0]) is not None:
-                from .pieces import move
-
-                move(self, op)
+                INVOCATION_STATEMENTS[ElementMap](self, op)
             else:
                 raise unsupported(op)
         except UnsupportedOperation:

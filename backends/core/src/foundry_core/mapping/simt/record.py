@@ -12,10 +12,10 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from ...dialects import tile
+from ...emit.mlir import Reg
+from ...ir import tile
 from ...log import RECORD
 from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
-from ..base.mlir import Reg
 from .layouts import Layout
 from .once import first_invocation, held_once
 from .program import Program, invocation_statement

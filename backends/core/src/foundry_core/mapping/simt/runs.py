@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
 from .code import Code
 
 

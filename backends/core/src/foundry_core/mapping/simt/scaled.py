@@ -11,12 +11,12 @@ from contextlib import ExitStack
 
 from xdsl.ir import SSAValue
 
-from ...dialects import tt
+from ...emit.mlir import Reg
 from ...errors import unsupported
 from ...front.scaled import FORMATS
+from ...ir import tt
 from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
-from ..base.mlir import Reg
 from ..base.numeric import element
 from .program import Program, invocation_statement
 from .rows import Rows

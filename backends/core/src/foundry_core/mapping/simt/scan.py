@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialects import tt
-from ..base.mlir import Reg
+from ...emit.mlir import Reg
+from ...ir import tt
 from .exchange import along_axis, combine, convert, shuffled
 from .layouts import Layout
 from .program import Program, invocation_statement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base.mlir import WIDTHS, Reg
+from ...emit.mlir import WIDTHS, Reg
 from .target import SimtTarget
 from .words import STORAGE, Module
 from .workgroup import Workgroup

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
-from ..base.mlir import WIDTHS, Reg
+from ...emit.mlir import WIDTHS, Reg
 from .accesses import EVERYTHING, Span
 from .code import Code
 from .target import FEATURES, SimtTarget

@@ -20,19 +20,19 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import tile
-from ...dialects.elements import chosen, finds, moved
+from ...emit.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ...errors import source_line
 from ...front.masks import sufficient
 from ...front.scalars import constant
+from ...ir import tile
+from ...ir.elements import chosen, extents, finds, moved
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
 from ..base.buffers import Buffer
 from ..base.memory import Around, Memory
-from ..base.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ..base.numeric import in_memory
 from ..base.plan import is_tile, is_unit
-from ..base.space import Point, extents
+from ..base.space import Point
 from ..base.tiles import Memo, Tiles
 from .target import DMA_ALIGNMENT
 from .wram import TaskletText

@@ -5,9 +5,9 @@ The straight path handles normal numbers. Separate branches handle zeros, subnor
 
 from __future__ import annotations
 
+from ...emit.builder import Builder
+from ...emit.mlir import Reg
 from ...scalars import Layout
-from ..base.builder import Builder
-from ..base.mlir import Reg
 
 
 def unpack(t: Builder, x: Reg, layout: Layout) -> Reg:

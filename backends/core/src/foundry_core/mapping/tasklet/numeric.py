@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...emit.builder import Builder
+from ...emit.mlir import Reg
 from ...functions.registers import call
 from ...scalars import Layout
-from ..base.builder import Builder
-from ..base.mlir import Reg
 from ..base.numeric import Numeric
 from . import narrow
 

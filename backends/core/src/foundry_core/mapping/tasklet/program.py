@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import tile, tt
-from ...dialects.elements import chosen, finds
-from ...effects import is_sink
+from ...emit.mlir import WIDTHS, Conventions, Reg
 from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
+from ...ir import tile, tt
+from ...ir.effects import is_sink
+from ...ir.elements import chosen, extents, finds
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.mlir import WIDTHS, Conventions, Reg
 from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
 from ..base.plan import Plan, is_unit, stored_across
 from ..base.program import Program
-from ..base.space import Point, extents
+from ..base.space import Point
 from ..base.target import Target
 from ..base.tiles import Tiles
 from .memory import StagedMemory

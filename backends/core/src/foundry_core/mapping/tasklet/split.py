@@ -24,18 +24,17 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...dialects import tile, tt
-from ...dialects.arith import ConstantOp, ExtSIOp
-from ...dialects.build import like
-from ...dialects.elements import moved, partly_moved
-from ...dialects.llvm import AssumeOp
-from ...effects import is_pure
-from ...flow import incoming
+from ...analysis.flow import incoming
 from ...front.scalars import Scalar, Scalars, constant
 from ...front.structured import kernel
+from ...ir import tile, tt
+from ...ir.arith import ConstantOp, ExtSIOp
+from ...ir.build import like
+from ...ir.effects import is_pure
+from ...ir.elements import extents, moved, partly_moved
+from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.plan import argument, is_tile, is_unit
-from ..base.space import extents
 
 _Place: TypeAlias = tuple[SSAValue, int]
 # The fewest elements of a slice if they are contiguous in memory: a DMA takes as long to start as for 154 bytes.

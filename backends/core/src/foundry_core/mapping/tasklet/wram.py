@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.mlir import PRIVATE, WIDTHS, Conventions, Reg, Text
+from ...emit.mlir import PRIVATE, WIDTHS, Conventions, Reg, Text
 from .target import DMA_ALIGNMENT
 
 _WRAM = "%wram"

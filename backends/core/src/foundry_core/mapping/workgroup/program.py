@@ -9,12 +9,12 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects import tt
-from ...effects import logs, waits, writes
+from ...emit.mlir import GLOBAL, LOCAL, Conventions, Text
 from ...errors import LoweringError
 from ...front.structured import kernel
+from ...ir import tt
+from ...ir.effects import logs, waits, writes
 from ..base.mapping import Mapping
-from ..base.mlir import GLOBAL, LOCAL, Conventions, Text
 from ..base.plan import Plan, is_tile
 from ..base.space import Point, Space
 from ..base.tiles import Tiles

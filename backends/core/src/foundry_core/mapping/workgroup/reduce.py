@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...dialects import tt
+from ...emit.mlir import LOCAL, Reg
+from ...ir import tt
 from ..base.buffers import Buffer
-from ..base.mlir import LOCAL, Reg
 from ..base.numeric import element, in_register
 from ..base.operations.reduce import Reduction, kept
 from ..base.space import Point

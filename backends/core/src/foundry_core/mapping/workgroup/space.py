@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from ..base.mlir import Reg, Text
+from ...emit.mlir import Reg, Text
 from ..base.space import Space
 
 _BARRIER = "_Z7barrierj"

@@ -10,14 +10,14 @@ import math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 
-from ...dialects import tile, tt
+from ...emit.mlir import WIDTHS, Reg, Text
 from ...errors import LoweringError
 from ...front.structured import kernel
+from ...ir import tile, tt
+from ...ir.elements import extents
 from ..base.mapping import Mapping
-from ..base.mlir import WIDTHS, Reg, Text
 from ..base.numeric import element, in_memory
 from ..base.plan import Plan, stored_across
-from ..base.space import extents
 from ..base.tiles import Tiles
 from .sums import SumsInRegisters
 from .target import WorkItemTarget

@@ -13,14 +13,14 @@ from typing import ClassVar
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...dialects import tt
-from ...effects import KEEPS_CODE, is_sink
+from ...emit.mlir import Reg
+from ...ir import tt
+from ...ir.effects import KEEPS_CODE, is_sink
+from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from ..base.buffers import Buffer
-from ..base.mlir import Reg
 from ..base.plan import is_tile
 from ..base.program import Program
-from ..base.space import extents
 from ..base.tiles import Run, Tiles
 
 # Operations from a carried tile to the next one, for the tile to stay in registers: they are written for each vector.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....dialects import tile
+from ....emit.mlir import Reg
+from ....ir import tile
 from ..emission import scalar_value, statement, tile_value
-from ..mlir import Reg
 from ..space import Point
 
 if TYPE_CHECKING:

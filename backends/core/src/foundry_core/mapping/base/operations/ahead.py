@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from ....dialects import tile, tt
-from ....dialects.elements import moved
+from ....emit.mlir import WIDTHS, Reg
+from ....ir import tile, tt
+from ....ir.elements import extents, moved
 from ....ops.elementwise import is_elementwise
 from ..buffers import Buffer
-from ..mlir import WIDTHS, Reg
 from ..numeric import element, in_memory
 from ..plan import is_tile, is_unit
-from ..space import extents
 from .early import Early, is_inside
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....dialects.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
+from ....emit.mlir import Reg
+from ....ir.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
 from ....ops.elementwise import is_elementwise
-from ..mlir import Reg
 
 if TYPE_CHECKING:
     from ..program import Program

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from ....dialects import tt
-from ....tools import LLVM_INTRINSIC
+from ....emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, vector_type
+from ....ir import tt
+from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import WIDTHS, Reg, vector_type
 from ..numeric import element, in_register
-from ..space import extents
 from .ahead import Ahead
 from .needed import Part, needed
 

@@ -9,10 +9,10 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ....dialects.arith import ConstantOp
+from ....emit.mlir import Reg
 from ....front.scalars import constant
+from ....ir.arith import ConstantOp
 from ....ops.elementwise import is_elementwise
-from ..mlir import Reg
 
 if TYPE_CHECKING:
     from ..program import Program

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....dialects import tt
+from ....emit.mlir import WIDTHS
+from ....ir import tt
+from ....ir.elements import extents
 from ..emission import statement
-from ..mlir import WIDTHS
-from ..space import Point, extents
+from ..space import Point
 
 if TYPE_CHECKING:
     from ..program import Program

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 
-from ....dialects import tt
 from ....errors import unsupported
+from ....ir import tt
+from ....ir.elements import extents
 from ..emission import statement
-from ..space import Point, extents
+from ..space import Point
 from .combine import Combination
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue, Use
 
-from ....dialects import tile, tt
-from ....dialects.arith import ConstantOp
-from ....flow import yielded
+from ....analysis.flow import yielded
+from ....emit.mlir import Reg
+from ....ir import tile, tt
+from ....ir.arith import ConstantOp
+from ....ir.elements import extents
 from ....ops.elementwise import is_elementwise
-from ..mlir import Reg
-from ..space import extents
 from .early import Early
 
 if TYPE_CHECKING:

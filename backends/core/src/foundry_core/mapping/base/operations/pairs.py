@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ....dialects import tile
+from ....emit.mlir import Reg
+from ....ir import tile
+from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import Reg
-from ..space import Point, extents
+from ..space import Point
 from .combine import Combination
 
 if TYPE_CHECKING:

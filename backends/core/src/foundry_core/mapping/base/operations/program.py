@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....dialects import tile, tt
-from ....dialects.llvm import AssumeOp
+from ....emit.mlir import Reg
 from ....errors import unsupported
+from ....ir import tile, tt
+from ....ir.llvm import AssumeOp
 from ..emission import scalar_value, statement
-from ..mlir import Reg
 
 if TYPE_CHECKING:
     from ..program import Program

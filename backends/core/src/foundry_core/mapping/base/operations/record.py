@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....dialects import tile
+from ....emit.mlir import GLOBAL, Reg
+from ....ir import tile
+from ....ir.elements import extents
 from ....log import RECORD
 from ..buffers import Buffer
 from ..emission import statement
 from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, inverted, record_words
-from ..mlir import GLOBAL, Reg
 from ..plan import is_tile
-from ..space import Point, extents
+from ..space import Point
 
 if TYPE_CHECKING:
     from ..program import Program

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from ....dialects import tt
+from ....emit.mlir import Reg
+from ....ir import tt
+from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import Reg
 from ..numeric import element, in_register
-from ..space import Point, extents
+from ..space import Point
 from .combine import Combination
 
 if TYPE_CHECKING:

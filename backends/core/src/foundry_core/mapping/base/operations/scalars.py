@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....dialects import tt
-from ....dialects.arith import ConstantOp, SelectOp
+from ....emit.mlir import GLOBAL, Reg
+from ....ir import tt
+from ....ir.arith import ConstantOp, SelectOp
 from ..emission import scalar_value, tile_value
-from ..mlir import GLOBAL, Reg
 from ..numeric import element, in_memory
 from ..space import Point
 

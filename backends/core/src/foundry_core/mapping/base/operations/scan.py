@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ....dialects import tt
+from ....emit.mlir import Reg
+from ....ir import tt
+from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..mlir import Reg
-from ..space import Point, extents
+from ..space import Point
 from .combine import Combination
 
 if TYPE_CHECKING:

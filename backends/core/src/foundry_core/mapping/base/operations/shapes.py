@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from ....dialects import tt
+from ....emit.mlir import WIDTHS, Reg
+from ....ir import tt
+from ....ir.elements import extents
 from ..buffers import collect
 from ..emission import statement, tile_value
-from ..mlir import WIDTHS, Reg
 from ..numeric import element, in_register
-from ..space import Point, extents
+from ..space import Point
 
 if TYPE_CHECKING:
     from ..program import Program

@@ -1,0 +1,94 @@
+"""Where values go that loops and branches pass on, and how these are given more values to pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import cf, scf
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.rewriter import Rewriter
+
+from ..errors import unsupported
+
+
+def incoming(value: SSAValue) -> list[SSAValue] | None:
+    """Return what a block's argument, or a result of control flow, may be; None for a counter and any other value."""
+    owner = value.owner
+    assert isinstance(value, BlockArgument | OpResult)
+    number = value.index
+    if isinstance(owner, Block):
+        around = owner.parent_op()
+        match around:
+            case scf.ForOp():
+                return [around.iter_args[number - 1], _end(owner, number - 1)] if number else None
+            case scf.WhileOp() if owner is around.before_region.block:
+                return [around.arguments[number], _end(around.after_region.block, number)]
+            case scf.WhileOp():
+                return [_end(around.before_region.block, number + 1)]
+        found = [_passed(block.last_op, owner, number) for block in owner.predecessors()]
+        return [each for passed in found for each in passed] or None
+    match owner:
+        case scf.ForOp():
+            return [owner.iter_args[number], _end(owner.body.block, number)]
+        case scf.WhileOp():
+            return [_end(owner.before_region.block, number + 1)]
+        case scf.IfOp():
+            return [_end(region.block, number) for region in owner.regions if region.blocks]
+    return None
+
+
+def yielded(use: Use) -> list[SSAValue]:
+    """Return what an operand of the end of a `for` loop's or a branch's block becomes; nothing for any other."""
+    around = use.operation.parent_op()
+    if not isinstance(use.operation, scf.YieldOp):
+        return []
+    match around:
+        case scf.ForOp():
+            return [around.body.block.args[use.index + 1], around.results[use.index]]
+        case scf.IfOp():
+            return [around.results[use.index]]
+    return []
+
+
+def extended(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
+    """Replace a loop or branch by one that passes on more values; its blocks take and pass them already.
+
+    Args:
+        more: their initial values; none for a branch.
+        types: the types of the further results.
+
+    Returns:
+        what replaces it; the further results come last.
+    """
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    match op:
+        case scf.ForOp():
+            made: Operation = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *more], *regions)
+        case scf.WhileOp():
+            made = scf.WhileOp([*op.arguments, *more], [*op.result_types, *types], *regions)
+        case scf.IfOp():
+            made = scf.IfOp(op.cond, [*op.result_types, *types], regions[0], regions[1])
+        case _:
+            raise unsupported(op)
+    made.attributes |= op.attributes
+    made.location = op.location
+    for old, new in zip(op.results, made.results, strict=False):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(op, made, made.results[: len(op.results)])
+    return made
+
+
+def _end(block: Block, number: int) -> SSAValue:
+    assert block.last_op is not None
+    return block.last_op.operands[number]
+
+
+def _passed(end: Operation | None, block: Block, number: int) -> list[SSAValue]:
+    """Return what the end of a block passes for another block's argument."""
+    match end:
+        case cf.BranchOp():
+            return [end.arguments[number]]
+        case cf.ConditionalBranchOp():
+            ways = ((end.then_block, end.then_arguments), (end.else_block, end.else_arguments))
+            return [arguments[number] for to, arguments in ways if to is block]
+    return []

@@ -1,0 +1,1 @@
+"""What a plugin derives its compiler and driver from."""

@@ -1,0 +1,121 @@
+"""Translates MLIR's constant attributes to LLVM's constants; floats keep every bit."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    Float16Type,
+    Float32Type,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+)
+from xdsl.dialects.llvm import LLVMArrayType, LLVMStructType
+from xdsl.ir import Attribute
+
+from ...errors import LoweringError
+from ...ir.literals import width
+from . import types
+
+_LETTERS: dict[type[Attribute], str] = {Float16Type: "H", BFloat16Type: "R"}
+
+
+def constant(value: Attribute, of: Attribute) -> str:
+    """Return the text of a constant of a type, without the type.
+
+    Raises:
+        LoweringError: the attribute is not a constant of LLVM.
+    """
+    match value:
+        case IntegerAttr() if isinstance(of, IntegerType):
+            return _integer(value.value.data, of.width.data)
+        case IntegerAttr() if types.is_float(of):
+            return _float(value.value.data & (1 << width(of)) - 1, of)
+        case StringAttr():
+            return _string(value.data.encode())
+        case BytesAttr():
+            return _string(value.data)
+        case DenseIntOrFPElementsAttr():
+            return _dense(value, of)
+        case ArrayAttr():
+            parts = [types.element(of, index) for index in range(len(value))]
+            inside = ", ".join(
+                f"{types.text(part)} {constant(item, part)}" for part, item in zip(parts, value, strict=True)
+            )
+            return f"{{ {inside} }}" if isinstance(of, LLVMStructType) else f"[{inside}]"
+    raise LoweringError(f"the constant {value} of type {of}")
+
+
+def zero(of: Attribute) -> str:
+    """Return the zero of a type."""
+    if types.is_pointer(of):
+        return "null"
+    if isinstance(of, IntegerType):
+        return _integer(0, of.width.data)
+    return _float(0, of) if types.is_float(of) else "zeroinitializer"
+
+
+def _integer(value: int, width: int) -> str:
+    value &= (1 << width) - 1
+    if width == 1:
+        return "true" if value else "false"
+    return str(value - (1 << width) if value >> (width - 1) else value)
+
+
+def _float(bits: int, of: Attribute) -> str:
+    """Write a float as the equal double, as LLVM does; a NaN as bits, because LLVM reads a NaN as a quiet one."""
+    if letter := _LETTERS.get(type(of)):
+        return f"0x{letter}{bits:04X}"
+    if isinstance(of, Float32Type):
+        number = struct.unpack("<f", bits.to_bytes(4, "little"))[0]
+        if math.isnan(number):
+            return f"bitcast (i32 {_integer(bits, 32)} to float)"
+        bits = int.from_bytes(struct.pack("<d", number), "little")
+    return f"0x{bits:016X}"
+
+
+def _string(data: bytes) -> str:
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
+    return f'c"{"".join(plain)}"'
+
+
+def _dense(value: DenseIntOrFPElementsAttr, of: Attribute) -> str:
+    """Write an array or vector with the dimensions of its type; the attribute has the elements in row-major order."""
+    scalar, count = of, 1
+    while not isinstance(scalar, IntegerType) and not types.is_float(scalar):
+        count *= scalar.size.data if isinstance(scalar, LLVMArrayType) else _length(scalar)
+        scalar = types.element(scalar)
+    data, size = value.data.data, -(-width(scalar) // 8)
+    items = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
+    items *= count if len(items) == 1 else 1
+    if len(items) != count:
+        raise LoweringError(f"{len(items)} elements for {of}")
+    if not any(items):
+        return "zeroinitializer"
+    return _nested(iter(items), of)
+
+
+def _nested(items: Iterator[int], of: Attribute) -> str:
+    if isinstance(of, IntegerType):
+        return _integer(next(items), of.width.data)
+    if types.is_float(of):
+        return _float(next(items), of)
+    array = isinstance(of, LLVMArrayType)
+    part = types.element(of)
+    length = of.size.data if isinstance(of, LLVMArrayType) else _length(of)
+    inside = ", ".join(f"{types.text(part)} {_nested(items, part)}" for _ in range(length))
+    return f"[{inside}]" if array else f"<{inside}>"
+
+
+def _length(of: Attribute) -> int:
+    shape = getattr(of, "get_shape", None)
+    if shape is None:
+        raise LoweringError(f"elements of {of}")
+    return int(shape()[0])

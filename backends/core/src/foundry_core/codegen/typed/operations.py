@@ -1,0 +1,432 @@
+"""Translates each operation of the llvm dialect: tables for those that differ only in a word, else functions.
+
+Every function takes the body that it writes to and the operation. It raises LoweringError with the part that LLVM 12
+lacks; the caller adds the operation's name and source line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, StringAttr
+from xdsl.dialects.llvm import LLVMFunctionType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...errors import LoweringError
+from . import types
+from .body import Body, Edge, Signature, Written, attributes, dictionaries, integer, integers, name_of, symbol
+from .constants import constant, zero
+from .intrinsics import COPIES, FILLS, HINTS, OVERLOADED, PLAIN
+
+Emitter = Callable[[Body, Operation], None]
+
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "udiv",
+    "sdiv",
+    "urem",
+    "srem",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "lshr",
+    "ashr",
+    "fadd",
+    "fsub",
+    "fmul",
+    "fdiv",
+    "frem",
+)
+_CASTS = (
+    "trunc",
+    "zext",
+    "sext",
+    "fptrunc",
+    "fpext",
+    "fptosi",
+    "fptoui",
+    "sitofp",
+    "uitofp",
+    "inttoptr",
+    "ptrtoint",
+)
+_ICMP = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_FCMP = (
+    "false",
+    "oeq",
+    "ogt",
+    "oge",
+    "olt",
+    "ole",
+    "one",
+    "ord",
+    "ueq",
+    "ugt",
+    "uge",
+    "ult",
+    "ule",
+    "une",
+    "uno",
+    "true",
+)
+# This entry of rawConstantIndices means that the index is an operand.
+_DYNAMIC = -(1 << 31)
+
+
+def _binary(body: Body, op: Operation) -> None:
+    left, right = op.operands
+    body.define(op.results[0], f"{_word(op)} {body.typed(left)}, {body.name(right)}")
+
+
+def _fneg(body: Body, op: Operation) -> None:
+    body.define(op.results[0], f"fneg {body.typed(op.operands[0])}")
+
+
+def _freeze(body: Body, op: Operation) -> None:
+    body.define(op.results[0], f"freeze {body.typed(op.operands[0])}")
+
+
+def _cast(body: Body, op: Operation) -> None:
+    result = op.results[0]
+    body.define(result, f"{_word(op)} {body.typed(op.operands[0])} to {types.text(result.type)}")
+
+
+def _bitcast(body: Body, op: Operation) -> None:
+    if types.is_pointer(op.operands[0].type):
+        body.bind(op.results[0], body.natural(op.operands[0]))
+    else:
+        _cast(body, op)
+
+
+def _icmp(body: Body, op: Operation) -> None:
+    _compare(body, op, _ICMP)
+
+
+def _fcmp(body: Body, op: Operation) -> None:
+    _compare(body, op, _FCMP)
+
+
+def _compare(body: Body, op: Operation, predicates: Sequence[str]) -> None:
+    left, right = op.operands
+    predicate = predicates[integer(attributes(op), "predicate")]
+    body.define(op.results[0], f"{_word(op)} {predicate} {body.typed(left)}, {body.name(right)}")
+
+
+def _select(body: Body, op: Operation) -> None:
+    condition, yes, no = (body.typed(value) for value in op.operands)
+    body.define(op.results[0], f"select {condition}, {yes}, {no}")
+
+
+def _constant(body: Body, op: Operation) -> None:
+    of = op.results[0].type
+    body.bind(op.results[0], Written(constant(attributes(op)["value"], of), types.text(of)))
+
+
+def _undef(body: Body, op: Operation) -> None:
+    of = op.results[0].type
+    body.bind(op.results[0], Written("undef", "" if types.is_pointer(of) else types.text(of)))
+
+
+def _zero(body: Body, op: Operation) -> None:
+    of = op.results[0].type
+    body.bind(op.results[0], Written(zero(of), "" if types.is_pointer(of) else types.text(of)))
+
+
+def _addressof(body: Body, op: Operation) -> None:
+    body.bind(op.results[0], body.module.symbol(symbol(attributes(op), "global_name") or ""))
+
+
+def _alloca(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    if "inalloca" in given:
+        raise LoweringError("inalloca")
+    pointee = types.text(given["elem_type"])
+    line = f"alloca {pointee}, {body.typed(op.operands[0])}{_align(given)}"
+    space = types.space(op.results[0].type)
+    body.define(op.results[0], line + (f", addrspace({space})" if space else ""), types.pointer(pointee, space))
+
+
+def _getelementptr(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    base, dynamic = op.operands[0], iter(op.operands[1:])
+    if not types.is_pointer(base.type):
+        raise LoweringError("a vector of addresses")
+    indices, at = [], given["elem_type"]
+    for position, raw in enumerate(integers(given, "rawConstantIndices")):
+        if raw == _DYNAMIC:
+            index = next(dynamic)
+            if not types.text(index.type).startswith("i"):
+                raise LoweringError("a vector of addresses")
+            indices.append(body.typed(index))
+        else:
+            indices.append(f"i32 {raw}")
+        if position:
+            at = types.element(at, raw)
+    pointee, space = types.text(given["elem_type"]), types.space(base.type)
+    # Bit 0 of noWrapFlags is inbounds; nusw comes with the same bit.
+    inbounds = " inbounds" if integer(given, "noWrapFlags") & 1 and not space else ""
+    line = f"getelementptr{inbounds} {pointee}, {body.to(base, pointee)}, {', '.join(indices)}"
+    body.define(op.results[0], line, types.pointer(types.text(at), space))
+
+
+def _load(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    _refuse_atomic(given)
+    of = types.text(op.results[0].type)
+    body.define(op.results[0], f"load{_volatile(given)} {of}, {body.to(op.operands[0], of)}{_align(given)}")
+
+
+def _store(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    _refuse_atomic(given)
+    value, address = op.operands
+    to = body.to(address, types.text(value.type))
+    body.emit(f"store{_volatile(given)} {body.typed(value)}, {to}{_align(given)}")
+
+
+def _refuse_atomic(given: Mapping[str, Attribute]) -> None:
+    if integer(given, "ordering"):
+        raise LoweringError("atomic")
+
+
+def _extractvalue(body: Body, op: Operation) -> None:
+    path = "".join(f", {index}" for index in integers(attributes(op), "position"))
+    body.define(op.results[0], f"extractvalue {body.typed(op.operands[0])}{path}")
+
+
+def _insertvalue(body: Body, op: Operation) -> None:
+    path = "".join(f", {index}" for index in integers(attributes(op), "position"))
+    container, value = op.operands
+    body.define(op.results[0], f"insertvalue {body.typed(container)}, {body.typed(value)}{path}")
+
+
+def _elements(body: Body, op: Operation) -> None:
+    """Write extractelement or insertelement."""
+    body.define(op.results[0], f"{_word(op)} {', '.join(body.typed(value) for value in op.operands)}")
+
+
+def _shufflevector(body: Body, op: Operation) -> None:
+    mask = integers(attributes(op), "mask")
+    picked = ", ".join("i32 undef" if index < 0 else f"i32 {index}" for index in mask)
+    left, right = (body.typed(value) for value in op.operands)
+    body.define(op.results[0], f"shufflevector {left}, {right}, <{len(mask)} x i32> <{picked}>")
+
+
+def _call(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    sizes = integers(given, "operandSegmentSizes")
+    if len(sizes) > 1 and sizes[1]:
+        raise LoweringError("operand bundles")
+    operands = list(op.operands)
+    name = symbol(given, "callee")
+    if name is not None:
+        if name not in body.module.functions:
+            raise LoweringError(f"there is no function @{name}")
+        signature = body.module.functions[name]
+        called = body.module.symbol(name).name
+    else:
+        address = operands.pop(0)
+        signature = _signature_of_call(op, operands, given.get("var_callee_type"))
+        called = body.as_type(body.natural(address), f"{signature.type()}*").name
+    passed = [
+        _argument(body, value, signature.parameters[index] if index < len(signature.parameters) else "")
+        for index, value in enumerate(operands)
+    ]
+    _finish_call(body, op, signature, called, passed)
+
+
+def _call_intrinsic(body: Body, op: Operation) -> None:
+    name = attributes(op)["intrin"]
+    assert isinstance(name, StringAttr)
+    _intrinsic_call(body, op, name.data, [body.typed(value) for value in op.operands])
+
+
+def _signature_of_call(op: Operation, operands: Sequence[SSAValue], declared: Attribute | None) -> Signature:
+    if isinstance(declared, LLVMFunctionType):
+        parameters = tuple(types.text(of) for of in declared.inputs)
+        return Signature("", types.text(declared.output), parameters, declared.is_variadic)
+    result = types.text(op.results[0].type) if op.results else "void"
+    return Signature("", result, tuple(types.text(value.type) for value in operands))
+
+
+def _argument(body: Body, value: SSAValue, wanted: str) -> str:
+    if not wanted or not types.is_pointer(value.type):
+        return body.typed(value)
+    return f"{wanted} {body.as_type(body.natural(value), wanted).name}"
+
+
+def _finish_call(body: Body, op: Operation, signature: Signature, called: str, passed: Sequence[str]) -> None:
+    """Write a call: with the full function type for a variadic function, else with the result type."""
+    of = signature.type() if signature.variadic else signature.result
+    line = f"call {of} {called}({', '.join(passed)})"
+    if op.results:
+        body.define(op.results[0], line, signature.result)
+    else:
+        body.emit(line)
+
+
+def _intrinsic_call(body: Body, op: Operation, name: str, passed: Sequence[str]) -> None:
+    result = types.text(op.results[0].type) if op.results else "void"
+    # Anything passed after the operands is a flag.
+    flags = ("i1",) * (len(passed) - len(op.operands))
+    signature = Signature(name, result, (*(types.text(value.type) for value in op.operands), *flags))
+    body.module.intrinsics.setdefault(name, signature)
+    _finish_call(body, op, signature, f"@{name}", passed)
+
+
+def _overloaded(body: Body, op: Operation) -> None:
+    intrinsic = OVERLOADED[name_of(op)]
+    passed = [body.typed(value) for value in op.operands]
+    if intrinsic.flag:
+        passed.append(f"i1 {'true' if integer(attributes(op), intrinsic.flag) else 'false'}")
+    _intrinsic_call(body, op, f"{intrinsic.name}.{types.suffix(op.operands[0].type)}", passed)
+
+
+def _plain(body: Body, op: Operation) -> None:
+    _intrinsic_call(body, op, PLAIN[name_of(op)], [])
+
+
+def _copy(body: Body, op: Operation) -> None:
+    """Write memcpy, memmove or memset; the operation's argument attributes give the alignment."""
+    given = attributes(op)
+    name = (COPIES | FILLS)[name_of(op)]
+    aligned = dictionaries(given, "arg_attrs", len(op.operands))
+    passed, overloads = [], []
+    for index, value in enumerate(op.operands):
+        written = body.written(value)
+        align = integer(aligned[index], "llvm.align") if index < len(aligned) else 0
+        passed.append(f"{written.type}{f' align {align}' if align else ''} {written.name}")
+        if types.is_pointer(value.type) or index == 2:
+            overloads.append(types.suffix(value.type))
+    passed.append(f"i1 {'true' if integer(given, 'isVolatile') else 'false'}")
+    _intrinsic_call(body, op, ".".join([name, *overloads]), passed)
+
+
+def _hint(body: Body, op: Operation) -> None:
+    if op.results and any(result.uses for result in op.results):
+        raise LoweringError("its result is used")
+
+
+def _return(body: Body, op: Operation) -> None:
+    if not op.operands:
+        body.emit("ret void")
+        return
+    body.emit(f"ret {body.typed(op.operands[0])}")
+
+
+def _unreachable(body: Body, op: Operation) -> None:
+    body.emit("unreachable")
+
+
+def _br(body: Body, op: Operation) -> None:
+    (target,) = _targets(body, op, [list(op.operands)])
+    body.emit(f"br {target}{_hint_of_loop(body, op)}")
+
+
+def _cond_br(body: Body, op: Operation) -> None:
+    _, yes, _ = integers(attributes(op), "operandSegmentSizes")
+    condition, *rest = op.operands
+    after: list[str] = []
+    first, second = _targets(body, op, [rest[:yes], rest[yes:]], after)
+    body.emit(f"br {body.typed(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
+    body.lines += after
+
+
+def _hint_of_loop(body: Body, op: Operation) -> str:
+    # The only hint of loops that the lowering writes.
+    return body.module.metadata.keeps_code() if "llvm.loop_annotation" in op.attributes else ""
+
+
+def _switch(body: Body, op: Operation) -> None:
+    given = attributes(op)
+    _, default, _ = integers(given, "operandSegmentSizes")
+    value, *rest = op.operands
+    passed, rest = [rest[:default]], rest[default:]
+    for size in integers(given, "case_operand_segments"):
+        passed.append(rest[:size])
+        rest = rest[size:]
+    values = given.get("case_values")
+    cases = list(values.get_values()) if isinstance(values, DenseIntOrFPElementsAttr) else []
+    after: list[str] = []
+    otherwise, *targets = _targets(body, op, passed, after)
+    of = types.text(value.type)
+    arms = " ".join(f"{of} {int(case)}, {target}" for case, target in zip(cases, targets, strict=True))
+    body.emit(f"switch {body.typed(value)}, {otherwise} [{f' {arms} ' if arms else ''}]")
+    body.lines += after
+
+
+def _targets(
+    body: Body, op: Operation, passed: Sequence[Sequence[SSAValue]], after: list[str] | None = None
+) -> list[str]:
+    """Return the successors as `label %bb1`, and record the values that each edge passes to its block.
+
+    A block has one phi entry per predecessor. So if several edges of one terminator lead to the same block with
+    arguments, each edge after the first gets a separate block; the lines of these blocks go to `after`.
+    """
+    seen: set[Block] = set()
+    labels = []
+    for number, (block, values) in enumerate(zip(op.successors, passed, strict=True)):
+        source = body.label
+        if block in seen and block.args:
+            source = f"{body.label}.{number}"
+            assert after is not None
+            after += [f"{source}:", f"  br label %{body.labels[block]}"]
+            labels.append(f"label %{source}")
+        else:
+            labels.append(f"label %{body.labels[block]}")
+        seen.add(block)
+        body.edges.setdefault(block, []).append(Edge(source, [body.written(value) for value in values]))
+    return labels
+
+
+def _align(given: Mapping[str, Attribute]) -> str:
+    alignment = integer(given, "alignment")
+    return f", align {alignment}" if alignment else ""
+
+
+def _volatile(given: Mapping[str, Attribute]) -> str:
+    return " volatile" if "volatile_" in given else ""
+
+
+def _word(op: Operation) -> str:
+    return name_of(op).removeprefix("llvm.")
+
+
+EMITTERS: dict[str, Emitter] = {
+    **{f"llvm.{word}": _binary for word in _BINARY},
+    **{f"llvm.{word}": _cast for word in _CASTS},
+    **dict.fromkeys(OVERLOADED, _overloaded),
+    **dict.fromkeys(PLAIN, _plain),
+    **dict.fromkeys(COPIES | FILLS, _copy),
+    **dict.fromkeys(HINTS, _hint),
+    "llvm.alloca": _alloca,
+    "llvm.bitcast": _bitcast,
+    "llvm.br": _br,
+    "llvm.call": _call,
+    "llvm.call_intrinsic": _call_intrinsic,
+    "llvm.cond_br": _cond_br,
+    "llvm.extractelement": _elements,
+    "llvm.extractvalue": _extractvalue,
+    "llvm.fcmp": _fcmp,
+    "llvm.fneg": _fneg,
+    "llvm.freeze": _freeze,
+    "llvm.getelementptr": _getelementptr,
+    "llvm.icmp": _icmp,
+    "llvm.insertelement": _elements,
+    "llvm.insertvalue": _insertvalue,
+    "llvm.load": _load,
+    "llvm.mlir.addressof": _addressof,
+    "llvm.mlir.constant": _constant,
+    "llvm.mlir.poison": _undef,
+    "llvm.mlir.undef": _undef,
+    "llvm.mlir.zero": _zero,
+    "llvm.return": _return,
+    "llvm.select": _select,
+    "llvm.shufflevector": _shufflevector,
+    "llvm.store": _store,
+    "llvm.switch": _switch,
+    "llvm.unreachable": _unreachable,
+}

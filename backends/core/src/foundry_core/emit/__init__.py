@@ -1,0 +1,1 @@
+"""How code is written down: the protocol through which operations are written, and MLIR's text behind it."""

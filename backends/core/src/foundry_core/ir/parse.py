@@ -1,0 +1,176 @@
+"""Parses TTIR text, as Triton prints it, to an xDSL module."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    Builtin,
+    CallSiteLoc,
+    LocationAttr,
+    ModuleOp,
+)
+from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
+from xdsl.dialects.math import Math
+from xdsl.dialects.scf import Scf
+from xdsl.ir import Dialect, SSAValue
+from xdsl.utils.exceptions import ParseError
+
+from ..errors import LoweringError, UnsupportedOperation, source_line
+from .arith import ArithOnTensors
+from .effects import KEEPS_CODE, refuse_undeclared
+from .llvm import LLVM
+from .reader import PLACE, STRING, Reader, read_place
+from .tile import Tile
+from .tt import TT
+from .ttg import TTG
+
+# A return under a condition is written as branches (front/returns.py).
+_CF = Dialect("cf", [BranchOp, ConditionalBranchOp], [])
+DIALECTS = (Builtin, ArithOnTensors, Math, Scf, _CF, LLVM, TT, TTG, Tile)
+
+_OPERATION = re.compile(r'^\s*(?:%[\w:$.\-, %#]+ = )?"?([a-z_]+\.[a-z_0-9.]+)"?')
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
+_USED = re.compile(r"#loc\d*")
+_NAMED = re.compile(rf"{STRING}\((#loc\d*)\)")
+_CALLED = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)")
+_USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
+# Barriers: tl.debug_barrier, and those that backend/compiler.py puts into loops. Until Triton 3.6, in the GPU dialect.
+_BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
+# MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
+_CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
+# The hint of tl.range(disable_licm=True) and tl.condition, the only one that Triton gives LLVM's passes. It is an
+# attribute of a dialect that xDSL lacks.
+_LOOP_ALIAS = re.compile(r"^#loop_(?:annotation|licm)\d* = .*\n", re.MULTILINE)
+_LOOP_HINT = re.compile(r"llvm\.loop_annotation = #loop_annotation\d*")
+_NUMBERED = re.compile(r"_\d+$")
+
+
+def context() -> Context:
+    """Build an xDSL context with the dialects of TTIR and structured form."""
+    made = Context()
+    for dialect in DIALECTS:
+        made.load_dialect(dialect)
+    return made
+
+
+def _locations(text: str, known: Context) -> dict[str, LocationAttr]:
+    """Return what each `#locN = loc(...)` means. MLIR prints most of them below the module, in no order.
+
+    Names of values, `"x"(#loc1)`, are left out.
+    """
+    defined = dict(_ALIAS.findall(text))
+    found: dict[str, LocationAttr] = {}
+
+    def visit(name: str) -> LocationAttr:
+        if name not in found:
+            found[name] = read(defined.get(name, "unknown"))
+        return found[name]
+
+    def read(location: str) -> LocationAttr:
+        if place := PLACE.fullmatch(location):
+            return read_place(*place.groups())
+        if named := _NAMED.fullmatch(location):
+            return visit(named[1])
+        if called := _CALLED.fullmatch(location):
+            return CallSiteLoc(visit(called[1]), visit(called[2]))
+        for name in _USED.findall(location):
+            visit(name)
+        return Reader(known, f"loc({location})", found).parse_optional_location() or UNKNOWN_LOC
+
+    for name in defined:
+        visit(name)
+    return found
+
+
+def _without_barriers(text: str) -> str:
+    """Replace barriers between the threads of a program by tile.keep, an operation that only has an effect.
+
+    Every mapping keeps Triton's order of a program's loads and stores, so a barrier changes nothing. Inductor and users
+    insert barriers because a GPU backend does not keep that order. The effect remains, because a loop with a barrier is
+    not deleted.
+    """
+    return _BARRIER.sub(r"\1tile.keep\n", text)
+
+
+def _refuse_unknown(text: str, known: set[str], locations: Mapping[str, LocationAttr]) -> None:
+    """Refuse the first operation that no dialect here has, with its source line; the parser would name neither."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        found = _OPERATION.match(line)
+        if found and found[1] not in known:
+            # MLIR prints the location of an operation with a region after the region, on the line that closes it.
+            indent = len(line) - len(line.lstrip())
+            ends = (at for at in lines[number:] if at[:indent].isspace() and not at[indent].isspace())
+            used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
+            place = source_line(locations.get(used[1])) if used else None
+            raise UnsupportedOperation(found[1], f"{place.filename.data}:{place.line.data}" if place else "")
+
+
+def parse(text: str) -> ModuleOp:
+    """Parse TTIR or structured form to a module.
+
+    Raises:
+        UnsupportedOperation: the text has an operation that the lowering does not know, or whose effects on memory are
+            not declared.
+        LoweringError: the text is not well-formed: a defect of ours, or new syntax of a new Triton.
+    """
+    known = context()
+    try:
+        locations = _locations(text, known)
+        text = _LOOP_HINT.sub(KEEPS_CODE, _LOOP_ALIAS.sub("", _ALIAS.sub("", text)))
+        text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(text))
+        _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
+        module = Reader(known, text, locations).parse_module()
+    except ParseError as error:
+        raise LoweringError(f"cannot read this IR: {error}") from error
+    refuse_undeclared(module)
+    for op in module.walk():
+        for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
+            _shorten_name(value)
+    return module
+
+
+class _Last(threading.local):
+    """What this thread has read last: the stages of a kernel run in one thread, those of two kernels perhaps in two."""
+
+    read: tuple[str, ModuleOp] | None = None
+
+
+_last = _Last()
+
+
+def remember(text: str, module: ModuleOp) -> None:
+    """Keep the module of which `text` was printed, so that `read_structured` need not parse the text again."""
+    _last.read = text, module
+
+
+def read_structured(text: str) -> ModuleOp:
+    """Return the module of a text in structured form, which nobody may change: the remembered one, or parse it.
+
+    Reading a kernel takes longer than anything else that is done with it in Python, and every stage after `tile` reads
+    the same text. Only the last kernel of a thread is remembered.
+
+    Raises:
+        UnsupportedOperation, LoweringError: see parse.
+    """
+    last = _last.read
+    if last is not None and last[0] == text:
+        return last[1]
+    module = parse(text)
+    remember(text, module)
+    return module
+
+
+def _shorten_name(value: SSAValue) -> None:
+    """Remove all numbers from the end of a value's name.
+
+    xDSL removes one number, and its printer appends one that may exist already. With a variable `a_1` in the kernel,
+    MLIR names values a_1, a_1_0 and a_1_1, and two of them would be printed as a_1.
+    """
+    while value.name_hint is not None and _NUMBERED.search(value.name_hint):
+        value.name_hint = value.name_hint

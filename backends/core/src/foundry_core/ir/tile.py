@@ -1,0 +1,615 @@
+"""Structured form: loads and stores with a shape, which replace Triton's accesses through tensors of pointers.
+
+A tile of memory is `base[start + sum of its axes]`, in elements of the pointee. Each axis says how the address moves
+along one dimension:
+
+    tile.affine %stride                      stride * i
+    tile.wrapped %first, %modulus, %stride : i32
+                                             stride * ((first + i) mod modulus)     (Triton's `offs % M`)
+    tile.indexed %offsets                    offsets[i]                             (one number a row)
+
+What does not separate into dimensions is an offset tensor of full rank in addition to the axes (gather and scatter).
+One half-open range for each dimension, computed at run time, says which elements exist. A mask covers what the ranges
+cannot express, if anything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    attr_def,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
+
+from .effects import LogEffect, OrderingEffect
+from .elements import At, ByDimension, extents
+from .syntax import condition_type, parse_conversion, print_types
+
+
+@irdl_attr_definition
+class AxisType(ParametrizedAttribute, TypeAttribute):
+    """How an address moves along one dimension."""
+
+    name = "tile.axis"
+
+
+@irdl_attr_definition
+class RangeType(ParametrizedAttribute, TypeAttribute):
+    """Which indices of one dimension exist: low <= i < high, already clamped to the tile's extent."""
+
+    name = "tile.range"
+
+
+@irdl_op_definition
+class AffineOp(IRDLOperation):
+    """stride * i, the stride in elements."""
+
+    name = "tile.affine"
+    stride = operand_def(i64)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$stride attr-dict"
+
+    def __init__(self, stride: SSAValue) -> None:
+        super().__init__(operands=[stride], result_types=[AxisType()])
+
+
+@irdl_op_definition
+class WrappedOp(IRDLOperation):
+    """stride * ((first + i) rem modulus), the remainder of a signed division; the sum wraps around as an `element`."""
+
+    name = "tile.wrapped"
+    first = operand_def(i64)
+    modulus = operand_def(i64)
+    stride = operand_def(i64)
+    element = attr_def(IntegerType)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$first `,` $modulus `,` $stride `:` $element attr-dict"
+
+    def __init__(self, first: SSAValue, modulus: SSAValue, stride: SSAValue, element: IntegerType) -> None:
+        super().__init__(operands=[first, modulus, stride], attributes={"element": element}, result_types=[AxisType()])
+
+
+@irdl_op_definition
+class IndexedOp(IRDLOperation):
+    """offsets[i], from a tensor of integers that has extent 1 in all other dimensions."""
+
+    name = "tile.indexed"
+    offsets = operand_def(TensorType)
+    result = result_def(AxisType)
+    traits = traits_def(Pure())
+    assembly_format = "$offsets attr-dict `:` type($offsets)"
+
+    def __init__(self, offsets: SSAValue) -> None:
+        super().__init__(operands=[offsets], result_types=[AxisType()])
+
+
+@irdl_op_definition
+class RangeOp(IRDLOperation):
+    """low <= i < high."""
+
+    name = "tile.range"
+    low = operand_def(i64)
+    high = operand_def(i64)
+    result = result_def(RangeType)
+    traits = traits_def(Pure())
+    assembly_format = "$low `to` $high attr-dict"
+
+    def __init__(self, low: SSAValue, high: SSAValue) -> None:
+        super().__init__(operands=[low, high], result_types=[RangeType()])
+
+
+@irdl_op_definition
+class PartOp(IRDLOperation):
+    """The elements of a tensor at one index of its last dimension; the result has no such dimension."""
+
+    name = "tile.part"
+    src = operand_def(TensorType)
+    number = attr_def(IntegerAttr[IntegerType])
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), ByDimension(lambda op: [*range(len(extents(op.result))), At(op.number.value.data)]))
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+    def __init__(self, src: SSAValue, number: int) -> None:
+        assert isinstance(src.type, TensorType)
+        result = TensorType(src.type.element_type, src.type.get_shape()[:-1])
+        super().__init__(operands=[src], attributes={"number": IntegerAttr(number, 64)}, result_types=[result])
+
+
+@irdl_op_definition
+class RoundOp(IRDLOperation):
+    """Numbers of f32 rounded to a narrower type as arithmetic rounds them: too large ones overflow."""
+
+    name = "tile.round"
+    src = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$src attr-dict `:` type($src) `to` type($result)"
+
+    def __init__(self, src: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[src], result_types=[result])
+
+
+@irdl_op_definition
+class KeepOp(IRDLOperation):
+    """An effect that keeps the loop around it from being deleted, even if nobody uses the loop's results."""
+
+    name = "tile.keep"
+    traits = traits_def(OrderingEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """The number of the slice of a program that runs, from 0 (mapping/tasklet/split.py)."""
+
+    name = "tile.slice"
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i32])
+
+
+@irdl_op_definition
+class RecordOp(IRDLOperation):
+    """Write a record of each element of a tile, or of a scalar, to the launch's log (foundry_core/log.py), in order.
+
+    Attributes:
+        value: what is recorded; a record without a value has 0.
+        site: the number of the place in the kernel, see log.Site.
+    """
+
+    name = "tile.record"
+    site = prop_def(IntegerAttr[IntegerType])
+    value = opt_operand_def()
+    traits = traits_def(LogEffect())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$site (`of` $value^ `:` type($value))? attr-dict"
+
+    def __init__(self, site: int, value: SSAValue | None) -> None:
+        super().__init__(operands=[value], properties={"site": IntegerAttr(site, 32)})
+
+
+@irdl_op_definition
+class CheckOp(IRDLOperation):
+    """Write a record of each element for which a condition is false, as a failure, to the launch's log, in order.
+
+    With values, only the first of these elements has a record, with its value.
+
+    Attributes:
+        site: the number of the place in the kernel, see log.Site.
+        ends: set if the program ends with a failure (front/assertions.py).
+        value: an i64 for each element of the condition, if there is anything to say about an element.
+        result: whether the condition is true for all elements.
+    """
+
+    name = "tile.check"
+    site = prop_def(IntegerAttr[IntegerType])
+    condition = operand_def()
+    value = opt_operand_def()
+    ends = opt_prop_def(UnitAttr)
+    result = result_def(i1)
+    traits = traits_def(LogEffect())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$site `of` $condition (`with` $value^ `as` type($value))? attr-dict `:` type($condition)"
+
+    def __init__(self, site: int, condition: SSAValue, ends: bool, value: SSAValue | None = None) -> None:
+        properties: dict[str, Attribute] = {"site": IntegerAttr(site, 32)}
+        if ends:
+            properties["ends"] = UnitAttr()
+        super().__init__(operands=[condition, value], properties=properties, result_types=[i1])
+
+
+@irdl_op_definition
+class DistanceOp(IRDLOperation):
+    """How many bytes a pointer, or each pointer of a tile, is behind another one: an i64, which may be negative."""
+
+    name = "tile.distance"
+    pointer = operand_def()
+    base = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+    assembly_format = "$pointer `from` $base attr-dict `:` type($pointer) `,` type($base) `->` type($result)"
+
+    def __init__(self, pointer: SSAValue, base: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[pointer, base], result_types=[result])
+
+
+@irdl_op_definition
+class PairsOp(IRDLOperation):
+    """Steps that each replace all pairs of elements of one or several tiles by the results of a region.
+
+    In a step, the elements of a pair are p and p + (1 << bit) in row-major order, where bit `bit` of p is 0. The
+    region's block takes element p of each tile, then the other element of each tile, and a condition: bit `flip` of p,
+    or false if `flip` is -1. It returns the new elements in the same order. The shape of a result may be another one
+    than that of its source.
+    """
+
+    name = "tile.pairs"
+    srcs = var_operand_def(TensorType)
+    bits = prop_def(DenseArrayBase)
+    flips = prop_def(DenseArrayBase)
+    function = region_def("single_block")
+    res = var_result_def(TensorType)
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(
+        self,
+        srcs: Sequence[SSAValue],
+        bits: Sequence[int],
+        flips: Sequence[int],
+        function: Region,
+        results: Sequence[Attribute],
+    ) -> None:
+        numbers = {"bits": DenseArrayBase.from_list(i64, bits), "flips": DenseArrayBase.from_list(i64, flips)}
+        super().__init__(operands=[srcs], properties=numbers, regions=[function], result_types=[results])
+
+    @property
+    def steps(self) -> list[tuple[int, int]]:
+        """The steps' bits and flips."""
+        return list(zip(map(int, self.bits.get_values()), map(int, self.flips.get_values()), strict=True))
+
+
+@irdl_op_definition
+class PairsReturnOp(IRDLOperation):
+    """The new elements of a pair."""
+
+    name = "tile.pairs_return"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values])
+
+
+class Access(IRDLOperation, ABC):
+    """An operation that reads or writes a tile of memory, or both; its effects say which."""
+
+    base = operand_def()
+    start = operand_def(i64)
+    axes = var_operand_def(AxisType)
+    gather = opt_operand_def()
+    ranges = var_operand_def(RangeType)
+    mask = opt_operand_def()
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @property
+    @abstractmethod
+    def elements(self) -> SSAValue:
+        """The tile that is read or written. Its element type and its shape are those of the memory that is accessed."""
+
+
+# Assembly of an access' place:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
+
+
+def _print_place(printer: Printer, op: Access) -> None:
+    printer.print_string(" ")
+    printer.print_operand(op.base)
+    printer.print_string("[")
+    printer.print_list([op.start, *op.axes], printer.print_operand)
+    printer.print_string("]")
+    if op.gather is not None:
+        printer.print_string(" + ")
+        printer.print_operand(op.gather)
+        print_types(printer, op.gather.type)
+    if op.ranges:
+        printer.print_string(" in [")
+        printer.print_list(op.ranges, printer.print_operand)
+        printer.print_string("]")
+    if op.mask is not None:
+        printer.print_string(" where ")
+        printer.print_operand(op.mask)
+
+
+def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]], UnresolvedOperand | None]:
+    """Parse a place: return the base, [start, axes, gather, ranges], and the mask; base and mask have no type yet."""
+    base = parser.parse_unresolved_operand()
+    parser.parse_punctuation("[")
+    start: SSAValue = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
+    axes: list[SSAValue] = []
+    while parser.parse_optional_punctuation(","):
+        axes.append(parser.resolve_operand(parser.parse_unresolved_operand(), AxisType()))
+    parser.parse_punctuation("]")
+    gather: list[SSAValue] = []
+    if parser.parse_optional_punctuation("+"):
+        name = parser.parse_unresolved_operand()
+        parser.parse_punctuation(":")
+        gather.append(parser.resolve_operand(name, parser.parse_type()))
+    ranges: list[SSAValue] = []
+    if parser.parse_optional_keyword("in"):
+        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+        ranges = [parser.resolve_operand(name, RangeType()) for name in names]
+    mask = parser.parse_unresolved_operand() if parser.parse_optional_keyword("where") else None
+    return base, [[start], axes, gather, ranges], mask
+
+
+class _Load(Access, ABC):
+    """Read a tile. Elements outside the ranges or the mask are `other`, or undefined if there is no `other`."""
+
+    other = opt_operand_def()
+    result = result_def()
+
+    def __init__(
+        self,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        other: SSAValue | None,
+        result: Attribute,
+    ) -> None:
+        super().__init__(operands=[other, base, start, axes, gather, ranges, mask], result_types=[result])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.result
+
+    def print(self, printer: Printer) -> None:
+        _print_place(printer, self)
+        if self.other is not None:
+            printer.print_string(" else ")
+            printer.print_operand(self.other)
+        print_types(printer, self.base.type, " -> ", self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> _Load:
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
+        base_type, result = parse_conversion(parser)
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, condition_type(result)) if mask else None,
+            parser.resolve_operand(other, result) if other else None,
+            result,
+        )
+
+
+@irdl_op_definition
+class LoadOp(_Load):
+    """A load that may be evaluated later than its position, and more than once, if no operation writes in between."""
+
+    name = "tile.load"
+    traits = traits_def(MemoryReadEffect())
+
+
+@irdl_op_definition
+class VolatileLoadOp(_Load):
+    """A load that is executed once, at its position: another program may write at any time."""
+
+    name = "tile.volatile_load"
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
+
+
+@irdl_op_definition
+class StoreOp(Access):
+    """Write a tile. Elements outside the ranges or the mask keep their values in memory."""
+
+    name = "tile.store"
+    value = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+    def __init__(
+        self,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        value: SSAValue,
+    ) -> None:
+        super().__init__(operands=[value, base, start, axes, gather, ranges, mask])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.value
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.value)
+        printer.print_string(" to")
+        _print_place(printer, self)
+        print_types(printer, self.value.type, " to ", self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_keyword("to")
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        parser.parse_punctuation(":")
+        value_type = parser.parse_type()
+        parser.parse_keyword("to")
+        base_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, condition_type(value_type)) if mask else None,
+            parser.resolve_operand(value, value_type),
+        )
+
+
+@irdl_op_definition
+class AtomicOp(Access):
+    """Change each element of a tile of memory, each as one step, and return what was there before.
+
+    `kind` is Triton's: add, fadd, max, min, umax, umin, and, or, xor; exch stores the value; cas stores it where the
+    bits of `compare` are in memory. Elements outside the ranges or the mask are not changed, and undefined in the
+    result. Several elements may have the same address; each counts.
+    """
+
+    name = "tile.atomic"
+    value = operand_def()
+    compare = opt_operand_def()
+    kind = prop_def(StringAttr)
+    result = result_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        kind: str,
+        base: SSAValue,
+        start: SSAValue,
+        axes: Sequence[SSAValue],
+        gather: SSAValue | None,
+        ranges: Sequence[SSAValue],
+        mask: SSAValue | None,
+        value: SSAValue,
+        compare: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[value, compare, base, start, axes, gather, ranges, mask],
+            properties={"kind": StringAttr(kind)},
+            result_types=[value.type],
+        )
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.value
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_operand(self.value)
+        if self.compare is not None:
+            printer.print_string(" for ")
+            printer.print_operand(self.compare)
+        printer.print_string(" at")
+        _print_place(printer, self)
+        print_types(printer, self.value.type, " at ", self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AtomicOp:
+        kind = parser.parse_identifier()
+        value = parser.parse_unresolved_operand()
+        compare = parser.parse_unresolved_operand() if parser.parse_optional_keyword("for") else None
+        parser.parse_keyword("at")
+        base, (start, axes, gather, ranges), mask = _parse_place(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_keyword("at")
+        base_type = parser.parse_type()
+        return cls(
+            kind,
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            ranges,
+            parser.resolve_operand(mask, condition_type(type)) if mask else None,
+            parser.resolve_operand(value, type),
+            parser.resolve_operand(compare, type) if compare else None,
+        )
+
+
+@irdl_op_definition
+class PollOp(Access):
+    """Wait, for one element after the other, until memory has the expected integer."""
+
+    name = "tile.poll"
+    expected = operand_def()
+    traits = traits_def(MemoryReadEffect(), OrderingEffect())
+
+    def __init__(
+        self, base: SSAValue, start: SSAValue, axes: Sequence[SSAValue], gather: SSAValue | None, expected: SSAValue
+    ) -> None:
+        super().__init__(operands=[expected, base, start, axes, gather, [], None])
+
+    @property
+    def elements(self) -> SSAValue:
+        return self.expected
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.expected)
+        printer.print_string(" at")
+        _print_place(printer, self)
+        print_types(printer, self.expected.type, " at ", self.base.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PollOp:
+        expected = parser.parse_unresolved_operand()
+        parser.parse_keyword("at")
+        base, (start, axes, gather, _), _ = _parse_place(parser)
+        parser.parse_punctuation(":")
+        type = parser.parse_type()
+        parser.parse_keyword("at")
+        base_type = parser.parse_type()
+        return cls(
+            parser.resolve_operand(base, base_type),
+            start[0],
+            axes,
+            gather[0] if gather else None,
+            parser.resolve_operand(expected, type),
+        )
+
+
+# Accesses that happen once for each element, at their position.
+Executed: TypeAlias = AtomicOp | VolatileLoadOp | PollOp
+
+Tile = Dialect(
+    "tile",
+    [
+        AffineOp,
+        WrappedOp,
+        IndexedOp,
+        RangeOp,
+        PartOp,
+        RoundOp,
+        SliceOp,
+        PairsOp,
+        PairsReturnOp,
+        KeepOp,
+        RecordOp,
+        CheckOp,
+        DistanceOp,
+        LoadOp,
+        VolatileLoadOp,
+        StoreOp,
+        AtomicOp,
+        PollOp,
+    ],
+    [AxisType, RangeType],
+)

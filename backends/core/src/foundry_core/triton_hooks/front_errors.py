@@ -1,0 +1,282 @@
+"""Errors of Triton's front end: adds the file and line to their messages, and what to do.
+
+Triton's own message has a line that counts from the kernel's `def`, and often names a rule without the remedy. In
+Triton 3.2 the rule is in another exception, the cause. `install` wraps the method that makes a kernel's IR; it acts
+only for kernels of this project's backends.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import reprlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+from triton.compiler.compiler import ASTSource
+from triton.compiler.errors import CompilationError
+
+from .. import source_lines
+from .grids import no_constant, referred, replacement
+
+_ADDED = "  at:   "
+
+
+@dataclass(frozen=True)
+class _Mistake:
+    """An error in a kernel.
+
+    Attributes:
+        found: the parts of the rule's text in Triton's message.
+        node: the part of the kernel that is wrong.
+        constants: the values of the kernel's parameters that are compiled in, by name.
+        passed: Triton's types of its other parameters, by name.
+        globals: the names of the module that the kernel, or the function that it calls, is in.
+    """
+
+    found: re.Match[str]
+    node: ast.AST
+    constants: Mapping[str, Any]
+    passed: Mapping[str, str]
+    globals: Mapping[str, Any]
+
+    def named(self, of: Mapping[str, Any]) -> list[str]:
+        """Return the parameters in `of` that the wrong part of the kernel names."""
+        names = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
+        return [name for name in of if name in names]
+
+
+# Why, and what to do next. "" for why: Triton's own message says it.
+Advice = tuple[str, str]
+
+
+def _no_power_of_two(mistake: _Mistake) -> Advice:
+    why, wanted = "the extents of a block are powers of two", "triton.next_power_of_2(...)"
+    sizes = {name: value for name, value in mistake.constants.items() if type(value) is int and value & (value - 1)}
+    for name in mistake.named(sizes) or sizes:
+        why = f"{name}={sizes[name]}, and {why}"
+        wanted = f"{name}={triton.next_power_of_2(sizes[name])}, which is triton.next_power_of_2({sizes[name]})"
+        break
+    return why, f"launch with {wanted}, and mask the elements beyond the end: tl.load(x + i, mask=i < n, other=0)"
+
+
+def _no_constexpr(mistake: _Mistake) -> Advice:
+    if names := mistake.named(mistake.passed):
+        why = f"{names[0]} is passed when the kernel is launched, and this number must be known when it is compiled"
+        return why, f"declare the parameter as {names[0]}: tl.constexpr"
+    wrong = {name: value for name, value in mistake.constants.items() if type(value) is not int}
+    if names := mistake.named(wrong):
+        name, value = names[0], wrong[names[0]]
+        return f"{name}={reprlib.repr(value)} is of type {type(value).__name__}", f"pass an int: {name}=int(...)"
+    why = "this number must be known when the kernel is compiled"
+    return why, "make it of numbers and of parameters that are declared as tl.constexpr, such as BLOCK: tl.constexpr"
+
+
+def _operands(mistake: _Mistake) -> Advice:
+    pointer, other = (f"{type}".startswith("pointer<") for type in mistake.found.groups())
+    if not pointer and not other:
+        return "this operator takes integers", "convert the operands, x.to(tl.int32), or use another operator"
+    if "float" in mistake.found[0] or "fp" in re.sub(r"pointer<\w*>", "", mistake.found[0]):
+        return "an offset is an integer", "convert the offset: offset.to(tl.int32)"
+    names = mistake.named({name: type for name, type in mistake.passed.items() if type.startswith("*")})
+    which = f"{names[0]} is an array" if names else "one of them is an array"
+    return f"{which}, and its elements are not loaded", "load them first, tl.load(x + i), or pass a number"
+
+
+def _carried(mistake: _Mistake) -> Advice:
+    name, _, type = mistake.found.groups()
+    block = re.fullmatch(r"<\[(.*)\], (.*)>", type)
+    extents = [extent.strip("' ") for extent in block[1].split(",")] if block else []
+    shape = f"({', '.join(extents)}{',' * (len(extents) == 1)})"
+    names = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+    element = f"tl.{names.get(block[2] if block else type, block[2] if block else type)}"
+    if block:
+        return "", f"give {name} this type before the loop: {name} = tl.zeros({shape}, {element})"
+    return "", f"give {name} one type: convert it in the loop, or before it with .to({element})"
+
+
+def _no_pointer(mistake: _Mistake) -> Advice:
+    numbers = {name: type for name, type in mistake.passed.items() if not type.startswith("*")}
+    names = mistake.named({**numbers, **mistake.constants})
+    which = f"{names[0]} is a number" if names else "it is a number"
+    return f"{which}, and what is accessed must be a pointer", "pass an array for it, and add the offsets to it: x + i"
+
+
+def _none(mistake: _Mistake) -> Advice:
+    names = mistake.named({name: value for name, value in mistake.constants.items() if value is None})
+    if not names:
+        return "", ""
+    return f"the launch passes None for {names[0]}", f"pass a value, or test it first: if {names[0]} is not None:"
+
+
+def _global(mistake: _Mistake) -> Advice:
+    name = mistake.found[1]
+    if callable(mistake.globals.get(name)):
+        return "it is a function of Python", f"decorate it with @triton.jit: def {name}(...)"
+    return "", f"define it as {name} = tl.constexpr(...), or pass it as a parameter {name}: tl.constexpr"
+
+
+def _function(mistake: _Mistake) -> Advice:
+    called = referred(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
+    if not callable(called) or str(getattr(called, "__module__", "")).startswith("triton"):
+        return "", ""
+    return "it is a function of Python", replacement(called)
+
+
+def _indexed(mistake: _Mistake) -> Advice:
+    if not isinstance(mistake.node, ast.Subscript):
+        return _function(mistake)
+    pointers = {name: type for name, type in mistake.passed.items() if type.startswith("*")}
+    if names := mistake.named(pointers):
+        return f"{names[0]} is a pointer, which has no elements", f"add the offset and load: tl.load({names[0]} + i)"
+    return "only None and : index a tile", "load the element by itself: tl.load(x + i)"
+
+
+def _changed(mistake: _Mistake) -> Advice:
+    if not isinstance(mistake.node, ast.Subscript | ast.Assign):
+        return "", ""
+    return "a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)"
+
+
+def _says(why: str, next: str) -> Callable[[_Mistake], Advice]:
+    return lambda mistake: (why, next)
+
+
+_ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
+    (r"must be a power of (?:2|two)", _no_power_of_two),
+    (r"must be of type tl.constexpr|must have type `constexpr|is not a constexpr", _no_constexpr),
+    (r"invalid operands of type (pointer<\w+>|.*?) and (pointer<\w+>|[\w.]*)", _operands),
+    (r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop", _carried),
+    (r"Unsupported ptr type (.*?) in", _no_pointer),
+    # What functions of NumPy and of math say of a tile.
+    (r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method", _function),
+    (r"'NoneType' object has no attribute", _none),
+    (
+        r"Both operands must be same dtype. Got (\w+) and (\w+)",
+        _says("", "convert one of them to the type of the other: a.to(b.dtype)"),
+    ),
+    (r"Expected dtype \[.*?\] but got", _says("", "convert the operand: x.to(tl.float32)")),
+    (r"Did you forget to add @triton.jit", _indexed),
+    (r"Cannot access global variable (\w+)", _global),
+    (
+        r"Boolean value of Tensor with more than one value",
+        _says(
+            "`if` and `while` take one condition, and this has one for each element",
+            "choose elements, tl.where(condition, a, b), or mask the store: mask=condition",
+        ),
+    ),
+    (
+        r"unsupported AST node type: (?:Break|Continue)",
+        _says("a loop of a kernel cannot be left early", "write a while with this condition, or an if around the rest"),
+    ),
+    (r"__setitem__ is not supported", _changed),
+    # Triton 3.2.0 says only this.
+    (r"^AssertionError\(\)$", _changed),
+    (r"unsupported tensor index", _says("a pointer has no elements", "add the offset and load: tl.load(x + 0)")),
+    (
+        r"incompatible dimensions",
+        _says("", "give both the same shape; an extent of 1, as of x[:, None], fits any other"),
+    ),
+    (
+        r"(?:Mask|Other|Value) argument cannot be block type",
+        _says(
+            "one pointer accesses one element",
+            "make a block of pointers, x + tl.arange(0, BLOCK), or reduce the value first: tl.sum(value)",
+        ),
+    ),
+    (r"Mask must have boolean scalar type", _says("a mask is a condition", "compare: mask=m != 0")),
+)
+
+
+def install(options: type) -> None:
+    """Make Triton's front end name line and remedy, for kernels with options of this class."""
+    native = ASTSource.make_ir
+    if hasattr(native, "names_lines"):
+        return
+
+    # What it takes depends on the release, and callers ask its signature.
+    @functools.wraps(native)
+    def make_ir(self: Any, *arguments: Any, **named: Any) -> Any:
+        if any(isinstance(each, options) for each in (*arguments, *named.values())):
+            _refuse_arrays(self)
+        try:
+            return native(self, *arguments, **named)
+        except CompilationError as error:
+            if any(isinstance(each, options) for each in (*arguments, *named.values())):
+                _explain(error, self)
+            raise
+
+    make_ir.names_lines = True  # type: ignore[attr-defined]
+    ASTSource.make_ir = make_ir
+
+
+def _refuse_arrays(source: Any) -> None:
+    """Refuse a kernel with an array among its constants."""
+    for name, value in _parameters(source)[0].items():
+        if hasattr(value, "data_ptr") or getattr(type(value), "__hash__", None) is None:
+            raise no_constant(source.fn, name, value)
+
+
+def note_callee(error: BaseException, function: Any) -> None:
+    """Remember the function that a kernel calls, and in which an error is; Triton keeps its source only.
+
+    Args:
+        error: what compiling the call raised. Its cause is the error in the function.
+    """
+    if isinstance(error.__cause__, CompilationError):
+        error.__cause__.function = function
+
+
+def _explain(error: CompilationError, source: Any) -> None:
+    """Add place and advice to an error's message."""
+    if not hasattr(error.node, "lineno"):
+        return  # Triton takes no such name of a kernel, and says so
+    chain = list(_chain(error, source.fn))
+    users = [each for each in chain if source_lines.is_users(each[1])] or chain[:1]
+    wrong, function = users[-1]
+    last = chain[-1][0]
+    said = str(last.__cause__ or last.error_message or "")
+    lines = [f"{_ADDED}{source_lines.line_of(function, wrong.node.lineno)}, in {function.__name__}"]
+    lines += [
+        f"        called at {source_lines.line_of(caller, call.node.lineno)}, in {caller.__name__}"
+        for call, caller in reversed(users[:-1])
+    ]
+    if "\n  next: " not in said:
+        constants, passed = _parameters(source) if function is source.fn else ({}, {})
+        why, next = _advice(said, wrong.node, constants, passed, function.fn.__globals__)
+        why = why or ("" if said in str(error) else said)
+        lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
+    error.message = "\n".join([error.message, *lines])
+
+
+def _chain(error: CompilationError, function: Any) -> Iterator[tuple[CompilationError, Any]]:
+    """Yield an error in a kernel, and those in the functions that it calls, with the function."""
+    yield error, function
+    while isinstance(error.__cause__, CompilationError) and hasattr(error.__cause__, "function"):
+        error = error.__cause__
+        yield error, error.function
+
+
+def _parameters(source: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a kernel's compiled-in parameters with their values, and the others with their types, by name."""
+    names = source.fn.arg_names
+    constants = {}
+    for key, value in source.constants.items():
+        if isinstance(key, str):  # 3.2
+            constants[key] = value
+        elif len(key) == 1:
+            constants[names[key[0]]] = value
+    passed = {name: type for name, type in source.signature.items() if name not in constants and isinstance(type, str)}
+    return constants, passed
+
+
+def _advice(
+    said: str, node: Any, constants: Mapping[str, Any], passed: Mapping[str, str], names: Mapping[str, Any]
+) -> Advice:
+    for pattern, advise in _ADVICE:
+        if found := re.search(pattern, said):
+            return advise(_Mistake(found, node, constants, passed, names))
+    return "", ""

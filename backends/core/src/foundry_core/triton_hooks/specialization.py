@@ -1,0 +1,57 @@
+"""NumPy arrays as arguments of a launch: passes Triton's runtime the Tensor over each array.
+
+Triton 3.6 and 3.9 call a C++ function to specialize a kernel for an argument. It recognizes a tensor by `data_ptr`. A
+backend cannot tell it what an array is, and numpy.ndarray cannot be given attributes. So `install` replaces the
+function in triton.runtime.jit. The new function calls the old one, and acts only if the old one refuses an argument of
+a launch through a backend of this project. Triton 3.2 asks the backend (ProgramBackend.compute_spec_key of
+backend/compiler.py). The launcher wraps the same arrays again (runtime.arguments.Parameters.pick).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from triton.runtime import jit
+
+from ..tensor import Tensor
+
+
+def install(backends: type) -> None:
+    """Make launches through backends of this class accept NumPy arrays; a second call does nothing."""
+    native = getattr(jit, "native_specialize_impl", None)
+    if native is None or hasattr(native, "of_arrays"):
+        return
+
+    def specialize(backend: Any, argument: Any, *how: Any) -> Any:
+        try:
+            return native(backend, argument, *how)
+        except TypeError as error:
+            refusal = error
+        shown = as_tensors(argument) if isinstance(backend, backends) else argument
+        if shown is argument:
+            raise refusal
+        return native(backend, shown, *how)
+
+    specialize.of_arrays = True  # type: ignore[attr-defined]
+    jit.native_specialize_impl = specialize
+
+
+def as_tensors(argument: Any) -> Any:
+    """Return an argument of a launch with arrays replaced by Tensors, also in tuples; itself if it has no array.
+
+    Raises:
+        TypeError: an array of a type that Triton does not have, or a NumPy number, which Triton does not accept either.
+    """
+    if isinstance(argument, np.ndarray):
+        return Tensor(argument)
+    if isinstance(argument, np.generic):
+        raise TypeError(
+            f"a kernel cannot take a number of type numpy.{type(argument).__name__}\n"
+            "  why:  Triton takes Python's numbers\n  next: pass number.item()"
+        )
+    if isinstance(argument, tuple):
+        parts = [as_tensors(part) for part in argument]
+        if any(new is not old for new, old in zip(parts, argument, strict=True)):
+            return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
+    return argument

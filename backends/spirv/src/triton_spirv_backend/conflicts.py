@@ -1,0 +1,45 @@
+"""Two backends that are both active: Triton chooses neither."""
+
+from __future__ import annotations
+
+import os
+
+import triton
+from foundry_core.backend.driver import BACKEND_VARIABLE, SynchronousDriver, reads_variable
+from foundry_core.failure import Failure
+
+API_VARIABLE = "FOUNDRY_SPIRV_API"
+
+
+class RoadError(Failure):
+    """No road to a device, or Triton could not choose it."""
+
+
+def refuse_two(driver: type[SynchronousDriver], vulkan: type[SynchronousDriver]) -> None:
+    """Refuse to be one of two active backends, which Triton does not choose between.
+
+    Triton's own message names classes and no remedy.
+
+    Args:
+        driver: the one that Triton asks, `vulkan` or derived from that. Another of these is as active as this one.
+
+    Raises:
+        RoadError: another backend is active, and nothing chooses.
+    """
+    if os.environ.get(BACKEND_VARIABLE) and reads_variable():
+        return
+    others = [
+        name
+        for name, each in triton.backends.backends.items()
+        if each.driver is not driver and (vulkan in getattr(each.driver, "__mro__", ()) or each.driver.is_active())
+    ]
+    if not others:
+        return
+    chooses = f"set {BACKEND_VARIABLE}=spirv, or " if reads_variable() else ""
+    ignores = "" if reads_variable() else f", and this release does not read {BACKEND_VARIABLE}"
+    raise RoadError(
+        f"{API_VARIABLE}=vulkan asks for Vulkan, and Triton's backend {', '.join(others)} is active, too",
+        why=f"Triton {triton.__version__} needs exactly one active backend{ignores}",
+        next=f"{chooses}call triton_spirv_backend.activate() before the first launch, or hide the other backend's "
+        "device, such as by CUDA_VISIBLE_DEVICES= for CUDA",
+    )
