@@ -51,7 +51,7 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         measurements = [replace(each, title=each.title + limited, on=on | each.on) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
-    kernels = []
+    kernels: list[Any] = []
     if recorder is not None:
         text, kernels = report(recorder)
         tables += f"\n\n{text}"

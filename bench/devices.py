@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ def by(values: Any) -> str:
     return "x".join(map(str, values))
 
 
-def blocks(*sizes: tuple[int, ...], names: tuple[str, ...] = ("BM", "BN", "BK")) -> dict[str, Options]:
+def blocks(*sizes: Sequence[int], names: Sequence[str] = ("BM", "BN", "BK")) -> dict[str, Options]:
     """Return launch options by label, for a kernel whose block has several sizes."""
     return {f"block {by(size)}": dict(zip(names, size, strict=False)) for size in sizes}
 

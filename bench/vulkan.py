@@ -1,4 +1,4 @@
-"""List the measurements of a target that runs on a Vulkan device.
+"""List the measurements of a target that runs on a Vulkan device; vulkan.toml has their rows.
 
 On a GPU there is no peer in the image; gpu.py compares with Triton's CUDA backend and torch where they are. On lavapipe
 the sizes are small, and the peer is the same kernel through OpenCL on PoCL: both are the same processor.
@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from . import kernels
-from .devices import ByHostClock, Cuda, Options, Triton, Vulkan
+from .devices import ByHostClock, Cuda, Triton, Vulkan
 from .measurement import Measurement, Row
 from .problem import Problem, measure
 from .problems import attention, layer_norm, matmul, reductions, softmax, vec_add
@@ -31,7 +32,7 @@ CUDA, CUBLAS, TORCH, SHADER = "Triton, CUDA", "cuBLAS", "torch", "shader by hand
 _SHADER = Path(__file__).parent / "vulkan_peers" / "matmul_f16_cooperative.spv"
 # A GPU adds in trees of less than this many levels, each of which rounds.
 _LEVELS = 40
-Aims = Mapping[str, tuple[float, float]]
+_ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -67,49 +68,42 @@ def _on() -> dict[str, str]:
     return {device.name: device.described() for device in devices()}
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A problem in two sizes, for a GPU and for a CPU, each with the launch options to choose from.
+def compare(name: str, make: Callable[..., Problem], torch: str = TORCH) -> list[Measurement]:
+    """Compare our device with the peer, and with torch where that is.
 
-    Attributes:
-        aims: by peer, the least share of its speed, and that which the project aims at.
+    Args:
+        name: of the problem in vulkan.toml.
+        make: makes it from a row.
         torch: the name of torch's candidate.
     """
-
-    problem: Callable[..., Problem]
-    gpu: tuple[tuple[Any, ...], Sequence[Options]]
-    cpu: tuple[tuple[Any, ...], Sequence[Options]]
-    aims: Aims
-    torch: str = TORCH
-
-    def measure(self) -> list[Measurement]:
-        """Compare our device with the peer, and with torch where that is."""
-        row, launches = self.cpu if tiny() else self.gpu
-        problem = replace(self.problem(*row), aim="", others={})
-        labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
-        groups = {device.name: device.candidates(problem, labelled) for device in devices()}
-        ours, *peers = devices()
-        if by_hand := _by_hand(problem, ours):
-            groups[SHADER] = by_hand
-        for peer in peers:
-            if isinstance(peer, Cuda):
-                groups[self.torch] = peer.torchs(problem)
-        return [measure(problem, groups, _plan(), on=_on(), aims=self.aims)]
+    size, own = "cpu" if tiny() else "gpu", _ROWS[name]
+    shared = _ROWS[own.get("like", name)]
+    found = {**shared[size], **own.get(size, {})}
+    problem = replace(make(*found["row"]), aim="", others={})
+    launches = [dict(zip(shared["names"], each, strict=True)) for each in found["launches"]]
+    labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
+    groups = {device.name: device.candidates(problem, labelled) for device in devices()}
+    ours, *peers = devices()
+    if by_hand := _by_hand(problem, ours):
+        groups[SHADER] = by_hand
+    for peer in peers:
+        if isinstance(peer, Cuda):
+            groups[torch] = peer.torchs(problem)
+    return [measure(problem, groups, _plan(), on=_on(), aims=own["aims"])]
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """Several problems of one kernel; see opencl.Suite."""
 
-    quick: Mapping[str, Comparison]
-    more: Mapping[str, Comparison]
+    quick: Mapping[str, Callable[[], list[Measurement]]]
+    more: Mapping[str, Callable[[], list[Measurement]]]
 
     def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
         """Yield each problem by name, and what measures it."""
         # With Triton's CUDA backend in the process, Triton does not know which driver to ask what it runs on.
         devices()[0].use()
-        for name, each in {**self.quick, **(self.more if full else {})}.items():
-            yield name, each.measure
+        yield from {**self.quick, **(self.more if full else {})}.items()
 
 
 def _by_hand(problem: Problem, ours: Triton) -> Candidates:
@@ -174,94 +168,20 @@ def _sum(n: int) -> Problem:
     return replace(made, launch=partial(reductions.strided, n))
 
 
-def _options(names: str, *rows: tuple[int, ...]) -> list[Options]:
-    return [dict(zip(names.split(), row, strict=True)) for row in rows]
+def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Callable[[], list[Measurement]]:
+    return partial(compare, name, make, torch)
 
-
-_TILE, _HEADS, _STRIDES = (
-    "BM BN BK num_warps num_stages",
-    "BM BN num_warps num_stages TRANS",
-    "BLOCK num_warps programs",
-)
-_TINY = _options(_TILE, (16, 16, 16, 2, 2), (16, 16, 16, 1, 1))
-_WIDE_ROWS, _ROWS = _options("num_warps", (4,), (8,), (16,)), _options("num_warps", (4,))
-_F32 = _options(
-    _TILE,
-    (128, 128, 16, 8, 2),
-    (128, 128, 16, 8, 3),
-    (128, 128, 32, 8, 2),
-    # CUDA's products have a depth of at least 16.
-    (128, 128, 8, 8, 2),
-    (128, 64, 16, 4, 2),
-    (64, 128, 16, 4, 3),
-    (64, 64, 16, 4, 3),
-)
-_F16 = _options(
-    _TILE,
-    (128, 128, 32, 4, 2),
-    (128, 128, 32, 4, 3),
-    (128, 128, 64, 8, 3),
-    (128, 256, 64, 8, 3),
-    (128, 256, 32, 8, 2),
-    (128, 128, 32, 8, 2),
-    (64, 128, 32, 4, 2),
-)
-_ATTENTION = _options(
-    _HEADS,
-    (128, 64, 4, 2, 1),
-    (128, 64, 8, 2, 1),
-    (128, 64, 4, 3, 1),
-    (128, 128, 8, 3, 1),
-    (64, 64, 4, 2, 1),
-    (128, 32, 4, 2, 1),
-    (128, 64, 4, 2, 0),
-    (64, 64, 4, 2, 0),
-)
-_ADDITION = [{"BLOCK": block, "num_warps": warps} for block in (1024, 2048, 4096) for warps in (4, 8)]
-_OF_CUDA = {CUDA: (0.9, 1.0)}
-_OF_F32 = {CUDA: (0.9, 1.02)}
 
 MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Comparisons] = {
     "matmul": Comparisons(
-        {
-            "matmul-f32": Comparison(
-                _product, ((4096,) * 3, _F32), ((48,) * 3, _TINY), {**_OF_F32, CUBLAS: (0.8, 0.9)}, CUBLAS
-            )
-        },
-        {
-            "matmul-f32-2048": Comparison(_product, ((2048,) * 3, _F32), ((32,) * 3, _TINY), _OF_F32, CUBLAS),
-            "matmul-f32-ragged": Comparison(
-                _product, ((4001, 3999, 4003), _F32), ((35, 45, 51), _TINY), _OF_F32, CUBLAS
-            ),
-        },
+        {"matmul-f32": _of("matmul-f32", _product, CUBLAS)},
+        {name: _of(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
     ),
-    "matmul-f16": Comparison(
-        _product,
-        ((4096, 4096, 4096, "f16"), _F16),
-        ((48, 48, 48, "f16"), _TINY),
-        {CUDA: (0.35, 0.5), SHADER: (0.85, 1.1)},
-        CUBLAS,
-    ).measure,
-    "attention": Comparison(
-        _attention,
-        ((128, 2048, 64), _ATTENTION),
-        ((2, 64, 16), _options(_HEADS, (16, 16, 2, 2, 1), (16, 16, 2, 2, 0))),
-        {CUDA: (0.25, 0.5)},
-    ).measure,
-    "vec_add": Comparison(
-        lambda n: vec_add.problem(n, "f32"), ((1 << 28,), _ADDITION), ((1 << 10,), _ADDITION[:2]), {TORCH: (0.97, 1.0)}
-    ).measure,
-    "softmax": Comparison(
-        partial(_rows, softmax.problem), ((32768, 4096), _WIDE_ROWS), ((8, 512), _ROWS), _OF_CUDA
-    ).measure,
-    "layer-norm": Comparison(
-        partial(_rows, layer_norm.problem), ((32768, 4096), _WIDE_ROWS), ((8, 512), _ROWS), _OF_CUDA
-    ).measure,
-    "sum": Comparison(
-        _sum,
-        ((1 << 28,), _options(_STRIDES, (16384, 8, 0), (8192, 8, 0), (8192, 8, 1056), (4096, 8, 1056))),
-        ((1 << 14,), _options(_STRIDES, (256, 4, 0), (256, 4, 16))),
-        {TORCH: (0.95, 1.0)},
-    ).measure,
+    "matmul-f16": _of("matmul-f16", _product, CUBLAS),
+    "attention": _of("attention", _attention),
+    "vec_add": _of("vec_add", partial(vec_add.problem, kind="f32")),
+    "softmax": _of("softmax", partial(_rows, softmax.problem)),
+    "layer-norm": _of("layer-norm", partial(_rows, layer_norm.problem)),
+    "sum": _of("sum", _sum),
     "launch": launch,
 }
