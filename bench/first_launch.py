@@ -122,11 +122,7 @@ def measure() -> list[Measurement]:
     ]
     measurements = []
     for name, kernel, aim in wanted:
-        cold, warm = [], []
-        for _ in range(ROUNDS):
-            with tempfile.TemporaryDirectory() as caches:
-                cold.append(spawn(kernel, Path(caches)))
-                warm.append(spawn(kernel, Path(caches)))
+        cold, warm = timings(kernel, "")[""]
         taken = {
             "empty caches: from TTIR to the result": [each.launched - each.front for each in cold],
             "empty caches: from the call to the result": [each.launched for each in cold],
@@ -134,11 +130,25 @@ def measure() -> list[Measurement]:
             "filled caches: from the call to the result": [each.launched for each in warm],
             "imports (NumPy, Triton, the plugin), not in the above": [each.imported for each in warm],
         }
-        # A tutorial may have several kernels, of which only the last one's TTIR is known.
-        rows = [Row(what, Times.of(seconds)) for what, seconds in list(taken.items())[kernel not in KERNELS :]]
+        if kernel not in KERNELS:
+            # A tutorial may have several kernels, of which only the last one's TTIR is known.
+            del taken["empty caches: from TTIR to the result"]
+        rows = [Row(what, Times.of(seconds)) for what, seconds in taken.items()]
         title = f"first launch of {name} in a process"
         measurements.append(Measurement(title, rows, aim=f"{aim}, under 0.3 s with filled ones"))
     return measurements
+
+
+def timings(kernel: str, *backends: str) -> dict[str, tuple[list[Timing], list[Timing]]]:
+    """Return the times with empty and with filled caches for each backend, "" for the active one; they take turns."""
+    found: dict[str, tuple[list[Timing], list[Timing]]] = {backend: ([], []) for backend in backends}
+    for _ in range(ROUNDS):
+        for backend, both in found.items():
+            with tempfile.TemporaryDirectory() as caches:
+                for each in both:
+                    variables = {"TRITON_DEFAULT_BACKEND": backend} if backend else {}
+                    each.append(spawn(kernel, Path(caches), **variables))
+    return found
 
 
 def spawn(kernel: str, caches: Path, **variables: str) -> Timing:

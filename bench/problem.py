@@ -104,7 +104,7 @@ class Problem:
         if found.dtype.kind == "f" and found.dtype.itemsize < self.output.itemsize:
             # A peer that returns a smaller type rounds to it.
             allowed = allowed + np.finfo(found.dtype).eps / 2 * np.abs(self.exact)
-        error = np.abs(found.astype(np.float64) - self.exact)
+        error = np.abs(found.astype(np.float64) - self.exact.astype(np.float64))
         # NaN is not within any bound.
         wrong = ~(error <= allowed)
         assert not wrong.any(), f"{self.title}, {name}: {np.count_nonzero(wrong)} of {wrong.size} elements are wrong"

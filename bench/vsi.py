@@ -6,10 +6,8 @@ out: the device is a CPU, which does the work of a tensor core and of many threa
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from . import first_launch, latency, stages
 from .devices import Options, Triton, blocks, by, driver_of
@@ -76,22 +74,15 @@ def first() -> list[Measurement]:
     """Measure each kernel's first launch in a process; the two targets take turns."""
     measurements = []
     for kernel in first_launch.KERNELS:
-        cold: dict[str, list[first_launch.Timing]] = {OURS: [], PEER: []}
-        warm: dict[str, list[first_launch.Timing]] = {OURS: [], PEER: []}
-        for _ in range(first_launch.ROUNDS):
-            for target in (OURS, PEER):
-                with tempfile.TemporaryDirectory() as caches:
-                    for timings in (cold, warm):
-                        timing = first_launch.spawn(kernel, Path(caches), TRITON_DEFAULT_BACKEND=target)
-                        timings[target].append(timing)
-        compiling = {target: Times.of([timing.compiling for timing in cold[target]]) for target in cold}
-        rows = []
-        for target in (OURS, PEER):
-            launched, again = (Times.of([timing.launched for timing in timings[target]]) for timings in (cold, warm))
+        rows, compiling = [], {}
+        for target, (cold, warm) in first_launch.timings(kernel, OURS, PEER).items():
+            compiling[target] = Times.of([timing.compiling for timing in cold])
             rows += [
                 Row(f"{target}: from TTIR to SPIR-V", compiling[target]),
-                Row(f"{target}: empty caches, from the call to the result", launched),
-                Row(f"{target}: filled caches, from the call to the result", again),
+                Row(f"{target}: empty caches, from the call to the result", Times.of([each.launched for each in cold])),
+                Row(
+                    f"{target}: filled caches, from the call to the result", Times.of([each.launched for each in warm])
+                ),
             ]
         beyond = {
             f"zen-compiler beyond {PEER}'s compiler, {name}": getattr(compiling[OURS], name)
