@@ -21,13 +21,13 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 OURS = "Triton, Vulkan"
-NAMES = ["matmul-f32", "matmul-f16", "attention", "vec_add", "softmax", "layer-norm", "sum", "launch"]
-NAMES += ["matmul-f32-2048", "matmul-f32-ragged"]
+NAMES = [*tomllib.loads(Path(__file__).with_name("vulkan.toml").read_text(encoding="utf-8")), "launch"]
 
 
 def main(words: list[str]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import time
 from dataclasses import asdict, replace
@@ -227,3 +229,21 @@ def test_the_report_of_a_gpu_says_what_is_missed_wrong_and_not_measured() -> Non
     text = found(95, {gpu.OURS: "3 of 8 elements\nare wrong"})
     assert f"| not measured: {gpu.OURS} |" in text
     assert f"- softmax, {gpu.OURS}: 3 of 8 elements are wrong\n- sum: no time\n" in text
+
+
+def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = {"began": ["matmul", "a"]}, {"result": {"name": "a", "data": {"measurements": ["of a"]}}}
+    crashed = {"began": ["k", "b"]}, {"result": {"name": "b", "data": None, "failure": "SIGSEGV"}}
+    program = tmp_path / "python"
+    lines = "\n".join(f"echo '{json.dumps(event)}'" for event in (*measured, *crashed))
+    program.write_text(f"#!/bin/sh\n{lines}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(gpu.sys, "executable", str(program))
+    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0)
+    done = gpu.measured(options, ["a", "b", "c"], [])
+    assert done["measurements"] == ["of a"]
+    assert done["failed"] == {"b": "SIGSEGV", "c": "the run ended before it"}
+    options.budget = -1.0
+    assert gpu.measured(options, ["a", "c"], [])["failed"] == dict.fromkeys("ac", "there was no time left")

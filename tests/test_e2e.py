@@ -130,6 +130,7 @@ CASES = {
     "dies at exit": lambda: atexit.register(os._exit, 3) and 0.0,
     "too large": lambda: 1.5,
     "not a number": lambda: float("nan"),
+    "measured": lambda: {"table": "the table", "failure": "a peer is wrong"},
     "writes to the supervisor": lambda: supervisor(lambda pid: open(f"/proc/{pid}/fd/1", "wb")),
     "kills the supervisor": lambda: supervisor(lambda pid: os.kill(pid, signal.SIGKILL) or time.sleep(5)),
 }
@@ -155,9 +156,11 @@ def script(folder: Path, *options: str, names: Sequence[str] = ()) -> tuple[Verd
     """Run the cases of _SCRIPT. Return the verdict of the machine that reads the records, and the script's process."""
     (folder / "triton.py").write_text(_TRITON)
     (folder / "script.py").write_text(_SCRIPT.replace("NAMES", repr(tuple(names))).replace("E2E", str(E2E)))
-    done = subprocess.run(
-        [sys.executable, "script.py", "--records", *options], cwd=folder, capture_output=True, text=True, timeout=120
-    )
+    return judged(folder, "script.py", "--records", *options)
+
+
+def judged(folder: Path, *words: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
     verdict = Verdict()
     for line in done.stdout.splitlines():
         verdict.take(line)
@@ -234,6 +237,21 @@ def test_a_run_of_some_cases_is_marked_everywhere_and_is_no_proof(tmp_path: Path
     assert suite is not None
     assert suite.get("name") == "title, only 4 of 5 cases"
     assert json.loads((tmp_path / "results.json").read_text())["partial"] == "only 4 of 5 cases"
+
+
+def test_a_package_has_workers_and_a_choice_of_whole_names_and_keeps_numbers_of_what_failed_in_part(
+    tmp_path: Path,
+) -> None:
+    script(tmp_path, "--only=nonsense", names=["good", "measured"])
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("EXACT = True\n")
+    text = (tmp_path / "script.py").read_text().rstrip().removesuffix(")")
+    (package / "__main__.py").write_text(f"from . import EXACT\n{text}, exact=EXACT)\n")
+    verdict, done = judged(tmp_path, "-m", "package", "--records", "--only=good,measured,a")
+    assert verdict.plan == (("k", "good"), ("k", "measured"))
+    assert (done.returncode, failures(verdict)) == (1, {"measured": "a peer is wrong"})
+    assert verdict.results["k", "measured"]["data"]["table"] == "the table" and "the table" in done.stderr
 
 
 def test_a_run_without_cases_is_no_success_and_lists_the_names(tmp_path: Path) -> None:
