@@ -9,15 +9,17 @@ measured in all their sizes and types; FOUNDRY_BENCH_CPU is for processor.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from report import Case, run_script
 
 from . import processor
+from .measurement import Measuring, Suite
 
 # The image of spirv-vulkan has it on; a layer that checks each call takes time.
 os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
@@ -32,15 +34,19 @@ def cases() -> Iterator[Case]:
     import settings
 
     # The module needs packages that only the target's image has, so it is imported in workers only.
-    module = os.environ.get("FOUNDRY_MEASUREMENTS") or settings.load()["bench"]
-    for name, measure in import_module(f"bench.{module}").MEASUREMENTS.items():
-        # A suite is a case for each size and type, so that each is shown when it is done.
-        parts = measure.cases(full=FULL) if hasattr(measure, "cases") else [(name, measure)]
-        for part, call in parts:
-            yield Case(name, part, lambda call=call: taken(call))
+    module = import_module(f"bench.{os.environ.get('FOUNDRY_MEASUREMENTS') or settings.load()['bench']}")
+    if os.environ.get("FOUNDRY_BENCH_PEER"):
+        # With two backends in the process, Triton does not know of which one it is to say what it runs on.
+        module.devices()[0].use()
+    for name, found in module.MEASUREMENTS.items():
+        parts = {name: found}
+        if isinstance(found, Suite):
+            parts = {**found.quick, **(found.more if FULL else {})}
+        for part, call in parts.items():
+            yield Case(name, part, partial(taken, call))
 
 
-def taken(measure: Callable[[], Any]) -> dict[str, Any]:
+def taken(measure: Measuring) -> dict[str, Any]:
     """Run a measurement and return its numbers, and the tables for the terminal."""
     limited = f", limited to {processor.LIMIT}" if processor.LIMIT else ""
     on = processor.described()
@@ -48,7 +54,7 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         from foundry_core.profile.recording import recording
         from foundry_core.profile.report import report
     with recording() if PROFILE else nullcontext() as recorder:
-        measurements = [replace(each, title=each.title + limited, on=on | each.on) for each in measure()]
+        measurements = [replace(each, title=each.title + limited, on={**on, **each.on}) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
     kernels: list[Any] = []

@@ -10,7 +10,7 @@ is above the bound.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -18,7 +18,7 @@ from typing import Any
 
 from . import bounds, dpu_c, kernels, stages
 from .devices import Options, Triton, blocks, by
-from .measurement import Measurement, Row
+from .measurement import Measurement, Measuring, Row
 from .problem import Problem
 from .problems import attention, gather, gemv, layer_norm, matmul, reductions, softmax, transpose, vec_add
 from .turns import Times
@@ -264,7 +264,7 @@ def speed() -> list[Measurement]:
     return [Measurement(title, rows, unit, aim=aim)]
 
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]]] = {
+MEASUREMENTS: dict[str, Measuring] = {
     "vec_add": addition,
     "matmul": multiplication,
     "gemv": matrix_vector,

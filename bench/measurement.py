@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .turns import Times
@@ -78,6 +78,21 @@ class Measurement:
         if self.aim:
             lines.append(f"  aim: {self.aim}")
         return "\n".join(lines)
+
+
+Measuring = Callable[[], Sequence[Measurement]]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Measurements of one kind, each by its name: a case for each, so that each is shown when it is done.
+
+    Attributes:
+        quick, more: of each run, and those added with --full.
+    """
+
+    quick: Mapping[str, Measuring]
+    more: Mapping[str, Measuring] = field(default_factory=dict)
 
 
 def _time(seconds: float) -> str:

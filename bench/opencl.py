@@ -3,56 +3,36 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import first_launch, latency, stages
+from . import first_launch, latency, stages, tutorials
 from .devices import Options, Triton, blocks, torchs
-from .measurement import Measurement
+from .measurement import Measurement, Measuring, Suite
 from .problem import Problem, measure
 from .problems import attention, gather, gemv, layer_norm, matmul, reductions, softmax, transpose, vec_add
 from .turns import Candidates
-from .tutorials import Tutorials
 
 _ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _ONE: Mapping[str, Options] = {"a row a program": {}}
 
 
-@dataclass(frozen=True)
-class Suite:
-    """A kernel in several sizes and types.
+def _suite(name: str, problem: Callable[..., Problem], choose: Callable[..., Options] | None = None) -> Suite:
+    """Return the measurements of a kernel; `choose` returns Triton's launches for a row, if they differ."""
 
-    Attributes:
-        problem: makes the problem of each row of `quick` and, with --full, of `more`.
-        launches: Triton's launch options, by label; or a function of the row.
-    """
+    def measured(row: Sequence[Any]) -> list[Measurement]:
+        made, device = problem(*row), Triton()
+        ours = device.candidates(made, choose(*row) if choose else _blocks(name) or _ONE)
+        by_hand, *others = made.peers().items()
+        torch: dict[str, Candidates] = {"torch": torchs(made)} if made.torch else {}
+        return [measure(made, {device.name: ours, **dict([by_hand]), **torch, **dict(others)}, device.plan)]
 
-    problem: Callable[..., Problem]
-    launches: Mapping[str, Options] | Callable[..., Mapping[str, Options]]
-    quick: Sequence[Sequence[Any]]
-    more: Sequence[Sequence[Any]]
+    def rows(which: str) -> dict[str, Measuring]:
+        return {" ".join(map(str, row)): partial(measured, row) for row in _ROWS[name][which]}
 
-    def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
-        """Yield each problem by name, and what measures it."""
-        for row in (*self.quick, *self.more) if full else self.quick:
-            yield " ".join(map(str, row)), lambda row=row: [self.measure(row)]  # type: ignore[misc]
-
-    def measure(self, row: Sequence[Any]) -> Measurement:
-        """Compare Triton with everything that does the same work on this processor."""
-        problem, launches, device = self.problem(*row), self.launches, Triton()
-        ours = device.candidates(problem, launches(*row) if callable(launches) else launches)
-        by_hand, *others = problem.peers().items()
-        torch: dict[str, Candidates] = {"torch": torchs(problem)} if problem.torch else {}
-        return measure(problem, {device.name: ours, **dict([by_hand]), **torch, **dict(others)}, device.plan)
-
-
-def _suite(name: str, problem: Callable[..., Problem], choose: Callable[..., Any] | None = None) -> Suite:
-    """Return the suite with the rows of this name; `choose` returns the launches for a row, if they differ."""
-    rows = _ROWS[name]
-    return Suite(problem, choose or _blocks(name) or _ONE, rows["quick"], rows["more"])
+    return Suite(rows("quick"), rows("more"))
 
 
 def _blocks(name: str) -> Mapping[str, Options]:
@@ -75,7 +55,7 @@ def _of_gather(_: int, columns: int, *__: Any) -> Mapping[str, Options]:
     return _ONE if columns else _blocks("gather")
 
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite | Tutorials] = {
+MEASUREMENTS: dict[str, Measuring | Suite] = {
     "launch": lambda: [latency.measure()],
     "vec_add": _suite("vec_add", partial(vec_add.problem, blocks=_elements("vec_add"))),
     "matmul": _suite("matmul", partial(matmul.problem, blocks=_blocks("matmul"))),
@@ -86,7 +66,7 @@ MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Suite | Tutorials] = {
     "reductions": _suite("reductions", reductions.problem, _of_reduction),
     "transpose": _suite("transpose", transpose.problem),
     "gather": _suite("gather", partial(gather.problem, blocks=_elements("gather")), _of_gather),
-    "tutorials": Tutorials(),
+    "tutorials": tutorials.SUITE,
     "first": first_launch.measure,
     "compile": stages.measure,
 }

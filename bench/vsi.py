@@ -6,16 +6,15 @@ out: the device is a CPU, which does the work of a tensor core and of many threa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from . import first_launch, latency, stages
+from . import first_launch, latency, stages, tutorials
 from .devices import Options, Triton, blocks, by, driver_of
-from .measurement import Measurement, Row
+from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
 from .problems import matmul, vec_add
 from .turns import Times
-from .tutorials import Tutorials
 
 OURS, PEER = "vsi", "spirv"
 TENSOR_CORES, THREADS = {"enable_tc": True}, {"enable_multi_threads": True}
@@ -94,11 +93,11 @@ def first() -> list[Measurement]:
     return measurements
 
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Tutorials] = {
+MEASUREMENTS: dict[str, Measuring | Suite] = {
     "launch": launch,
     "vec_add": addition,
     "matmul": multiplication,
-    "tutorials": Tutorials(),
+    "tutorials": tutorials.SUITE,
     "first": first,
     "compile": stages.measure,
 }

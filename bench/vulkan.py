@@ -11,8 +11,8 @@ import functools
 import os
 import struct
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from . import kernels
 from .devices import ByHostClock, Cuda, Triton, Vulkan
-from .measurement import Measurement, Row
+from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
 from .problems import attention, layer_norm, matmul, reductions, softmax, vec_add
 from .turns import Candidate, Candidates, Plan, ratios, take_turns
@@ -92,20 +92,6 @@ def compare(name: str, make: Callable[..., Problem], torch: str = TORCH) -> list
     return [measure(problem, groups, _plan(), on=_on(), aims=own["aims"])]
 
 
-@dataclass(frozen=True)
-class Comparisons:
-    """Several problems of one kernel; see opencl.Suite."""
-
-    quick: Mapping[str, Callable[[], list[Measurement]]]
-    more: Mapping[str, Callable[[], list[Measurement]]]
-
-    def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
-        """Yield each problem by name, and what measures it."""
-        # With Triton's CUDA backend in the process, Triton does not know which driver to ask what it runs on.
-        devices()[0].use()
-        yield from {**self.quick, **(self.more if full else {})}.items()
-
-
 def _by_hand(problem: Problem, ours: Triton) -> Candidates:
     """Return a shader for products of f16 on tensor cores, if the sizes are those that it was compiled for."""
     if not problem.title.startswith("matmul f16") or not _SHADER.exists():
@@ -168,12 +154,12 @@ def _sum(n: int) -> Problem:
     return replace(made, launch=partial(reductions.strided, n))
 
 
-def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Callable[[], list[Measurement]]:
+def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measuring:
     return partial(compare, name, make, torch)
 
 
-MEASUREMENTS: dict[str, Callable[[], list[Measurement]] | Comparisons] = {
-    "matmul": Comparisons(
+MEASUREMENTS: dict[str, Measuring | Suite] = {
+    "matmul": Suite(
         {"matmul-f32": _of("matmul-f32", _product, CUBLAS)},
         {name: _of(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
     ),
