@@ -25,7 +25,7 @@ from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
 from foundry_core.mapping.base.numeric import element
-from foundry_core.mapping.base.operations.needed import Part
+from foundry_core.mapping.base.operations.demand import Part
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem

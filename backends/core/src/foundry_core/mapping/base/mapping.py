@@ -11,7 +11,7 @@ from ...emit.mlir import Reg, Text
 from ...ir import tt
 from .buffers import Buffer
 from .emission import ScalarValue, Statement
-from .operations.needed import Part
+from .operations.demand import Part
 from .tiles import Tiles
 
 

@@ -23,8 +23,8 @@ from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, ScalarValue, Statement, Written
 from .numeric import element, in_memory, in_register
 from .operations import dot
-from .operations.ahead import Ahead
-from .operations.needed import Part
+from .operations.demand import Part
+from .operations.prefetch import Prefetcher
 from .plan import is_tile
 from .tiles import Tiles
 
@@ -183,7 +183,7 @@ class Program(ABC):
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """Write c += a b, for a part of it; b and c are row-major."""
         lanes = self.tiles.lanes(op.result, op, len(extents(op.result)) - 1)
-        dot.accumulate(self.tiles, a, b, c, lanes, part, Ahead(self, op))
+        dot.accumulate(self.tiles, a, b, c, lanes, part, Prefetcher(self, op))
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 

@@ -23,8 +23,8 @@ from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
 from ..numeric import element, in_register
-from .ahead import Ahead
-from .needed import Part, needed
+from .demand import Part, demand
+from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -42,7 +42,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     tiles = program.tiles
     c = program.own_buffer(op.c, op)
     if len(c.extents) == 2:
-        part = needed(program, op)
+        part = demand(program, op)
         a = program.buffer_of(op.a, op, (part.rows, part.depth))
         b = tiles.buffers.get(op.b)
         if b is None or b.order != (0, 1):
@@ -75,7 +75,7 @@ def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
     t = program.text
     part_of_a = _parts(program, op, op.a, ((0, 1, 2), (0, 2, 1)))
     part_of_b = _parts(program, op, op.b, ((0, 1, 2),))
-    part = needed(program, op)
+    part = demand(program, op)
     with t.loop(t.integer(0), t.integer(c.extents[0]), 1) as number:
         c_part = program.tiles.private.slice(c, number)
         program.accumulate(op, part_of_a(number), part_of_b(number), c_part, part)
@@ -102,14 +102,14 @@ def _parts(
     return stored
 
 
-def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, ahead: Ahead) -> None:
+def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, prefetcher: Prefetcher) -> None:
     """Add the product of two tiles to a third, in place.
 
     Args:
         a: (M, K), in any order. b: (K, N), row-major or in panels of a register tile's columns. c: (M, N), row-major.
         lanes: elements of c in a vector; divides N.
         part: what has to be computed.
-        ahead: prefetches a part at each register tile.
+        prefetcher: prefetches a part at each register tile.
     """
     t = tiles.text
     (m, k), n = a.extents, b.extents[1]
@@ -125,7 +125,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
 
     def add(i: Reg, j: Reg, rows: int) -> None:
         """Add the product to the register tile at (i, j)."""
-        ahead.write(i, j, rows, columns * lanes, c)
+        prefetcher.write(i, j, rows, columns * lanes, c)
         row_index = [tiles.space.step(i, r) for r in range(rows)]
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
         panel = tiles.private.panel(b, j) if b.panel else b
