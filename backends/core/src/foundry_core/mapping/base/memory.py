@@ -408,12 +408,12 @@ class Memory:
         """Write a body for each element of an access, or for those in its ranges; one work-item executes each."""
         shape = extents(op.elements)
         if not shape:
-            with self._space.alone():
+            with self._space.single_work_item():
                 body(Point((), 0, 1))
             return
         lane = len(shape) - 1
         if everywhere:
-            with self._space.each(shape, lane, 1) as point:
+            with self._space.iterate(shape, lane, 1) as point:
                 body(point)
             return
         limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
@@ -479,7 +479,7 @@ class Memory:
         """Evaluate a store's value and write the elements that exist."""
         shape = extents(op.value)
         if not shape:
-            with self._space.alone():
+            with self._space.single_work_item():
                 self._store_at(op, Point((), 0, 1))
             return
         lane = self._tiles.best_lane(op.value, op)

@@ -159,14 +159,14 @@ class Program(ABC):
         del self.tiles.buffers[value]
         return buffer
 
-    def copied(self, value: SSAValue, op: Operation) -> Buffer:
+    def copy_tile(self, value: SSAValue, op: Operation) -> Buffer:
         """Copy a tile to a new row-major buffer that nothing else uses."""
         tiles = self.tiles
         buffer = tiles.allocate(value, op)
         tiles.fill(buffer, value, op)
         return buffer
 
-    def own_buffer(self, value: SSAValue, op: Operation) -> Buffer:
+    def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
         """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
         buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
@@ -178,7 +178,7 @@ class Program(ABC):
             and buffer.order == tuple(range(rank))
         ):
             return buffer
-        return self.copied(value, op)
+        return self.copy_tile(value, op)
 
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """Write c += a b, for a part of it; b and c are row-major."""
@@ -207,14 +207,14 @@ class Program(ABC):
         names, types = ", ".join(reg.name for reg in regs), ", ".join(reg.type for reg in regs)
         self.text.line(f"{name} {prefix}{names} : {types}" if regs else f"{name} {prefix}".rstrip())
 
-    def _part(self, loop: Operation, block: Block, carried: Sequence[Buffer | None]) -> list[Reg]:
+    def _part(self, loop: Operation, block: Block, buffers: Sequence[Buffer | None]) -> list[Reg]:
         """Write a block of a loop; return the registers of the scalars that it passes on, a condition first."""
 
         def write() -> list[Reg]:
             last = block.last_op
             assert last is not None
             self.write_operations(op for op in block.ops if op is not last)
-            self._carry(last, last.operands[len(last.operands) - len(carried) :], carried)
+            self._carry(last, last.operands[len(last.operands) - len(buffers) :], buffers)
             return self._scalars(last.operands)
 
         return self.text.kept(write) if KEEPS_CODE in loop.attributes else write()
@@ -223,11 +223,11 @@ class Program(ABC):
         tiles = self.tiles
         arguments = op.body.block.args[1:]
         initial = [tiles.scalar(v) for v in op.iter_args if not is_tile(v)]
-        carried = [self.carried(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
-        for argument, buffer in zip(arguments, carried, strict=True):
+        buffers = [self.loop_buffer(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
+        for argument, buffer in zip(arguments, buffers, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = buffer
-        low, *initial = self.begun(op, carried, [tiles.scalar(op.lb), *initial])
+        low, *initial = self.peel_iterations(op, buffers, [tiles.scalar(op.lb), *initial])
         (index,) = self._fresh_scalars([op.body.block.args[0]])
         inside = self._fresh_scalars(self._split(arguments)[0])
         after = self._fresh_scalars(self._split(op.results)[0])
@@ -238,20 +238,20 @@ class Program(ABC):
             types = ", ".join(reg.type for reg in after)
             head = f"{', '.join(reg.name for reg in after)} = {head} iter_args({pairs}) -> ({types})"
         with self.text.nested(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
-            self._yield("scf.yield", self._part(op, op.body.block, carried))
-        for result, buffer in zip(op.results, carried, strict=True):
+            self._yield("scf.yield", self._part(op, op.body.block, buffers))
+        for result, buffer in zip(op.results, buffers, strict=True):
             if buffer is not None:
-                tiles.buffers[result] = self.left(result, op, buffer)
+                tiles.buffers[result] = self.loop_result(result, op, buffer)
 
-    def carried(self, op: scf.ForOp, number: int) -> Buffer:
+    def loop_buffer(self, op: scf.ForOp, number: int) -> Buffer:
         """Return a buffer with a tile that a loop carries, as it is before the first iteration."""
-        return self.own_buffer(op.iter_args[number], op)
+        return self.writable_buffer(op.iter_args[number], op)
 
-    def begun(self, op: scf.ForOp, carried: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
+    def peel_iterations(self, op: scf.ForOp, buffers: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
         """Write the first iterations of a loop in a faster way, if there is one.
 
         Args:
-            carried: the buffers of the tiles that it carries.
+            buffers: the buffers of the tiles that it carries.
             values: its index and the scalars that it carries, before the first iteration.
 
         Returns:
@@ -263,8 +263,8 @@ class Program(ABC):
         """Evaluate a tile, and write it to the buffer of the next iteration."""
         self.tiles.fill(buffer, value, op)
 
-    def left(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
-        """Return the buffer of a loop's result, which is in a buffer of `carried` behind the last iteration."""
+    def loop_result(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
+        """Return the buffer of a loop's result, which is in a `loop_buffer` after the last iteration."""
         return buffer
 
     def _carry(self, op: Operation, values: Sequence[SSAValue], targets: Sequence[Buffer | None]) -> None:
@@ -286,10 +286,10 @@ class Program(ABC):
             if alone and target.name not in moved:
                 self.overwrite(target, value, op)
             else:
-                staged.append((self.copied(value, op), target))
+                staged.append((self.copy_tile(value, op), target))
         for source, target in staged:
             lanes = min(16, target.extents[-1])
-            with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
+            with tiles.space.iterate(target.extents, len(target.extents) - 1, lanes) as point:
                 tiles.private.write(target, point, tiles.private.read(source, point))
 
     def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]) -> tuple[set[str], set[str]]:
@@ -344,7 +344,7 @@ class Program(ABC):
         tiles, t = self.tiles, self.text
         before, after = op.before_region.block, op.after_region.block
         initial = [tiles.scalar(v) for v in op.arguments if not is_tile(v)]
-        carried = [self.own_buffer(v, op) if is_tile(v) else None for v in op.arguments]
+        carried = [self.writable_buffer(v, op) if is_tile(v) else None for v in op.arguments]
         for argument, buffer in zip(before.args, carried, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = buffer

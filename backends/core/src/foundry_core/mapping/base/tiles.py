@@ -157,7 +157,7 @@ class Tiles:
             write(Point(index, lane, lanes))
 
         if runs is None:
-            with self.space.together():
+            with self.space.barriers():
                 copy(zero, ends[lane] if shape else zero, lanes, tested)
             return
         conditions, until = self._whole(runs)
@@ -190,7 +190,7 @@ class Tiles:
             end = t.binary("arith.andi", end, t.integer(-lanes * count))
         if conditions:
             end = t.select(self.memory.all(conditions), end, zero)
-        with self.space.together():
+        with self.space.barriers():
             if turns:
                 turned(end)
             else:
@@ -306,7 +306,7 @@ class Tiles:
         """Evaluate the part of a tile at an index of its first dimension, and write it to a buffer of one rank less."""
         shape = extents(value)
         lane = self.best_lane(value) or len(shape) - 1
-        with self.space.each(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
+        with self.space.iterate(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
             whole = Point((first, *point.index), lane, point.lanes)
             self.private.write(buffer, point, self.at(value, whole, {}))
 

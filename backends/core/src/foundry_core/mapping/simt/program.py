@@ -245,7 +245,7 @@ class Program:
 
     # Control flow.
 
-    def carried(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
+    def transfer_registers(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
         """Return all registers of operands, as the values have them that they become."""
         from .fragments import fragments_of
 
@@ -323,7 +323,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
     high, step, low = (program.scalar(value) for value in (op.ub, op.step, op.lb))
-    initial = [low, *program.carried(op, op.iter_args, arguments)]
+    initial = [low, *program.transfer_registers(op, op.iter_args, arguments)]
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
         return t.compare("slt", regs[0], high), regs
@@ -334,7 +334,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
         program.block(op.body.block)
         last = op.body.block.last_op
         assert last is not None
-        return [t.binary("arith.addi", regs[0], step), *program.carried(last, last.operands, arguments)]
+        return [t.binary("arith.addi", regs[0], step), *program.transfer_registers(last, last.operands, arguments)]
 
     # A product is many instructions already: more of them do not fit into the device's cache of instructions.
     rolled = any(inner in program.plan.products for inner in op.body.walk())
@@ -349,7 +349,7 @@ def _if(program: Program, op: scf.IfOp) -> None:
                 return []
             program.block(region.block)
             last = region.block.last_op
-            return program.carried(last, last.operands, op.results)
+            return program.transfer_registers(last, last.operands, op.results)
 
         return write
 
@@ -375,7 +375,7 @@ def _while(program: Program, op: scf.WhileOp) -> None:
         program.bind(op, after.args, regs)
         program.block(after)
         assert after.last_op is not None
-        return program.carried(after.last_op, after.last_op.operands, before.args)
+        return program.transfer_registers(after.last_op, after.last_op.operands, before.args)
 
     initial = [reg for value in op.arguments for reg in program.values[value]]
     program.bind(op, op.results, write_loop(program, initial, test, body))

@@ -133,7 +133,7 @@ class StagedMemory(Memory):
 
     @contextmanager
     def piece(self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True) -> Iterator[Piece]:
-        """Copy what some values load for a piece to WRAM; `each` then evaluates them element by element."""
+        """Copy what some values load for a piece to WRAM; `iterate` then evaluates them element by element."""
         piece = Piece(point, count, rounded)
         self._pieces.append(piece)
         for root in roots:
@@ -141,7 +141,9 @@ class StagedMemory(Memory):
         yield piece
         self._pieces.pop()
 
-    def each(self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0) -> None:
+    def iterate(
+        self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0
+    ) -> None:
         """Run a body for each element of a piece, from `first` on, with its point and its position in the piece.
 
         Where it does no harm, elements after the end are computed too, to make the number a multiple of the elements
@@ -162,7 +164,7 @@ class StagedMemory(Memory):
         body: Callable[[Point, Reg, Sequence[Reg]], Sequence[Reg]],
         first: int = 0,
     ) -> list[Reg]:
-        """Run a body as `each` does, and carry registers from one element to the next; return their final values."""
+        """Run a body as `iterate` does, and carry registers from one element to the next; return their final values."""
         t, point = self._text, piece.point
         unroll = self.turn(piece, roots)
         count = piece.count
@@ -276,7 +278,7 @@ class StagedMemory(Memory):
             self._fill_others(op, point, piece, low, high, first, stride)
             return first
 
-        def copied() -> Reg:
+        def copy() -> Reg:
             return Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE)
 
         def loaded() -> Reg:
@@ -285,7 +287,7 @@ class StagedMemory(Memory):
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
             return Reg(buffer, PRIVATE)
 
-        first = t.choose(self._around[op.axes[point.lane]].whole, copied, loaded).name
+        first = t.choose(self._around[op.axes[point.lane]].whole, copy, loaded).name
         self._fill_others(op, point, piece, low, high, first, stride)
         return first
 
@@ -443,7 +445,7 @@ class StagedMemory(Memory):
             if in_rows:
                 self._store_row(op, piece, roots)
             else:
-                self.each(piece, roots, lambda point, place: self._store_one(op, point))
+                self.iterate(piece, roots, lambda point, place: self._store_one(op, point))
 
     def _visit(self, op: tile.Executed, everywhere: bool, body: Callable[[Point], None]) -> None:
         shape = extents(op.elements)
@@ -459,7 +461,7 @@ class StagedMemory(Memory):
         lane = self._tiles.best_lane(op.elements)
         # Elements after the end must not be changed, so none is computed.
         for piece in self.sweep(limits, shape, lane, roots, inside, rounded=False):
-            self.each(piece, roots, lambda point, place: body(point))
+            self.iterate(piece, roots, lambda point, place: body(point))
 
     def _fence(self, order: str) -> None:
         """Write nothing: the calls that lock and unlock MRAM keep all accesses in order."""
@@ -667,10 +669,10 @@ class StagedMemory(Memory):
             with t.nested(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
                 copy_piece(loaded)
             with t.nested("else {"):
-                self.each(piece, roots, compute)
+                self.iterate(piece, roots, compute)
                 copy_out(t.integer(0), piece.count)
             return
-        self.each(piece, roots, compute)
+        self.iterate(piece, roots, compute)
         if op.mask is None:
             copy_piece()
             return

@@ -327,7 +327,7 @@ class TaskletTiles(Tiles):
             memory.unless_copied(value, buffer, point, count),
             memory.piece(point, count, [value]) as piece,
         ):
-            memory.each(piece, [value], lambda at, _: self.private.write(buffer, at, self.at(value, at, {})))
+            memory.iterate(piece, [value], lambda at, _: self.private.write(buffer, at, self.at(value, at, {})))
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         t, shape = self.text, extents(value)
@@ -339,7 +339,7 @@ class TaskletTiles(Tiles):
             self.private.write(buffer, inner, self.at(value, point, {}))
 
         for piece in self.memory.sweep(limits, shape, lane, [value]):
-            self.memory.each(piece, [value], write)
+            self.memory.iterate(piece, [value], write)
 
 
 class TaskletReduction(Reduction):

@@ -86,7 +86,7 @@ class WorkGroup(WorkItem):
         results = self._split(op.results)[0]
         place = Point((t.integer(0),), 0, 1)
         cells = []
-        with self.tiles.group.alone():
+        with self.tiles.group.single_work_item():
             super()._if(op)
             for value in (self.tiles.scalar(result) for result in results):
                 told = t.cast("llvm.ptrtoint", value, "i64") if value.elem == GLOBAL else value

@@ -40,7 +40,7 @@ _PREFERRED_BITS = 256
 @statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
     tiles = program.tiles
-    c = program.own_buffer(op.c, op)
+    c = program.writable_buffer(op.c, op)
     if len(c.extents) == 2:
         part = demand(program, op)
         a = program.buffer_of(op.a, op, (part.rows, part.depth))
@@ -54,7 +54,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     elem = element(op.result.type, op)
     if in_register(elem) != elem:
         lane = len(c.extents) - 1
-        with tiles.space.each(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
+        with tiles.space.iterate(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
             tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
 
 
@@ -161,7 +161,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
             t.store(result, tiles.private.address(c, (r, v)), c.space)
 
     zero = t.integer(0)
-    with tiles.space.together():
+    with tiles.space.barriers():
         first = 0
         for rows, count in _heights(m, most):
             end = t.integer(first + rows * count)

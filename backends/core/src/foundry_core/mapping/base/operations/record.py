@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def _record(program: Program, op: tile.RecordOp) -> None:
     t, tiles = program.text, program.tiles
     shape = extents(op.value) if op.value is not None else ()
-    with tiles.space.alone(), tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
+    with tiles.space.single_work_item(), tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
         value = as_word(t, tiles.at(op.value, point, {})) if op.value is not None else None
         _write(program, OF_VALUES, op.site.value.data, _linear(program, shape, point), value)
 
@@ -40,10 +40,10 @@ def _check(program: Program, op: tile.CheckOp) -> None:
     if op.value is not None and is_tile(op.condition):
         _check_tile(program, op, cell, place)
         return
-    with tiles.space.alone():
+    with tiles.space.single_work_item():
         if cell is not None:
             tiles.private.write(cell, place, t.integer(1, "i1"))
-        with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
+        with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
             fails = inverted(t, tiles.at(op.condition, point, {}))
             with t.nested(f"scf.if {fails.name} {{"):
                 if cell is not None:
@@ -69,9 +69,9 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
     lanes = tiles.lanes(op.value, op, lane)
     passed = Buffer(t.private("i8", lanes), "i1", (lanes,), (0,))
     whole, only = Point((t.integer(0),), 0, lanes), Point((t.integer(0),), 0, 1)
-    with tiles.space.alone():
+    with tiles.space.single_work_item():
         tiles.private.write(passed, whole, t.integer(1, "i1", lanes))
-        with tiles.space.each(shape, lane, lanes) as point:
+        with tiles.space.iterate(shape, lane, lanes) as point:
             condition = tiles.at(op.condition, point, {})
             tiles.private.write(passed, whole, t.binary("arith.andi", tiles.private.read(passed, whole), condition))
         found = tiles.private.read(passed, whole)
@@ -83,7 +83,7 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
         with t.nested(f"scf.if {inverted(t, all_passed).name} {{"):
             seen, first, value = (Buffer(t.private(kind, 1), kind, (1,), (0,)) for kind in ("i8", t.index, WORD))
             tiles.private.write(seen, only, t.integer(0, "i8"))
-            with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
+            with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
                 fails = inverted(t, tiles.at(op.condition, point, {}))
                 unseen = t.compare("eq", tiles.private.read(seen, only), t.integer(0, "i8"))
                 with t.nested(f"scf.if {t.binary('arith.andi', fails, unseen).name} {{"):

@@ -55,13 +55,13 @@ class Reduction:
         rank = len(self._shape)
         if self._axis == rank - 1:
             outer = self._shape[:-1]
-            with self._tiles.space.each(outer, len(outer) - 1, 1) as point:
+            with self._tiles.space.iterate(outer, len(outer) - 1, 1) as point:
                 self._write(outputs, point, self._along_lanes(point.index))
             return
         rest = self._shape[: self._axis] + self._shape[self._axis + 1 :]
         lane = len(rest) - 1
         lanes = self._combination.lanes(min(self._tiles.lanes(result, self._op, lane) for result in self._op.results))
-        with self._tiles.space.each(rest, lane, lanes) as point:
+        with self._tiles.space.iterate(rest, lane, lanes) as point:
             self._write(outputs, point, self._across_lanes(point))
 
     def _write(self, outputs: Sequence[Buffer], point: Point, values: Sequence[Reg]) -> None:
