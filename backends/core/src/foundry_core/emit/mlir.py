@@ -449,7 +449,7 @@ class Text:
             self.line(f"scf.yield {', '.join(value.name for value in made)} : {types}")
         return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
 
-    def kept(self, write: Callable[[], Sequence[Reg]]) -> list[Reg]:
+    def pin_operations(self, write: Callable[[], Sequence[Reg]]) -> list[Reg]:
         """Write operations that MLIR's loop-invariant code motion leaves where they are; return their results."""
         head = len(self._lines)
         with self.nested(""):

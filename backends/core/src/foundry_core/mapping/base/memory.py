@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Around:
+class WrappedAxis:
     """A tile.wrapped axis, with the values that its uses share.
 
     Attributes:
         first, modulus: in the integer type in which the sum wraps around.
         remainder, limit: first rem modulus, and the modulus, as indices.
         plain: an i1; true if first is not negative, and no element wraps as an integer.
-        whole: an i1; true if no element wraps, neither at the modulus nor as an integer.
+        no_wrap: an i1; true if no element wraps, neither at the modulus nor as an integer.
     """
 
     first: Reg
@@ -40,7 +40,7 @@ class Around:
     remainder: Reg
     limit: Reg
     plain: Reg
-    whole: Reg
+    no_wrap: Reg
 
 
 class Memory:
@@ -51,7 +51,7 @@ class Memory:
         self._space = space
         self._numeric = numeric
         self._tiles = tiles
-        self._around: dict[SSAValue, Around] = {}
+        self._wrapped: dict[SSAValue, WrappedAxis] = {}
         self._spills: dict[tuple[str, int], str] = {}
 
     def prepare(self, axis: tile.WrappedOp) -> None:
@@ -66,10 +66,10 @@ class Memory:
         last = t.binary("arith.addi", remainder, t.integer(extent, elem))
         # As an unsigned number, a negative `first` is beyond the end as well. Otherwise `last` does not overflow.
         plain = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
-        whole = t.binary("arith.andi", plain, t.compare("sle", last, modulus))
+        no_wrap = t.binary("arith.andi", plain, t.compare("sle", last, modulus))
         stride = self._tiles.index(axis.stride)
-        self._around[axis.result] = Around(
-            first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, whole
+        self._wrapped[axis.result] = WrappedAxis(
+            first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, no_wrap
         )
 
     @staticmethod
@@ -84,18 +84,18 @@ class Memory:
             case tile.AffineOp() as op:
                 return self._space.times(i, self._tiles.index(op.stride))
             case tile.WrappedOp():
-                around = self._around[axis]
+                axis_values = self._wrapped[axis]
                 if axis in point.inside:
-                    return self._space.times(self._space.plus(around.remainder, i), around.stride)
-                place, once = self._wrapped_once(around, i, 1)
+                    return self._space.times(self._space.plus(axis_values.remainder, i), axis_values.stride)
+                place, once = self._wrapped_once(axis_values, i, 1)
 
                 def divided() -> Reg:
-                    wide = WIDTHS[around.first.elem] > WIDTHS[t.index]
-                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, around.first.elem)
-                    total = t.binary("arith.addi", around.first, by)
-                    return t.to_index(self._numeric.divide("arith.remsi", total, around.modulus))
+                    wide = WIDTHS[axis_values.first.elem] > WIDTHS[t.index]
+                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, axis_values.first.elem)
+                    total = t.binary("arith.addi", axis_values.first, by)
+                    return t.to_index(self._numeric.divide("arith.remsi", total, axis_values.modulus))
 
-                return self._space.times(t.choose(once, lambda: place, divided), around.stride)
+                return self._space.times(t.choose(once, lambda: place, divided), axis_values.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
                 # With one dimension, the offsets' index space is that of the access.
@@ -103,15 +103,17 @@ class Memory:
                 return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1, inside), memo))
         raise AssertionError(axis)
 
-    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+    def _wrapped_once(self, axis_values: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         """Return first + i with the modulus subtracted at most once, and whether that is the remainder in all lanes."""
         t = self._text
-        total = self._space.plus(around.remainder, i)
-        place = t.select(t.compare("sge", total, around.limit), t.binary("arith.subi", total, around.limit), total)
+        total = self._space.plus(axis_values.remainder, i)
+        place = t.select(
+            t.compare("sge", total, axis_values.limit), t.binary("arith.subi", total, axis_values.limit), total
+        )
         end = self._space.plus(place, t.integer(lanes))
-        return place, t.binary("arith.andi", around.plain, t.compare("sle", end, around.limit))
+        return place, t.binary("arith.andi", axis_values.plain, t.compare("sle", end, axis_values.limit))
 
-    def whole(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
+    def tile_bound(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
         """Return up to which index along a lane all elements of a load exist and no axis wraps around, from 0 on.
 
         Args:
@@ -126,9 +128,9 @@ class Memory:
         for d, (extent, axis) in enumerate(zip(extents(op.result), op.axes, strict=True)):
             highs = []
             if isinstance(axis.owner, tile.WrappedOp):
-                around = self._around[axis]
-                conditions.append(around.plain)
-                highs.append(t.binary("arith.subi", around.limit, around.remainder))
+                axis_values = self._wrapped[axis]
+                conditions.append(axis_values.plain)
+                highs.append(t.binary("arith.subi", axis_values.limit, axis_values.remainder))
             if op.ranges:
                 low, high = self._tiles.range(op.ranges[d])
                 if not self._space.known(low, 0):
@@ -141,7 +143,7 @@ class Memory:
                 conditions += [t.compare("sle", ends[d], high) for high in highs]
         return conditions, t.least(until)
 
-    def existing(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+    def point_bound(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
 
         Returns:
@@ -152,7 +154,7 @@ class Memory:
         if inside is None:
             return None
         t, conditions = self._text, self._mask_conditions(op)
-        conditions += [self._around[axis].whole for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        conditions += [self._wrapped[axis].no_wrap for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
         end: Reg | None = None
         for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
             low, high = self._tiles.range(value)
@@ -208,7 +210,7 @@ class Memory:
         axis = op.axes[point.lane]
         conditions = []
         if isinstance(axis.owner, tile.WrappedOp) and axis not in point.inside:
-            conditions.append(self._wrapped_once(self._around[axis], point.index[point.lane], point.lanes)[1])
+            conditions.append(self._wrapped_once(self._wrapped[axis], point.index[point.lane], point.lanes)[1])
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
     def _exist(self, op: tile.Access, point: Point, skip: int | None = None) -> list[Reg]:

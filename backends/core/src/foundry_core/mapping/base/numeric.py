@@ -89,7 +89,7 @@ class Numeric:
         bytes = self.text.binary("arith.subi", self.address(x), self.address(y))
         return self.text.cast("arith.extsi", self.text.cast("arith.trunci", bytes, self.text.index), "i64")
 
-    def moved(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
+    def advance_addresses(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
         """Return addresses that are a number of elements further, in a tile."""
         pointer = scalar_type(op.ptr.type)
         assert isinstance(pointer, tt.PointerType)
@@ -361,7 +361,7 @@ class Numeric:
         """Return the remainder of a division of floats, with the sign of x."""
         return self.library("fmod", [x, y])
 
-    def turned(self, name: str, x: Reg) -> Reg:
+    def trigonometric(self, name: str, x: Reg) -> Reg:
         """Return sin, cos or tan."""
         return self.library(name, [x])
 

@@ -217,7 +217,7 @@ class Program(ABC):
             self._carry(last, last.operands[len(last.operands) - len(buffers) :], buffers)
             return self._scalars(last.operands)
 
-        return self.text.kept(write) if KEEPS_CODE in loop.attributes else write()
+        return self.text.pin_operations(write) if KEEPS_CODE in loop.attributes else write()
 
     def _for(self, op: scf.ForOp) -> None:
         tiles = self.tiles

@@ -160,13 +160,13 @@ class Tiles:
             with self.space.barriers():
                 copy(zero, ends[lane] if shape else zero, lanes, tested)
             return
-        conditions, until = self._whole(runs)
+        conditions, until = self._tile_bound(runs)
         inside = frozenset().union(*(run.inside for run in runs))
         run = buffer.panel if lane and buffer.panel else shape[lane]
         moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem
         count = min(_MOST_COPIES if moves else _AT_ONCE, run // lanes) if buffer.stride(lane) == 1 else 1
 
-        def turned(end: Reg) -> None:
+        def transpose(end: Reg) -> None:
             """Transpose squares in registers: the buffer is contiguous along the load's other dimension."""
             other = 1 - lane
             limits = [(zero, end if d == lane else extent[d]) for d in range(2)]
@@ -192,7 +192,7 @@ class Tiles:
             end = t.select(self.memory.all(conditions), end, zero)
         with self.space.barriers():
             if turns:
-                turned(end)
+                transpose(end)
             else:
                 copy(zero, end, lanes * count, several)
             if end != extent[lane]:
@@ -206,7 +206,7 @@ class Tiles:
         """Evaluate a small tile and write it to a buffer, all vectors one after the other and not in a loop.
 
         Args:
-            is_whole: whether all elements of its loads are known to exist (`exists`).
+            is_whole: whether all elements of its loads are known to exist (`in_bounds`).
         """
         lanes = self.lanes(value, op, lane)
 
@@ -217,7 +217,7 @@ class Tiles:
 
         runs = self.runs(value, lane)
         inside = frozenset().union(*(run.inside for run in runs or []))
-        condition = None if is_whole or runs is None else self.exists(value, lane, runs)
+        condition = None if is_whole or runs is None else self.in_bounds(value, lane, runs)
         if condition is None:
             write(inside)
             return
@@ -234,22 +234,22 @@ class Tiles:
         for index in itertools.product(*steps):
             yield Point(tuple(self.text.integer(i) for i in index), lane, lanes, inside)
 
-    def exists(self, value: SSAValue, lane: int, runs: Sequence[Run]) -> Reg | None:
+    def in_bounds(self, value: SSAValue, lane: int, runs: Sequence[Run]) -> Reg | None:
         """Return whether all elements of an expression's loads exist and no axis wraps around; None if they always do.
 
         Args:
             runs: what `runs` returned for the whole expression.
         """
-        conditions, until = self._whole(runs)
+        conditions, until = self._tile_bound(runs)
         if until is not None:
             conditions.append(self.text.compare("sle", self.text.integer(extents(value)[lane]), until))
         return self.memory.all(conditions) if conditions else None
 
-    def _whole(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
-        """Return what Memory.whole returns, for some loads."""
+    def _tile_bound(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
+        """Return what Memory.tile_bound returns, for some loads."""
         conditions, until = list[Reg](), list[Reg]()
         for run in runs:
-            known = self.memory.whole(run.load, run.lane, run.ends)
+            known = self.memory.tile_bound(run.load, run.lane, run.ends)
             conditions += known[0]
             until += [] if known[1] is None else [known[1]]
         return conditions, self.text.least(until)
@@ -257,7 +257,7 @@ class Tiles:
     def runs(self, value: SSAValue, lane: int, ends: Sequence[Reg] | None = None) -> list[Run] | None:
         """Return the loads of an expression that are contiguous along its lane.
 
-        It looks at all loads whose points `behind` gives what a point has in `inside`.
+        It looks at all loads whose points `source_point` gives what a point has in `inside`.
 
         Args:
             ends: for each dimension, the end of the elements that are asked for; by default, all are.
@@ -307,10 +307,10 @@ class Tiles:
         shape = extents(value)
         lane = self.best_lane(value) or len(shape) - 1
         with self.space.iterate(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
-            whole = Point((first, *point.index), lane, point.lanes)
-            self.private.write(buffer, point, self.at(value, whole, {}))
+            outer = Point((first, *point.index), lane, point.lanes)
+            self.private.write(buffer, point, self.at(value, outer, {}))
 
-    def existing(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+    def point_bound(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes the loads of expressions need no test, from 0 on.
 
         Returns:
@@ -330,7 +330,7 @@ class Tiles:
             if is_elementwise(op):
                 pending += [operand for operand in op.operands if is_tile(operand)]
             elif isinstance(op, tile.LoadOp):
-                found = self.memory.existing(op, point)
+                found = self.memory.point_bound(op, point)
                 if found is None:
                     return None
                 end, more = found
@@ -425,9 +425,9 @@ class Tiles:
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         op = value.owner
         if value in self.buffers:
-            return self.kept(value, self.buffers[value], point)
+            return self.read_buffer(value, self.buffers[value], point)
         if (of := moved(value)) is not None:
-            return self.text.broadcast(self.at(of.source, self.behind(of, point), memo), point.lanes)
+            return self.text.broadcast(self.at(of.source, self.source_point(of, point), memo), point.lanes)
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):
@@ -436,19 +436,19 @@ class Tiles:
         assert owner is not None
         raise unsupported(owner)
 
-    def kept(self, value: SSAValue, buffer: Buffer, point: Point) -> Reg:
+    def read_buffer(self, value: SSAValue, buffer: Buffer, point: Point) -> Reg:
         """Return the elements at a point of a tile's buffer, or of a view of it, whether it has bits or numbers."""
         found, op = self.private.read(buffer, point), value.owner
         if value in self.plan.across and isinstance(op, Operation):
             return self.numeric.from_memory(found, element(value.type, op))
         return found
 
-    def behind(self, of: Moved, point: Point) -> Point:
+    def source_point(self, mapping: Moved, point: Point) -> Point:
         """Return the point of the source that has a point's elements: as many, or one that all lanes share."""
-        index, lane = tuple(of.to_source(point.index, self.text.integer)), of.inner(point.lane)
+        index, lane = tuple(mapping.to_source(point.index, self.text.integer)), mapping.inner(point.lane)
         if lane is None:
             return Point(index, 0, 1)
-        return Point(index, lane, point.lanes, point.inside if of.keeps_order else frozenset())
+        return Point(index, lane, point.lanes, point.inside if mapping.keeps_order else frozenset())
 
     def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
         """Return the most rows, and the columns, of the tile that tl.dot keeps in registers, in vectors.

@@ -91,7 +91,7 @@ class VectorNumeric(Numeric):
     def remainder(self, x: Reg, y: Reg) -> Reg:
         return self.text.binary("arith.remf", x, y)
 
-    def turned(self, name: str, x: Reg) -> Reg:
+    def trigonometric(self, name: str, x: Reg) -> Reg:
         """Return sin, cos or tan; in an f32 vector, compute large arguments separately from the others.
 
         PoCL 6 reduces a whole vector by multiples of pi / 2 differently if one element is beyond 2^23 or infinite. The

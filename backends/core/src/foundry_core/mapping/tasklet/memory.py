@@ -29,7 +29,7 @@ from ...ir.elements import chosen, extents, finds, moved
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
 from ..base.buffers import Buffer
-from ..base.memory import Around, Memory
+from ..base.memory import Memory, WrappedAxis
 from ..base.numeric import in_memory
 from ..base.plan import is_tile, is_unit
 from ..base.space import Point
@@ -104,9 +104,9 @@ class StagedMemory(Memory):
         # Indices of loops times strides, where the loop has them.
         self._products: dict[tuple[Reg, SSAValue], Reg] = {}
 
-    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+    def _wrapped_once(self, around: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         # A DPU compares the ends of an axis once. It would need several instructions for each element.
-        return self._space.plus(around.remainder, i), around.whole
+        return self._space.plus(around.remainder, i), around.no_wrap
 
     # Pieces.
 
@@ -217,7 +217,7 @@ class StagedMemory(Memory):
         piece.seen.add((value, point))
         match op:
             case _ if (of := moved(value)) is not None:
-                self._stage(of.source, self._tiles.behind(of, point), piece)
+                self._stage(of.source, self._tiles.source_point(of, point), piece)
             case _ if elements := chosen(op):
                 for operand in op.operands:
                     if operand not in elements:
@@ -287,7 +287,7 @@ class StagedMemory(Memory):
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
             return Reg(buffer, PRIVATE)
 
-        first = t.choose(self._around[op.axes[point.lane]].whole, copy, loaded).name
+        first = t.choose(self._wrapped[op.axes[point.lane]].no_wrap, copy, loaded).name
         self._fill_others(op, point, piece, low, high, first, stride)
         return first
 
@@ -578,7 +578,7 @@ class StagedMemory(Memory):
             conditions.append(t.compare("eq", high, t.integer(point.lanes)))
         axis = op.axes[point.lane]
         if isinstance(axis.owner, tile.WrappedOp):
-            conditions.append(self._around[axis].whole)
+            conditions.append(self._wrapped[axis].no_wrap)
         with t.nested(f"scf.if {self.all(conditions).name} {{"):
             to = self._tiles.private.address(buffer, point.index)
             t.copy(to, PRIVATE, source, GLOBAL, t.integer(point.lanes * size), DMA_ALIGNMENT)

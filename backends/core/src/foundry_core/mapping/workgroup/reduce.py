@@ -8,7 +8,7 @@ from ...emit.mlir import LOCAL, Reg
 from ...ir import tt
 from ..base.buffers import Buffer
 from ..base.numeric import element, in_register
-from ..base.operations.reduce import Reduction, kept
+from ..base.operations.reduce import Reduction, array_type
 from ..base.space import Point
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WorkGroupReduction(Reduction):
             parts, first, stride = -(-count // length), self._space.times(me, t.integer(length)), step
             end = self._smaller(self._space.plus(first, t.integer(length)), t.integer(count))
         found = [
-            Buffer(t.local(kept(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
+            Buffer(t.local(array_type(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
             for elem in (element(src.type, self._op) for src in self._op.srcs)
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.

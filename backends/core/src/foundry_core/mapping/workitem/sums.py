@@ -110,7 +110,7 @@ class SumsInRegisters(Program):
             self.write_operations(
                 each for each in block.ops if each is not last and not any(is_tile(result) for result in each.results)
             )
-            exist = [tiles.exists(each.following, each.lane, each.runs or []) for each in found]
+            exist = [tiles.in_bounds(each.following, each.lane, each.runs or []) for each in found]
             conditions = [t.compare("slt", before[0], tiles.scalar(op.ub)), *filter(None, exist)]
             regs = ", ".join(reg.name for reg in before)
             t.line(f"scf.condition({tiles.memory.all(conditions).name}) {regs} : {types}")

@@ -84,7 +84,7 @@ class Reduction:
         t = self._tiles.text
         along_lanes = point.lane == self._axis and point.lanes > 1
         if along_lanes and self._combination.is_commutative and count >= 2 * _AT_ONCE * step:
-            existing = self._tiles.existing(self._op.srcs, point)
+            existing = self._tiles.point_bound(self._op.srcs, point)
             if existing is not None:
                 return self._fold_several(count, step, point, *existing)
         return self._folded(t.integer(0), t.integer(step), t.integer(count), step, point)
@@ -165,7 +165,7 @@ class Reduction:
         """
         t = self._tiles.text
         kinds = [element(src.type, self._op) for src in self._op.srcs]
-        cells = [Buffer(t.private(kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
+        cells = [Buffer(t.private(array_type(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
         return cells, Point((t.integer(0),), 0, lanes)
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
@@ -190,7 +190,7 @@ class Reduction:
         return self._fold(self._shape[self._axis], 1, point)
 
 
-def kept(elem: str) -> str:
+def array_type(elem: str) -> str:
     """Return the type that an element has in an array."""
     return "i8" if elem == "i1" else in_register(elem)
 

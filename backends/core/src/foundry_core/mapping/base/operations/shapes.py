@@ -45,7 +45,7 @@ def _reshaped(tiles: Tiles, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
     after, before = extents(op.result), extents(op.src)
     buffer = tiles.buffers.get(op.src)
     if buffer is not None and buffer.order == tuple(range(len(before))):
-        return tiles.kept(op.src, replace(buffer, extents=after, order=tuple(range(len(after)))), point)
+        return tiles.read_buffer(op.src, replace(buffer, extents=after, order=tuple(range(len(after)))), point)
 
     def one(index: tuple[Reg, ...]) -> Reg:
         linear = t.integer(0)
