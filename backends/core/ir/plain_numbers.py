@@ -13,7 +13,7 @@ from foundry_core.footprint.values import item_bytes, width
 from foundry_core.ir import tile, tt
 from foundry_core.ir.arith import ConstantOp
 from foundry_core.ir.effects import reads, writes
-from foundry_core.ir.elements import extents, moved, reordered
+from foundry_core.ir.elements import extents, index_mapping, reordered
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
@@ -99,7 +99,7 @@ class Program(Interpreter[Value]):
                 return Pointer(pointer.parameter, pointer.offset + item_bytes(op.ptr.type) * offset)
             case tt.BitcastOp() if isinstance(operands[0], Pointer):
                 return operands[0]
-        if (of := moved(result)) is not None:
+        if (of := index_mapping(result)) is not None:
             index = of.to_source(list(np.indices(of.shape)), lambda number: np.full(of.shape, number))
             return _each(operands[0], lambda array: array[tuple(index)] if index else np.full(of.shape, array, object))
         if reordered(result) is not None:

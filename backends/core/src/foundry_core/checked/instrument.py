@@ -56,7 +56,7 @@ from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Si
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying
-from .wide import WideOffsets, behind, moved, widened, width
+from .wide import WideOffsets, builder_after, clone_movement, widened, width
 
 _EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
@@ -190,9 +190,9 @@ class _Checks:
         match op:
             case _ if (of := source(pointer)) is not None:
                 index = self._index(of, argument)
-                return None if index is None else moved(pointer, index, i64)
+                return None if index is None else clone_movement(pointer, index, i64)
             case tt.AddPtrOp():
-                before, here = self._index(op.ptr, argument), behind(pointer)
+                before, here = self._index(op.ptr, argument), builder_after(pointer)
                 step = widened(op.offset, here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if _size(op.src) == _size(pointer):
@@ -201,7 +201,7 @@ class _Checks:
 
     def _difference(self, pointer: SSAValue, argument: int) -> SSAValue:
         """Return the distance of a pointer from an argument by their addresses, in elements."""
-        here = behind(pointer)
+        here = builder_after(pointer)
         wide = alike(pointer.type, i64)
         bytes = here.insert(tile.DistanceOp(pointer, self._argument(argument), wide)).result
         shift = here.insert(ConstantOp([_size(pointer).bit_length() - 1], wide)).result
@@ -217,11 +217,13 @@ class _Checks:
         return self._exact_indices[pointer]
 
     def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
-        op, here = pointer.owner, behind(pointer)
+        op, here = pointer.owner, builder_after(pointer)
         match op:
             case _ if (of := source(pointer)) is not None:
                 exact, index = self._exact_index(of), self._indices[of]
-                return self._indices[pointer] if exact is index or exact is None else moved(pointer, exact, i64)
+                return (
+                    self._indices[pointer] if exact is index or exact is None else clone_movement(pointer, exact, i64)
+                )
             case tt.AddPtrOp() if self._wide.differs(op.offset):
                 before, step = self._exact_index(op.ptr), self._wide.of(op.offset)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
@@ -245,7 +247,7 @@ class _Checks:
         return self._parts[pointer]
 
     def _find_parts(self, pointer: SSAValue) -> _Parts | None:
-        op, here = pointer.owner, behind(pointer)
+        op, here = pointer.owner, builder_after(pointer)
         chosen, wide = alike(pointer.type, i1), alike(pointer.type, i64)
         if isinstance(pointer, BlockArgument) and pointer in self._pointers:
             always, start = (
@@ -255,7 +257,10 @@ class _Checks:
         match op:
             case _ if (of := source(pointer)) is not None:
                 parts = self._parts_of(of)
-                return parts and {at: (moved(pointer, it, i1), moved(pointer, i, i64)) for at, (it, i) in parts.items()}
+                return parts and {
+                    at: (clone_movement(pointer, it, i1), clone_movement(pointer, i, i64))
+                    for at, (it, i) in parts.items()
+                }
             case tt.AddPtrOp():
                 parts, step = self._parts_of(op.ptr), widened(op.offset, here)
                 return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}

@@ -12,7 +12,7 @@ from ..analysis.flow import yielded
 from ..front.offsets import shape
 from ..ir import tt, ttg
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
-from ..ir.elements import moved, reordered
+from ..ir.elements import index_mapping, reordered
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
@@ -60,7 +60,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 if dimensions == first:
                     yield user, None, carried
                 continue
-            elif user.results and (to := moved(user.results[0])) is not None:
+            elif user.results and (to := index_mapping(user.results[0])) is not None:
                 after = tuple(to.to_result(dimensions, None))
             elif not isinstance(user, scf.YieldOp) and not _passes(user):
                 continue
@@ -81,7 +81,7 @@ def varying(value: SSAValue) -> frozenset[int]:
     """Return the dimensions along which the elements of a tile may differ."""
     op = value.owner
     extents = shape(value)
-    if (of := moved(value)) is not None:
+    if (of := index_mapping(value)) is not None:
         inner = varying(of.source)
         return frozenset(d for e, d in enumerate(of.index) if e in inner and isinstance(d, int))
     match op:
@@ -121,7 +121,7 @@ def _grows(value: SSAValue, axis: int) -> bool:
 
 def _below(value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
     """Return the tile that a tile repeats or moves, and a dimension in it; None if another operation makes the tile."""
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or axis not in of.index:
         return None
     inner = of.index.index(axis)

@@ -109,18 +109,18 @@ class WideOffsets:
                 parts = self.of(op.lhs), self.of(op.rhs)
                 if parts == (op.lhs, op.rhs):
                     return value
-                return behind(value).insert(type(op)(*parts)).results[0]
+                return builder_after(value).insert(type(op)(*parts)).results[0]
             case SelectOp():
                 ways = self.of(op.lhs), self.of(op.rhs)
                 if ways == (op.lhs, op.rhs):
                     return value
-                return behind(value).insert(SelectOp(op.cond, *ways)).result
+                return builder_after(value).insert(SelectOp(op.cond, *ways)).result
             case _ if (narrow := source(value)) is not None:
                 found = self.of(narrow)
-                return value if found is narrow else moved(value, found, i64)
+                return value if found is narrow else clone_movement(value, found, i64)
             case ConstantOp():
-                return value if value.type == wide else behind(value).insert(ConstantOp(_words(op), wide)).result
-        return widened(value, behind(value))
+                return value if value.type == wide else builder_after(value).insert(ConstantOp(_words(op), wide)).result
+        return widened(value, builder_after(value))
 
     def differs(self, offset: SSAValue) -> bool:
         """Return whether an offset is computed by sums or products in fewer than 64 bits."""
@@ -180,12 +180,12 @@ def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
     return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
 
 
-def moved(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
+def clone_movement(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
     """Write what moves elements to a value for other elements of this type, behind the value."""
     op, type = value.owner, alike(value.type, element)
     assert isinstance(op, Operation)
     made = op.create(operands=[other], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return behind(value).insert(made).results[0]
+    return builder_after(value).insert(made).results[0]
 
 
 def _words(op: ConstantOp) -> list[int]:
@@ -198,7 +198,7 @@ def width(value: SSAValue) -> int:
     return type.width.data if isinstance(type, IntegerType) else 64
 
 
-def behind(value: SSAValue) -> Builder:
+def builder_after(value: SSAValue) -> Builder:
     """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
     owner = value.owner
     return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))

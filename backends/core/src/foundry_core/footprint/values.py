@@ -18,7 +18,7 @@ class Pointer:
 
     offsets: dict[int, Interval] | None
 
-    def moved(self, by: Interval) -> Pointer:
+    def advance(self, by: Interval) -> Pointer:
         if self.offsets is None:
             return self
         return Pointer({parameter: fit(add(offset, by), 64) for parameter, offset in self.offsets.items()})

@@ -75,7 +75,7 @@ class Walk(Interpreter[Value]):
                 pointer = operands[0]
                 assert isinstance(pointer, Pointer)
                 size = exactly(np.float64(item_bytes(op.ptr.type)))
-                return pointer.moved(fit(mul(self._number(op.offset), size), 64))
+                return pointer.advance(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
             case _ if elements := chosen(op):
@@ -228,7 +228,7 @@ def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, flo
 
 def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
     if isinstance(initial, Pointer):
-        return initial.moved(fit(by, 64))
+        return initial.advance(fit(by, 64))
     assert isinstance(initial, Interval)
     bits = width(argument.type)
     assert bits is not None

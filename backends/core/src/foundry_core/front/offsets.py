@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp
-from ..ir.elements import Moved, moved
+from ..ir.elements import IndexMapping, index_mapping
 from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
@@ -130,7 +130,7 @@ class Offsets:
             return None
         if found.bits == 64:
             return found
-        return replace(found, start=self._writer.behind(value).wrap(found.start, width(value)))
+        return replace(found, start=self._writer.scalars_after(value).wrap(found.start, width(value)))
 
     def ends(self, value: SSAValue) -> int | None:
         """Return the start from which an `exact` tensor exceeds the largest integer; None if it certainly does not."""
@@ -160,7 +160,7 @@ class Offsets:
                 case Strided() if extent == 1:
                     axes[d] = STILL
                 case Wrapped(first, modulus, stride, _) if extent == 1:
-                    scalars = self._writer.behind(value)
+                    scalars = self._writer.scalars_after(value)
                     start = scalars.add(start, scalars.mul(stride, scalars.rem(first, modulus)))
                     axes[d] = STILL
         return replace(found, start=start, axes=tuple(axes))
@@ -178,7 +178,7 @@ class Offsets:
     def _read(self, value: SSAValue) -> Sum:
         rank = len(shape(value))
         if rank == 0:
-            return Sum(self._writer.behind(value).widen(value), ())
+            return Sum(self._writer.scalars_after(value).widen(value), ())
         still = (STILL,) * rank
         known = splat_constant(value)
         if known is not None:
@@ -196,8 +196,8 @@ class Offsets:
                 return Sum(op.start.value.data, (Strided(1),))
             case ExtSIOp():
                 return self._extended(op)
-            case _ if (of := moved(value)) is not None:
-                return self.moved(value, of, self.of(of.source)) or self._opaque(value)
+            case _ if (of := index_mapping(value)) is not None:
+                return self.mapped_sum(value, of, self.of(of.source)) or self._opaque(value)
             case _:
                 return self._opaque(value)
 
@@ -210,7 +210,7 @@ class Offsets:
             case arith.MuliOp():
                 return self._multiplied(op)
 
-    def moved(self, value: SSAValue, of: Moved, source: Sum) -> Sum | None:
+    def mapped_sum(self, value: SSAValue, mapping: IndexMapping, source: Sum) -> Sum | None:
         """Return the sum of a tensor that moves or repeats the elements of another one, which has the sum `source`.
 
         Also works for pointers: `source` is then the sum of their offsets.
@@ -218,20 +218,20 @@ class Offsets:
         Returns:
             None if the tensor has only some of the elements along a dimension.
         """
-        if not of.keeps_all:
+        if not mapping.keeps_all:
             return None
         rest, op = source.rest, value.owner
         if rest is not None:
             assert isinstance(rest.type, TensorType) and isinstance(op, Operation)
-            copy = op.clone({of.source: rest})
-            copy.results[0]._type = TensorType(rest.type.element_type, of.shape)
-            rest = self._writer.behind(value).builder.insert(copy).results[0]
+            copy = op.clone({mapping.source: rest})
+            copy.results[0]._type = TensorType(rest.type.element_type, mapping.shape)
+            rest = self._writer.scalars_after(value).builder.insert(copy).results[0]
         # A dimension of extent 1 is constant, and stays so.
-        return Sum(source.start, tuple(of.to_result(source.axes, STILL)), rest, source.bits)
+        return Sum(source.start, tuple(mapping.to_result(source.axes, STILL)), rest, source.bits)
 
-    def added(self, a: Sum, b: Sum, behind: SSAValue, b_value: SSAValue) -> Sum:
-        """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `behind`."""
-        scalars = self._writer.behind(behind)
+    def added(self, a: Sum, b: Sum, anchor: SSAValue, b_value: SSAValue) -> Sum:
+        """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `anchor`."""
+        scalars = self._writer.scalars_after(anchor)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
             if one == STILL or other == STILL:
@@ -258,7 +258,7 @@ class Offsets:
 
     def _subtracted(self, op: arith.SubiOp) -> Sum | None:
         a, b = self.of(op.lhs), self.of(op.rhs)
-        scalars = self._writer.behind(op.result)
+        scalars = self._writer.scalars_after(op.result)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
             if other == STILL:
@@ -277,7 +277,7 @@ class Offsets:
             a, b = b, a
         if not b.is_uniform or a.rest is not None:
             return None
-        scalars, factor = self._writer.behind(op.result), b.start
+        scalars, factor = self._writer.scalars_after(op.result), b.start
 
         def scaled(axis: Axis) -> Axis:
             match axis:
@@ -295,7 +295,7 @@ class Offsets:
         if a is None or b is None or not b.is_uniform:
             return None
         if a.is_uniform:
-            return Sum(self._writer.behind(op.result).rem(a.start, b.start), a.axes)
+            return Sum(self._writer.scalars_after(op.result).rem(a.start, b.start), a.axes)
         d = a.sole_unit_axis()
         assert d is not None
         axes = list(a.axes)

@@ -26,7 +26,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..ir import tile, tt
 from ..ir.arith import BitcastOp, ConstantOp, SelectOp
 from ..ir.build import reshaped, unsplat
-from ..ir.elements import extents, moved, reordered
+from ..ir.elements import extents, index_mapping, reordered
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)
@@ -67,7 +67,7 @@ def _reshaped(value: SSAValue) -> SSAValue:
 
 def _moves(value: SSAValue) -> bool:
     """Return whether an operation only moves elements to a tile."""
-    return reordered(value) is not None or moved(value) is not None
+    return reordered(value) is not None or index_mapping(value) is not None
 
 
 def _flatten(op: tt.ReduceOp) -> None:
@@ -555,7 +555,7 @@ def _before(value: SSAValue, place: _Place) -> tuple[SSAValue, _Place] | None:
     """Return of what a tile moves the elements, and which element of it is at this place; None if it does not."""
     if (same := reordered(value)) is not None:
         return same, place
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or not of.keeps_all:
         return None
     parts = of.to_source(_parts(place, value), lambda index: ())

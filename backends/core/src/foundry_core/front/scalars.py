@@ -30,7 +30,7 @@ class Writer:
     def __init__(self) -> None:
         self._behind: dict[Operation | Block, Scalars] = {}
 
-    def behind(self, value: SSAValue) -> Scalars:
+    def scalars_after(self, value: SSAValue) -> Scalars:
         owner = value.owner
         if owner not in self._behind:
             point = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)

@@ -20,7 +20,7 @@ from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.build import like
 from ..ir.effects import writes
-from ..ir.elements import moved
+from ..ir.elements import index_mapping
 from .blocks import replace_block_pointers
 from .carried import loops, replace_carried
 from .halves import replace_halves
@@ -165,7 +165,7 @@ class _Accesses:
 
     def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
         base, found = self._pointer(pointer)
-        scalars = self._writer.behind(pointer)
+        scalars = self._writer.scalars_after(pointer)
         axes = [self._axis(dimension, axis, pointer) for dimension, axis in enumerate(found.axes)]
         return base, scalars.value(found.start), axes, found.rest
 
@@ -173,7 +173,7 @@ class _Accesses:
         # Dimensions do not share an axis, because their extents differ.
         key = (dimension, axis, pointer)
         if key not in self._axes:
-            self._axes[key] = self._write_axis(axis, self._writer.behind(pointer))
+            self._axes[key] = self._write_axis(axis, self._writer.scalars_after(pointer))
         return self._axes[key]
 
     @staticmethod
@@ -205,16 +205,16 @@ class _Accesses:
                 base, before = self._pointer(op.ptr)
                 if base is not op.ptr:
                     return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
-            case _ if (of := moved(pointer)) is not None:
+            case _ if (of := index_mapping(pointer)) is not None:
                 base, before = self._pointer(of.source)
                 known = base is not of.source or not isinstance(base.type, TensorType)
-                if known and (after := self._offsets.moved(pointer, of, before)) is not None:
+                if known and (after := self._offsets.mapped_sum(pointer, of, before)) is not None:
                     return base, after
             case tt.BitcastOp():
                 base, before = self._pointer(op.src)
                 target = pointer.type.element_type
                 if base is not op.src and _bits(base.type) == _bits(target):
-                    builder = self._writer.behind(pointer).builder
+                    builder = self._writer.scalars_after(pointer).builder
                     cast = tt.BitcastOp.create(operands=[base], result_types=[target])
                     return builder.insert(cast).results[0], before
         return pointer, Sum(0, (STILL,) * len(shape(pointer)))

@@ -93,7 +93,7 @@ class RowMajor(ElementMap):
 
 
 @dataclass(frozen=True)
-class Moved:
+class IndexMapping:
     """A tile or scalar of which a tile or scalar moves or repeats elements, dimension by dimension.
 
     Attributes:
@@ -174,17 +174,17 @@ def source(value: SSAValue) -> SSAValue | None:
     return op.operands[0] if isinstance(op, Operation) and only else None
 
 
-def moved(value: SSAValue) -> Moved | None:
+def index_mapping(value: SSAValue) -> IndexMapping | None:
     """Return where the elements of a value are from, if that is known for each dimension; else None."""
-    found = partly_moved(value)
+    found = partial_index_mapping(value)
     return None if found is None or None in found.index else found
 
 
-def partly_moved(value: SSAValue) -> Moved | None:
+def partial_index_mapping(value: SSAValue) -> IndexMapping | None:
     """Return where the elements of a value are from, if that is known for some dimensions at least; else None."""
     of, op = source(value), value.owner
     index = _index(op) if of is not None and isinstance(op, Operation) else None
-    return None if of is None or index is None else Moved(of, index, extents(value))
+    return None if of is None or index is None else IndexMapping(of, index, extents(value))
 
 
 def _index(op: Operation) -> tuple[Index, ...] | None:
@@ -194,7 +194,7 @@ def _index(op: Operation) -> tuple[Index, ...] | None:
 
 def is_same(op: Operation | Block) -> bool:
     """Return whether element i of an operation's result is element i of its only operand."""
-    found = moved(op.results[0]) if isinstance(op, Operation) and len(op.results) == 1 else None
+    found = index_mapping(op.results[0]) if isinstance(op, Operation) and len(op.results) == 1 else None
     return found is not None and found.is_permutation and found.keeps_order
 
 
@@ -207,7 +207,7 @@ def reordered(value: SSAValue) -> SSAValue | None:
 def repeats(use: Use) -> bool:
     """Return whether an operation may read an element of an operand more than once, or other elements than it makes."""
     op = use.operation
-    of = moved(op.results[0]) if len(op.results) == 1 else None
+    of = index_mapping(op.results[0]) if len(op.results) == 1 else None
     if of is not None or isinstance(_map(op), RowMajor):
         return of is not None and of.repeats
     return op.operands[use.index] in chosen(op)

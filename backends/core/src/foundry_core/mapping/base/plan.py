@@ -26,7 +26,7 @@ from ...front.scalars import constant
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.effects import is_sink, reads, waits, writes
-from ...ir.elements import extents, moved, repeats, source
+from ...ir.elements import extents, index_mapping, repeats, source
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
 
@@ -183,7 +183,7 @@ def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int |
                         return columns[-1]
                 case user if is_elementwise(user):
                     pending.append((user.results[0], dimensions))
-                case user if len(user.results) == 1 and (of := moved(user.results[0])) and of.is_permutation:
+                case user if len(user.results) == 1 and (of := index_mapping(user.results[0])) and of.is_permutation:
                     pending.append((user.results[0], tuple(of.to_result(dimensions, 0))))
     return None
 

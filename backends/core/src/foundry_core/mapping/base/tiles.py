@@ -15,7 +15,7 @@ from ...errors import source_line, unsupported
 from ...front.scalars import constant as known
 from ...ir import tile
 from ...ir.arith import ConstantOp
-from ...ir.elements import Moved, extents, moved
+from ...ir.elements import IndexMapping, extents, index_mapping
 from ...ir.literals import widened
 from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
@@ -284,7 +284,7 @@ class Tiles:
                     if inside is None:
                         return None
                     found.append(Run(op, lane, ends, inside))
-                case _ if (of := moved(current)) is not None:
+                case _ if (of := index_mapping(current)) is not None:
                     inner = of.inner(lane)
                     if of.keeps_order and inner is not None:
                         pending.append((of.source, inner, of.to_source(ends, lambda index: self.text.integer(1))))
@@ -380,7 +380,7 @@ class Tiles:
         match op:
             case tile.LoadOp():
                 return tuple(size * is_unit(axis) for axis in op.axes)
-            case _ if (of := moved(value)) is not None:
+            case _ if (of := index_mapping(value)) is not None:
                 return tuple(of.to_result(self._votes(of.source, counted), 0))
             case Operation() if is_elementwise(op):
                 parts = [self._votes(operand, counted) for operand in op.operands if is_tile(operand)]
@@ -426,7 +426,7 @@ class Tiles:
         op = value.owner
         if value in self.buffers:
             return self.read_buffer(value, self.buffers[value], point)
-        if (of := moved(value)) is not None:
+        if (of := index_mapping(value)) is not None:
             return self.text.broadcast(self.at(of.source, self.source_point(of, point), memo), point.lanes)
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
@@ -443,7 +443,7 @@ class Tiles:
             return self.numeric.from_memory(found, element(value.type, op))
         return found
 
-    def source_point(self, mapping: Moved, point: Point) -> Point:
+    def source_point(self, mapping: IndexMapping, point: Point) -> Point:
         """Return the point of the source that has a point's elements: as many, or one that all lanes share."""
         index, lane = tuple(mapping.to_source(point.index, self.text.integer)), mapping.inner(point.lane)
         if lane is None:

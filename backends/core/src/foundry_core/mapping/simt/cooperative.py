@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from ...ir import tt, ttg
 from ...ir.arith import ConstantOp, SelectOp
-from ...ir.elements import is_same, moved, source
+from ...ir.elements import index_mapping, is_same, source
 from ..base.numeric import element
 from . import layouts
 from .layouts import Layout
@@ -312,7 +312,7 @@ def is_splat(value: SSAValue) -> bool:
 
 def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
     """Return the column or row that a tile repeats, and the dimension along which it does; None if it does not."""
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or of.index != (0, 1) or not of.repeats:
         return None
     return of.source, 1 if of.is_along(0) else 0

@@ -74,7 +74,7 @@ class Layout:
             index = index * extent + at
         return index
 
-    def moved(self, shape: Sequence[int], move: Callable[[int], int]) -> Layout:
+    def map_indices(self, shape: Sequence[int], move: Callable[[int], int]) -> Layout:
         """Return the layout of a tile of another shape in which each register's element has another index.
 
         Args:
@@ -92,11 +92,11 @@ class Layout:
         shape = tuple(1 if d is None else self.shape[d] for d in dims)
         made = Layout(shape, (), (), ())
 
-        def turned(index: int) -> int:
+        def permute(index: int) -> int:
             position = self.position(index)
             return made.index([0 if d is None else position[d] for d in dims])
 
-        return self.moved(shape, turned)
+        return self.map_indices(shape, permute)
 
     @property
     def moving(self) -> int:
@@ -109,7 +109,7 @@ class Layout:
         The bits of the mask are no longer in the indices. So registers, or invocations, that differ only in them have
         the same element; the caller knows which of them have an element of the part.
         """
-        return self.moved(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
+        return self.map_indices(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
 
 
 def union(bases: Sequence[int]) -> int:

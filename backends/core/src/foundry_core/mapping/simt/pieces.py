@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ...ir.elements import ElementMap, is_same, moved, reordered
+from ...ir.elements import ElementMap, index_mapping, is_same, reordered
 from .exchange import convert
 from .layouts import Layout, arranged
 from .once import held_once
@@ -36,7 +36,7 @@ def move(program: Program, op: Operation) -> None:
 
     Triton gives a result that repeats elements a layout in which these are in the same invocations.
     """
-    (source,), (result,), of = op.operands, op.results, moved(op.results[0])
+    (source,), (result,), of = op.operands, op.results, index_mapping(op.results[0])
     regs = program.values.get(source, ())
     if not isinstance(source.type, TensorType):
         program.values[result] = [program.scalar(source)] * program.size(result)
@@ -97,7 +97,7 @@ def _gather(program: Program, op: tt.GatherOp) -> None:
     extent, stride = source.shape[axis], prod(source.shape[axis + 1 :])
     beyond, along = stride * wanted.shape[axis], (extent - 1) * stride
     # Where a register reads is known but for the position along the axis.
-    reader = wanted.moved(source.shape, lambda index: index // beyond * stride * extent + index % stride)
+    reader = wanted.map_indices(source.shape, lambda index: index // beyond * stride * extent + index % stride)
     places = []
     for index, number in zip(program.indices(reader), program.values[op.indices], strict=True):
         # The lowest bits of a number beyond the tile.

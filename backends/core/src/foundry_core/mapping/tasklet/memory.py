@@ -25,7 +25,7 @@ from ...errors import source_line
 from ...front.masks import sufficient
 from ...front.scalars import constant
 from ...ir import tile
-from ...ir.elements import chosen, extents, finds, moved
+from ...ir.elements import chosen, extents, finds, index_mapping
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
 from ..base.buffers import Buffer
@@ -216,7 +216,7 @@ class StagedMemory(Memory):
             return
         piece.seen.add((value, point))
         match op:
-            case _ if (of := moved(value)) is not None:
+            case _ if (of := index_mapping(value)) is not None:
                 self._stage(of.source, self._tiles.source_point(of, point), piece)
             case _ if elements := chosen(op):
                 for operand in op.operands:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import WIDTHS, Reg
 from ....ir import tile, tt
-from ....ir.elements import extents, moved
+from ....ir.elements import extents, index_mapping
 from ....ops.elementwise import is_elementwise
 from ..buffers import Buffer
 from ..numeric import element, in_memory
@@ -113,6 +113,6 @@ def _loads(op: tt.DotOp) -> list[tile.LoadOp]:
         seen.add(value)
         if isinstance(owner, tile.LoadOp):
             found.append(owner)
-        elif is_elementwise(owner) or ((of := moved(value)) is not None and of.is_permutation):
+        elif is_elementwise(owner) or ((of := index_mapping(value)) is not None and of.is_permutation):
             pending += [operand for operand in owner.operands if is_tile(operand)]
     return found
