@@ -77,7 +77,7 @@ STAGES: dict[str, Callable[[str], str]] = {
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
     "SIMT": simt,
     "MATRIX": lambda text: simt(text, fragments=tuple(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32"))),
-    "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, halves=False),
+    "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, converts_f16=False),
 }
 
 

@@ -18,5 +18,5 @@ def test_the_bases_of_the_bits_that_are_set_are_combined_by_exclusive_or(bases: 
     program.group, program.code = group, group.code
     layout = Layout((32,), bases, (), ())
     for number in range(8):
-        place = program.spread(bases, group.code.integer(number, "i32"))
+        place = program.combine_bases(bases, group.code.integer(number, "i32"))
         assert group.code.value(place) == layout.offset(number)

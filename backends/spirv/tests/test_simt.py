@@ -270,7 +270,7 @@ def test_both_branches_of_a_loop_exchange_elements(workgroups: None) -> None:
 def test_a_target_is_named_and_read_back(workgroups: None) -> None:
     known = opencl.open_device().simt_target()
     assert simt.device(simt.target(known), known.warps) == known
-    assert known.flavour == "kernel" and not known.halves
+    assert known.flavour == "kernel" and not known.converts_f16
 
 
 def test_a_mapping_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from foundry_core.vulkan.device import Device
 @pytest.fixture
 def whole_grids(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make the device one without a limit on grids, whose kernels take nothing behind their own arguments."""
-    monkeypatch.setattr(Device, "in_parts", False)
+    monkeypatch.setattr(Device, "splits_grids", False)
     yield
 
 

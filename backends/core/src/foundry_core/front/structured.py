@@ -23,7 +23,7 @@ from ..ir.effects import writes
 from ..ir.elements import index_mapping
 from .blocks import replace_block_pointers
 from .carried import loops, replace_carried
-from .halves import replace_halves
+from .decomposition import decompose_operations
 from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape, splat_constant
@@ -53,7 +53,7 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     replace_block_pointers(function)
     body = function.body.block
     replace_functions(body)
-    replace_halves(body)
+    decompose_operations(body)
     replace_scaled(body)
     for loop in loops(body):
         replace_carried(loop)

@@ -283,7 +283,7 @@ class Device:
             fuses=(32, 64) if has_fma(known) else (64,),
             flavour="kernel",
             shuffles=shuffles,
-            halves="cl_khr_fp16" in known.extensions.split(),
+            converts_f16="cl_khr_fp16" in known.extensions.split(),
         )
 
     @functools.cached_property

@@ -259,7 +259,7 @@ class Device:
         return bool(self.properties.type == CPU)
 
     @property
-    def in_parts(self) -> bool:
+    def splits_grids(self) -> bool:
         """Whether a grid may have more programs along x than a dispatch."""
         return bool(self.properties.grid[0] < MOST_PROGRAMS)
 
@@ -386,7 +386,7 @@ class Device:
             known.workgroup_bytes,
             known.push_bytes,
             self.fuses,
-            self.in_parts,
+            self.splits_grids,
             known.vendor == _NVIDIA,
             widths("denorm"),
             widths("special"),

@@ -46,7 +46,7 @@ class Launcher:
         self._written = [number for number in self._pointers if number in written]
         self._convert = [_address if type.startswith("*") else passed(type).convert for type in types]
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
-        self._in_parts = device.in_parts
+        self._in_parts = device.splits_grids
         self._spare = [device.spare.address] * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
         code, at = "<", 0
         letters += ["Q"] * len(self._spare) + ["I"] * (1 + 4 * self._in_parts)

@@ -12,7 +12,7 @@ from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
 from ..base.numeric import element
-from .once import Once
+from .owner import OwnerAccess
 from .program import Program, invocation_statement
 
 _INSTRUCTIONS = {
@@ -31,7 +31,7 @@ _INSTRUCTIONS = {
 @invocation_statement(tt.AtomicRMWOp)
 def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = Once(program, op, op.ptr, op.mask)
+    atomic = OwnerAccess(program, op, op.ptr, op.mask)
     values = program.values[op.value]
     kind, elem = op.kind.data, atomic.elem
 
@@ -70,7 +70,7 @@ def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     raise unsupported(op, op.kind.data)
 
 
-def _in_loop(program: Program, atomic: Once, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
+def _in_loop(program: Program, atomic: OwnerAccess, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
     """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
 
     Args:
@@ -117,7 +117,7 @@ def _in_loop(program: Program, atomic: Once, address: Reg, changed: Callable[[Re
 @invocation_statement(tt.AtomicCASOp)
 def _cas(program: Program, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = Once(program, op, op.ptr, None)
+    atomic = OwnerAccess(program, op, op.ptr, None)
     bits = f"i{WIDTHS[atomic.kind]}"
 
     def change(number: int, address: Reg) -> Reg:

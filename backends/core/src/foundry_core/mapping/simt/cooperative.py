@@ -49,7 +49,7 @@ class Fragments:
     matrix: Matrix
     layout: Layout
 
-    def of(self, elem: str) -> Fragments:
+    def retype(self, elem: str) -> Fragments:
         """Return the same division of a tile of elements of another type."""
         return Fragments(Matrix(self.matrix.use, elem, self.matrix.rows, self.matrix.columns), self.layout)
 
@@ -154,7 +154,7 @@ class Plan:
     Attributes:
         products: the cooperative products.
         fragments: the values that are kept as fragments of totals.
-        needed: those of them whose elements are needed in registers, too.
+        in_registers: those of them whose elements are needed in registers, too.
         factors: loads and conversions whose result is only a factor of products: its fragments.
         passed: loads among them that are not made from workgroup memory, and what they load: the operand of an
             allocation, which is not made either.
@@ -165,7 +165,7 @@ class Plan:
 
     products: dict[Operation, Product] = field(default_factory=dict)
     fragments: dict[SSAValue, Fragments] = field(default_factory=dict)
-    needed: set[SSAValue] = field(default_factory=set)
+    in_registers: set[SSAValue] = field(default_factory=set)
     factors: dict[Operation, Fragments] = field(default_factory=dict)
     passed: dict[Operation, SSAValue] = field(default_factory=dict)
     arranged: dict[Attribute, Attribute] = field(default_factory=dict)
@@ -331,7 +331,7 @@ def _combination(op: Operation, made: Plan) -> Fragments | None:
         return kept[0] if same and kept[0] == kept[1] else None
     if len(op.operands) == 1:
         found = (op.name, kept[0].matrix.elem, elem) in _CONVERSIONS
-        return kept[0].of(elem) if found else None
+        return kept[0].retype(elem) if found else None
     if op.name not in PAIRS.get(elem, {}):
         return None
     others = [operand for operand in op.operands if operand not in made.fragments]
@@ -341,7 +341,7 @@ def _combination(op: Operation, made: Plan) -> Fragments | None:
 def _keep(function: tt.FuncOp, made: Plan) -> None:
     """Find the values that are kept as fragments, and which of them are needed in registers."""
     for op, product in made.products.items():
-        made.fragments[op.results[0]] = product.total.of(element(op.results[0].type, op))
+        made.fragments[op.results[0]] = product.total.retype(element(op.results[0].type, op))
     operations = list(function.body.walk())
     changed = True
     while changed:
@@ -356,7 +356,7 @@ def _keep(function: tt.FuncOp, made: Plan) -> None:
         changed = len(made.fragments) > before
     for value, fragments in made.fragments.items():
         if not all(_takes(use.operation, use.index, fragments, made) for use in value.uses):
-            made.needed.add(value)
+            made.in_registers.add(value)
 
 
 def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:

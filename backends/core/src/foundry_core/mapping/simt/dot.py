@@ -49,7 +49,7 @@ class Stored:
         if not isinstance(layout, ttg.SharedLayout):
             raise LoweringError(f"a tile in workgroup memory has the layout {layout.name}")
         order = layout.numbers("order")
-        if _roots(value, set()) <= _turned(program):
+        if _roots(value, set()) <= _column_allocations(program):
             order = tuple(reversed(order))
         beside = len(shape) - len(order)
         self.dims = (*range(beside), *(beside + d for d in reversed(order)))
@@ -64,9 +64,9 @@ class Stored:
         """Read a tile."""
         return self.rows.read(program, layout.permuted(self.dims), start)
 
-    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
+    def offsets(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
         """Return where the elements of some registers are."""
-        return self.rows.places(program, layout.permuted(self.dims), start, registers)
+        return self.rows.offsets(program, layout.permuted(self.dims), start, registers)
 
     def stride(self, dimension: int) -> int:
         """Return the distance of neighbours along a dimension, in elements."""
@@ -78,17 +78,17 @@ class Stored:
         return distance
 
 
-def _turned(program: Program) -> frozenset[SSAValue | None]:
+def _column_allocations(program: Program) -> frozenset[SSAValue | None]:
     """Return the allocations that hold left operands of products in f32 only."""
-    if program.turned is None:
+    if program.column_allocations is None:
         columns: set[SSAValue | None] = set()
         others: set[SSAValue | None] = set()
         for op in program.function.walk():
             if isinstance(op, ttg.LocalLoadOp):
                 columns_or_others = columns if _is_left_operand(op) else others
                 columns_or_others |= _roots(op.src, set())
-        program.turned = frozenset() if None in columns | others else frozenset(columns - others)
-    return program.turned
+        program.column_allocations = frozenset() if None in columns | others else frozenset(columns - others)
+    return program.column_allocations
 
 
 def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
@@ -236,14 +236,14 @@ def _read_fragments(program: Program, load: ttg.LocalLoadOp, factor: Fragments, 
     """Read some fragments of a tile in workgroup memory."""
     t, stored = program.code, Stored(program, load.src, load)
     layout = factor.layout.permuted(stored.dims)
-    first = program.spread(layout.warps, program.group.warp())
+    first = program.combine_bases(layout.warps, program.group.warp())
     found = []
     for number in wanted:
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
         place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
         turned = stored.dims == (1, 0)
         with program.group.touching(*_bytes(program, load.src) or _ANYWHERE):
-            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, turned=turned))
+            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, column_major=turned))
     return found
 
 
@@ -320,8 +320,8 @@ class _Operand:
                 at = self._layout.offsets[number] // along % extents[axis]
                 self._wanted.setdefault(at // self.steps, []).append(number)
 
-    def _places(self, registers: Sequence[int]) -> list[Reg]:
-        return self._stored.places(self._program, self._layout, self._start, registers)
+    def _offsets(self, registers: Sequence[int]) -> list[Reg]:
+        return self._stored.offsets(self._program, self._layout, self._start, registers)
 
     def prepare(self, steps: int) -> None:
         """Prepare to read `steps` steps in each iteration of a loop."""
@@ -333,7 +333,7 @@ class _Operand:
         self._vectors = []
         for each in range(steps // self.steps):
             wanted = self._wanted[each]
-            vectors = self._stored.rows.vectors(self._program, self._places(wanted), self._moved)
+            vectors = self._stored.rows.vectors(self._program, self._offsets(wanted), self._moved)
             self._vectors += [([wanted[k] for k in numbers], index) for numbers, index in vectors]
 
     def read(self, iteration: Reg) -> None:
@@ -350,7 +350,7 @@ class _Operand:
         register = self._layout.register_of[index]
         if register not in self._regs:
             wanted = self._wanted[step // self.steps]
-            read = self._stored.rows.read_places(self._program, self._places(wanted), self._start)
+            read = self._stored.rows.read_offsets(self._program, self._offsets(wanted), self._start)
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
@@ -447,7 +447,7 @@ def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> Non
     elem = element(op.c.type, op)
     total, writer = product.total, matrices(program)
     left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
-    regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.of(elem))]
+    regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.retype(elem))]
     steps = product.depth // product.fragment.depth
     across = product.columns // product.across // product.fragment.columns
     signed = product.fragment.factor == "i8"
@@ -458,7 +458,7 @@ def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> Non
             regs[number] = writer.multiply_add(a, b, reg, signed=signed)
     left.close()
     right.close()
-    program.define(op, op.result, [writer.converted(reg, total.of(elem).matrix) for reg in regs])
+    program.define(op, op.result, [writer.converted(reg, total.retype(elem).matrix) for reg in regs])
 
 
 def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:

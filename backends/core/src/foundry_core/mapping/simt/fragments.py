@@ -66,11 +66,11 @@ class _Way:
         with place(self._program, self._op, self.division.rows, local=self._local) as found:
             yield found
 
-    def places(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
+    def fragment_offsets(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
         """Yield the numbers of the fragments of a part, and where each begins."""
         program, t = self._program, self._program.code
         inner = self._layout.without(self.division.cut | self._own)
-        first = program.spread(inner.warps, program.group.warp())
+        first = program.combine_bases(inner.warps, program.group.warp())
         ((numbers, _),) = self.division.registers(program, self._layout, part)
         for number in numbers:
             index = t.binary("arith.addi", first, t.integer(inner.offsets[number], "i32"))
@@ -101,7 +101,7 @@ def to_registers(
     for part in way.division.parts:
         with way.part() as (start, barrier):
             barrier()
-            for number, at in way.places(part, start):
+            for number, at in way.fragment_offsets(part, start):
                 writer.store(fragments.matrix, regs[number], at, way.division.rows.stride)
             barrier()
             way.division.read(program, layout, part, start, found)
@@ -119,7 +119,7 @@ def to_fragments(
             barrier()
             way.division.write(program, layout, part, start, regs)
             barrier()
-            for number, at in way.places(part, start):
+            for number, at in way.fragment_offsets(part, start):
                 found[number] = writer.load(fragments.matrix, at, way.division.rows.stride)
     return [found[number] for number in range(fragments.layout.size)]
 
@@ -161,7 +161,7 @@ def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted
         barrier()
         rows.write(program, part, start, program.values[source])
         barrier()
-        first = program.spread(
+        first = program.combine_bases(
             [0 if local else _along(basis, along, columns) for basis in wanted.layout.warps], program.group.warp()
         )
         made: dict[int, Reg] = {}
@@ -170,7 +170,7 @@ def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted
             at = _along(offset, along, columns)
             if at not in made:
                 index = t.binary("arith.addi", t.binary("arith.addi", first, start), t.integer(at, "i32"))
-                made[at] = writer.load(wanted.matrix, index, 0, turned=along == 1)
+                made[at] = writer.load(wanted.matrix, index, 0, column_major=along == 1)
             result.append(made[at])
         return result
 

@@ -82,16 +82,16 @@ def balanced(ttgir: str, target: SimtTarget) -> str:
     return ttgir
 
 
-def _square(count: int, rows: int, columns: int, above: int, beside: int) -> tuple[int, int]:
+def _square(count: int, rows: int, columns: int, height: int, width: int) -> tuple[int, int]:
     """Divide a power of two into a number of rows and one of columns, so that the whole is most like a square.
 
     Args:
         rows, columns: how many there are at most.
-        above, beside: how many of the product's rows and columns each of them has.
+        height, width: how many of the product's rows and columns each of them has.
     """
     pairs = [(count >> bit, 1 << bit) for bit in range(count.bit_length())]
-    fitting = [pair for pair in pairs if pair[0] * above <= rows and pair[1] * beside <= columns]
-    return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * above / (pair[1] * beside))), pair[0]))
+    fitting = [pair for pair in pairs if pair[0] * height <= rows and pair[1] * width <= columns]
+    return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * height / (pair[1] * width))), pair[0]))
 
 
 def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:

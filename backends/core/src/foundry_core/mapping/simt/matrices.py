@@ -99,17 +99,17 @@ class Matrices:
             return self._group.place(place, f"i{8 * size * count}", 1), count
         return self._group.place(place, "i32", lanes), count
 
-    def load(self, matrix: Matrix, index: Reg, stride: int, *, turned: bool = False) -> Reg:
+    def load(self, matrix: Matrix, index: Reg, stride: int, *, column_major: bool = False) -> Reg:
         """Read a matrix from workgroup memory.
 
         Args:
             index: where it begins, in elements.
-            stride: the distance of its rows, in elements; of its columns if `turned`.
+            stride: the distance of its rows, in elements; of its columns if `column_major`.
         """
         m, code, elem = self._module, self._code, self.type(matrix)
-        extent = matrix.rows if turned else matrix.columns
+        extent = matrix.rows if column_major else matrix.columns
         pointer, count = self._view(index, _stored(matrix.elem), (stride, extent))
-        order = code.integer(_COLUMN_MAJOR if turned else _ROW_MAJOR, "i32")
+        order = code.integer(_COLUMN_MAJOR if column_major else _ROW_MAJOR, "i32")
         operands = (pointer, code.id(order), code.id(code.integer(stride // count, "i32")), *self._group.shared)
         return Reg(f"%{m.result('CooperativeMatrixLoad', code.type(elem), *operands)}", elem)
 

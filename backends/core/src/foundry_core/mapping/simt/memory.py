@@ -17,7 +17,7 @@ from ...errors import unsupported
 from ...ir import tt
 from ...ir.arith import SelectOp
 from ..base.numeric import in_memory, in_register, scalar_type
-from .once import Once, first_invocation, held_once, pointee
+from .owner import OwnerAccess, first_invocation, owner_predicate, pointee
 from .program import Program, invocation_statement
 from .runs import runs
 
@@ -105,7 +105,7 @@ def _atomic_load(program: Program, op: tt.AtomicLoadOp) -> None:
 
 def _load_once(program: Program, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: bool) -> None:
     """Load each element in one invocation."""
-    once = Once(program, op, op.ptr, op.mask)
+    once = OwnerAccess(program, op, op.ptr, op.mask)
     size = WIDTHS[once.kind] // 8
 
     def read(number: int, address: Reg) -> Reg:
@@ -147,7 +147,7 @@ def _poll(program: Program, op: tt.AtomicPollOp) -> None:
     if op.timeout is not None:
         raise unsupported(op, "a time-out: kernels cannot read a clock")
     t = program.code
-    once, expected = Once(program, op, op.ptr, None), program.values[op.expected]
+    once, expected = OwnerAccess(program, op, op.ptr, None), program.values[op.expected]
 
     def wait(number: int, address: Reg) -> Reg:
         wanted = program.numeric.to_memory(expected[number], once.elem)
@@ -168,7 +168,7 @@ def _poll(program: Program, op: tt.AtomicPollOp) -> None:
 @invocation_statement(tt.AtomicStoreOp)
 def _atomic_store(program: Program, op: tt.AtomicStoreOp) -> None:
     """Store each element in one invocation, after all that the program stored before."""
-    once, values = Once(program, op, op.ptr, op.mask), program.values[op.value]
+    once, values = OwnerAccess(program, op, op.ptr, op.mask), program.values[op.value]
     program.group.barrier(of_all=True)
 
     def write(number: int, address: Reg) -> Reg:
@@ -207,5 +207,5 @@ def _store(program: Program, op: tt.StoreOp) -> None:
 
 def _written_once(program: Program, op: tt.StoreOp) -> Reg | None:
     if isinstance(op.ptr.type, TensorType):
-        return held_once(program, program.layout(op.ptr))
+        return owner_predicate(program, program.layout(op.ptr))
     return first_invocation(program)

@@ -32,10 +32,12 @@ class SimtNumeric(Numeric):
         super().__init__(code)
         self._code = code
         self._fuses = target.fuses
-        self._exponentiates = target.exponentiates
-        self._halves = target.halves
+        self._exponentiates = target.accurate_exp2
+        self._halves = target.converts_f16
         # A conversion to f16 is Triton's: ties to even, and subnormal results.
-        self._rounds_halves = target.halves and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
+        self._rounds_halves = (
+            target.converts_f16 and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
+        )
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 

@@ -15,7 +15,7 @@ from ...ir import tt
 from ...ir.elements import ElementMap, index_mapping, is_same, reordered
 from .exchange import convert
 from .layouts import Layout, arranged
-from .once import held_once
+from .owner import owner_predicate
 from .program import Program, invocation_statement
 from .rows import Division, merge
 
@@ -125,7 +125,7 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
     layout, result = program.layout(op.src), program.layout(op.result)
     (bins,) = result.shape
     masks: Sequence[Reg | None] = [None] * layout.size if op.mask is None else program.values[op.mask]
-    once = held_once(program, layout)
+    once = owner_predicate(program, layout)
     division = Division((bins,), "i32", program.arena.free, (result.moving, result.moving))
     found: dict[int, Reg] = {}
     for part in division.parts:

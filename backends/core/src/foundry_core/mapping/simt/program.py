@@ -55,7 +55,7 @@ class Program:
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
-        turned: the allocations whose tiles are transposed; None until dot.py has decided.
+        column_allocations: the allocations whose tiles are transposed; None until dot.py has decided.
         plan: what is kept in cooperative matrices.
         fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
@@ -76,7 +76,7 @@ class Program:
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
-        self.turned: frozenset[SSAValue | None] | None = None
+        self.column_allocations: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
@@ -150,7 +150,7 @@ class Program:
         (reg,) = self.values[value]
         return reg
 
-    def spread(self, bases: Sequence[int], number: Reg) -> Reg:
+    def combine_bases(self, bases: Sequence[int], number: Reg) -> Reg:
         """Return the exclusive or of the bases whose bits are set in a lane's or warp's number, an i32."""
         t = self.code
         total = t.integer(0, "i32")
@@ -168,20 +168,20 @@ class Program:
                 if bit + run < len(bases):
                     part = t.binary("arith.andi", part, t.integer((1 << run) - 1, "i32"))
                 part = t.binary("arith.muli", part, t.integer(bases[bit], "i32"))
-                total = self.apart(total, part, bases[:bit], bases[bit : bit + run])
+                total = self.exclusive_or(total, part, bases[:bit], bases[bit : bit + run])
             bit += run
         return total
 
-    def apart(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
+    def exclusive_or(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
         """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
         common = layouts.union(xs) & layouts.union(ys)
         return self.code.binary("arith.xori" if common else "arith.addi", x, y)
 
     def first_index(self, layout: layouts.Layout) -> Reg:
         """Return the row-major index of this invocation's element in register 0, an i32."""
-        lanes = self.spread(layout.lanes, self.group.lane())
-        warps = self.spread(layout.warps, self.group.warp())
-        return self.apart(lanes, warps, layout.lanes, layout.warps)
+        lanes = self.combine_bases(layout.lanes, self.group.lane())
+        warps = self.combine_bases(layout.warps, self.group.warp())
+        return self.exclusive_or(lanes, warps, layout.lanes, layout.warps)
 
     def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
         """Return the row-major index of the elements of some registers, an i32. Default: of all."""
@@ -272,7 +272,7 @@ class Program:
             self.values[value] = regs
             return
         self.fragments[value] = regs
-        if value in self.plan.needed:
+        if value in self.plan.in_registers:
             self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
 
 

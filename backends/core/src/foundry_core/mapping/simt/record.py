@@ -17,7 +17,7 @@ from ...ir import tile
 from ...log import RECORD
 from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
 from .layouts import Layout
-from .once import first_invocation, held_once
+from .owner import first_invocation, owner_predicate
 from .program import Program, invocation_statement
 from .rows import Division
 
@@ -37,7 +37,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
         return
     layout = program.layout(op.value)
     first = _shared_word(program, op, lambda: _claimed(program, OF_VALUES, prod(layout.shape)))
-    once = held_once(program, layout)
+    once = owner_predicate(program, layout)
     rows = list(zip(program.indices(layout), program.values[op.value], strict=True))
 
     def write_all() -> None:
@@ -129,7 +129,7 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
         group.barrier()
         first = group.read_shared(place, "i32")[0]
     mine = t.binary("arith.andi", t.compare("eq", first, number), t.compare("ne", first, most))
-    once = held_once(program, layout)
+    once = owner_predicate(program, layout)
     if once is not None:
         mine = t.binary("arith.andi", mine, once)
 

@@ -80,7 +80,9 @@ class Rows:
         above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
         return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
 
-    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+    def offsets(
+        self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None
+    ) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
 
         Args:
@@ -89,7 +91,7 @@ class Rows:
         t, indices = program.code, program.indices(layout, registers)
         return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
 
-    def vectors(self, program: Program, places: Sequence[Reg], multiple: int = 0) -> list[Vector]:
+    def vectors(self, program: Program, offsets: Sequence[Reg], multiple: int = 0) -> list[Vector]:
         """Divide registers into accesses.
 
         Args:
@@ -97,14 +99,14 @@ class Rows:
         """
         t = program.code
         # One register for each place: where a layout repeats, several hold the same element.
-        distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
+        distinct = list({place.name: number for number, place in reversed(list(enumerate(offsets)))}.values())
         widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
         found = []
-        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, widest):
+        for run in runs(t, [offsets[k] for k in distinct], [None] * len(distinct), 1, widest):
             numbers = [distinct[k] for k in run]
             # Both parts of the place are multiples of the vector's width. The index of a vector is a sum too, so that
             # its constant part becomes one of the instruction that reads or writes.
-            base, step = t.parts(places[numbers[0]])
+            base, step = t.parts(offsets[numbers[0]])
             if len(numbers) > 1:
                 width = t.integer(len(numbers).bit_length() - 1, "i32")
                 base, step = t.binary("arith.shrui", base, width), step // len(numbers)
@@ -122,7 +124,7 @@ class Rows:
         """
         span = self.span(program, start)
         program.group.order(span, writes=True)
-        self._write(program, self.places(program, layout, start, registers), regs, span)
+        self._write(program, self.offsets(program, layout, start, registers), regs, span)
 
     def write_at(self, program: Program, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
         """Write the elements at some indices of the tile; the caller writes the barriers."""
@@ -131,26 +133,26 @@ class Rows:
     def _at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
 
-    def _write(self, program: Program, places: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
+    def _write(self, program: Program, offsets: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
         bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
-        for numbers, index in self.vectors(program, places):
+        for numbers, index in self.vectors(program, offsets):
             program.group.write_shared(index, [bits[k] for k in numbers], span)
 
     def read(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
         """Read some registers of a tile, or all, after a barrier if it may have been written just now."""
-        return self.read_places(program, self.places(program, layout, start, registers), start)
+        return self.read_offsets(program, self.offsets(program, layout, start, registers), start)
 
     def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read the elements at some indices of the tile, in row-major order."""
-        return self.read_places(program, self._at(program, indices, start), start)
+        return self.read_offsets(program, self._at(program, indices, start), start)
 
-    def read_places(self, program: Program, places: Sequence[Reg], start: Reg) -> list[Reg]:
+    def read_offsets(self, program: Program, offsets: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read what is at places in the tile's memory."""
         program.group.order(self.span(program, start), writes=False)
         found: dict[str, Reg] = {}
-        for number, reg in self.read_vectors(program, self.vectors(program, places), start):
-            found[places[number].name] = reg
-        return [found[place.name] for place in places]
+        for number, reg in self.read_vectors(program, self.vectors(program, offsets), start):
+            found[offsets[number].name] = reg
+        return [found[place.name] for place in offsets]
 
     def read_vectors(self, program: Program, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
         """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
@@ -263,14 +265,14 @@ class Division:
         regs: Sequence[Reg],
         *,
         mask: int | None = None,
-        once: Reg | None = None,
+        owner: Reg | None = None,
     ) -> None:
         """Write a part of a tile, after a barrier if other invocations may still read what was there.
 
         Args:
             start: where the part begins in workgroup memory, in elements.
             mask: see `registers`.
-            once: whether this invocation writes; others have the same elements. Default: all write.
+            owner: whether this invocation writes; others have the same elements. Default: all write.
         """
         t = program.code
         program.group.order(self.rows.span(program, start), writes=True)
@@ -280,7 +282,7 @@ class Division:
             def write(numbers: list[int] = numbers) -> None:
                 self.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
 
-            conditions = [each for each in (condition, once) if each is not None]
+            conditions = [each for each in (condition, owner) if each is not None]
             if conditions:
                 t.do_when(functools.reduce(functools.partial(t.binary, "arith.andi"), conditions), write)
             else:
@@ -314,13 +316,13 @@ def through_memory(
     target: Layout,
     *,
     bits: Mapping[int, bool] | None = None,
-    once: Reg | None = None,
+    owner: Reg | None = None,
 ) -> list[Reg]:
     """Return the registers of a tile in another layout, through workgroup memory.
 
     Args:
         bits: each register gets an element whose index has these bits instead of its own.
-        once: whether this invocation writes; others have the same indices. What it did to global memory before is
+        owner: whether this invocation writes; others have the same indices. What it did to global memory before is
             visible to all of them after it. Default: all write.
     """
     bits = bits or {}
@@ -331,8 +333,8 @@ def through_memory(
     for part in division.parts:
         with program.arena.borrowed(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
-            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, once=once)
-            if once is not None:
+            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
+            if owner is not None:
                 program.group.order(division.rows.span(program, start), writes=False, pins=True)
             division.read(program, target, part, start, found)
     return [found[number] for number in range(target.size)]

@@ -332,14 +332,14 @@ class Module:
             self._instruction(section, name, [found, *operands] if type is None else [type, found, *operands])
         return found
 
-    def type(self, name: str, *operands: int, apart: object = None) -> int:
+    def type(self, name: str, *operands: int, key: object = None) -> int:
         """Return a type, such as type("Int", 32, 0).
 
         Args:
-            apart: types with the same operands are one type, unless this differs (for structures, whose decorations
+            key: types with the same operands are one type, unless this differs (for structures, whose decorations
             may).
         """
-        return self._once(("Type", name, operands, apart), self._declarations, f"Type{name}", None, operands)
+        return self._once(("Type", name, operands, key), self._declarations, f"Type{name}", None, operands)
 
     def constant(self, type: int, bits: int, width: int) -> int:
         """Return a number from its bits, of which those above its width are zero."""

@@ -9,7 +9,7 @@ from ..ir.build import before
 from ..ir.elements import Composed
 
 
-def replace_halves(body: Block) -> None:
+def decompose_operations(body: Block) -> None:
     """Replace each operation that declares what it is in simpler ones (elements.Composed)."""
     for op in list(body.walk()):
         composed = op.get_trait(Composed)
