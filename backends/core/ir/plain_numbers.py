@@ -57,7 +57,7 @@ class Program(Interpreter[Value]):
 
     def access(self, op: tile.Access) -> list[Value]:
         shape = extents(op.elements)
-        pointer, start, *parts = place = self.of([op.base, op.start, *op.axes, *op.ranges])
+        pointer, start, *parts = place = self.lookup([op.base, op.start, *op.axes, *op.ranges])
         gather, mask = (None if value is None else self.values[value] for value in (op.gather, op.mask))
         is_known = all(found is not None for found in place)
         is_known &= (op.gather is None) == (gather is None) and (op.mask is None) == (mask is None)

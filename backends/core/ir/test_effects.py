@@ -147,7 +147,7 @@ def test_what_an_operation_writes_through_is_written(argument: str, expected: li
 def test_footprint_has_what_an_operation_reads_and_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     module, _ = exchanged("p")
     monkeypatch.setattr("foundry_core.footprint.read_structured", lambda text: module)
-    (found,) = Footprints("").of([0, 0], (1, 1, 1), [0, 1])
+    (found,) = Footprints("").compute([0, 0], (1, 1, 1), [0, 1])
     assert (found[0].reads, found[0].writes) == (Span(0, 256), Span(0, 256))
     assert (found[1].reads, found[1].writes) == (None, Span(0, 256))
 

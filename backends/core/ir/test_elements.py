@@ -130,7 +130,7 @@ def test_front_reads_pointers_through_an_operation_that_only_its_trait_describes
 
 @pytest.mark.parametrize("text", [STRAIGHT, KERNEL.replace("FROM", REVERSED)])
 def test_footprint_knows_that_elements_are_only_moved(text: str) -> None:
-    (found,) = Footprints(to_structured(text)).of([0, 0], (1, 1, 1), [0, 1])
+    (found,) = Footprints(to_structured(text)).compute([0, 0], (1, 1, 1), [0, 1])
     assert (found[0].reads, found[1].writes) == (Span(0, 256), Span(0, 256))
 
 

@@ -268,7 +268,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             try:
                 self._plans[key] = plan(
                     arrays,
-                    lambda bounds: self._footprints.of(values, grid, bounds),
+                    lambda bounds: self._footprints.compute(values, grid, bounds),
                     programs=grid[0] * grid[1] * grid[2],
                     dpus=count,
                     heap=heap,

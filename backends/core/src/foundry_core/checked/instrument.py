@@ -225,7 +225,7 @@ class _Checks:
                     self._indices[pointer] if exact is index or exact is None else clone_movement(pointer, exact, i64)
                 )
             case tt.AddPtrOp() if self._wide.differs(op.offset):
-                before, step = self._exact_index(op.ptr), self._wide.of(op.offset)
+                before, step = self._exact_index(op.ptr), self._wide.extend(op.offset)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.AddPtrOp():
                 before, index = self._exact_index(op.ptr), self._indices[op.ptr]
@@ -552,14 +552,16 @@ class _Checks:
         if self._number is None:
             here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
 
-            def of(kind: type[Operation], axis: int) -> SSAValue:
+            def axis_value(kind: type[Operation], axis: int) -> SSAValue:
                 op = kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32])
                 return here.insert(op).results[0]
 
             def constant(number: int) -> SSAValue:
                 return here.insert(ConstantOp.integer(number, i32)).result
 
-            ids, sizes = ([of(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp))
+            ids, sizes = (
+                [axis_value(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp)
+            )
             number, total = ids[2], sizes[2]
             for axis in (1, 0):
                 number = here.insert(arith.MuliOp(number, sizes[axis])).result

@@ -38,12 +38,12 @@ class WideOffsets:
                 self._extend_while(loop, carried)
         self._carried = set(self._known)
         for op, wide, narrow in self._passed:
-            op.operands[wide] = self.of(op.operands[narrow])
+            op.operands[wide] = self.extend(op.operands[narrow])
 
-    def _extend_for(self, loop: scf.ForOp, carried: set[SSAValue]) -> None:
+    def _extend_for(self, loop: scf.ForOp, arguments: set[SSAValue]) -> None:
         """Let a loop carry its integers among these in 64 bits, too. They stay 0 until `_passed` is read."""
         block = loop.body.block
-        numbers = [number for number, argument in enumerate(block.args[1:]) if argument in carried]
+        numbers = [number for number, argument in enumerate(block.args[1:]) if argument in arguments]
         if not numbers or block.last_op is None:
             return
         zeros = _zeros(loop, [block.args[number + 1] for number in numbers])
@@ -53,11 +53,11 @@ class WideOffsets:
         made = self._replace(loop, zeros, numbers, zeros)
         self._passed += [(made, count + at, first + number) for at, number in enumerate(numbers)]
 
-    def _extend_while(self, loop: scf.WhileOp, carried: set[SSAValue]) -> None:
+    def _extend_while(self, loop: scf.WhileOp, arguments: set[SSAValue]) -> None:
         """Do what `_extend_for` does; what the condition passes to the body may be others than what the body passes."""
         before, after = loop.before_region.block, loop.after_region.block
-        tested = [number for number, argument in enumerate(before.args) if argument in carried]
-        passed = [number for number, argument in enumerate(after.args) if argument in carried]
+        tested = [number for number, argument in enumerate(before.args) if argument in arguments]
+        passed = [number for number, argument in enumerate(after.args) if argument in arguments]
         if before.last_op is None or after.last_op is None:
             return
         zeros, more = (
@@ -94,7 +94,7 @@ class WideOffsets:
             self._known[made.results[number]] = made.results[count + at]
         return made
 
-    def of(self, value: SSAValue) -> SSAValue:
+    def extend(self, value: SSAValue) -> SSAValue:
         """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
         if value not in self._known:
             self._known[value] = self._find(value)
@@ -104,19 +104,19 @@ class WideOffsets:
         op, wide = value.owner, alike(value.type, i64)
         match op:
             case ExtSIOp() | TruncIOp():
-                return self.of(op.input)
+                return self.extend(op.input)
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.ShLIOp():
-                parts = self.of(op.lhs), self.of(op.rhs)
+                parts = self.extend(op.lhs), self.extend(op.rhs)
                 if parts == (op.lhs, op.rhs):
                     return value
                 return builder_after(value).insert(type(op)(*parts)).results[0]
             case SelectOp():
-                ways = self.of(op.lhs), self.of(op.rhs)
+                ways = self.extend(op.lhs), self.extend(op.rhs)
                 if ways == (op.lhs, op.rhs):
                     return value
                 return builder_after(value).insert(SelectOp(op.cond, *ways)).result
             case _ if (narrow := source(value)) is not None:
-                found = self.of(narrow)
+                found = self.extend(narrow)
                 return value if found is narrow else clone_movement(value, found, i64)
             case ConstantOp():
                 return value if value.type == wide else builder_after(value).insert(ConstantOp(_words(op), wide)).result

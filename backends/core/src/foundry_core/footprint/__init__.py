@@ -84,7 +84,7 @@ class Footprints:
         """The indices of the integer parameters; the values of other parameters do not matter."""
         self._known: OrderedDict[object, list[dict[int, Footprint]]] = OrderedDict()
 
-    def of(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
+    def compute(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
         """Compute the footprint of each part of a grid.
 
         Args:
@@ -110,7 +110,7 @@ class Footprints:
         """Count what a launch computes and reaches.
 
         Args:
-            values, grid: see `of`.
+            values, grid: see `compute`.
             sizes: the bytes of each pointer's array, by the parameter's index: what it is taken to reach if that is not
                 known.
         """

@@ -107,7 +107,7 @@ class _Writer(Interpreter[_Value]):
 
     def _numbers(self, values: Sequence[SSAValue]) -> list[str] | None:
         """Return the C code of each value; None if one of them is not known."""
-        return _all_known(self.of(values))
+        return _all_known(self.lookup(values))
 
     def compute(self, op: Operation, operands: Sequence[_Value]) -> Sequence[_Value]:
         match op:

@@ -80,7 +80,7 @@ class Walk(Interpreter[Value]):
                 return either(operands[1], operands[2])
             case _ if elements := chosen(op):
                 # In the analysis a tensor is any one of its elements.
-                return functools.reduce(either, self.of(elements))
+                return functools.reduce(either, self.lookup(elements))
         bits = width(result.type)
         if bits is None:
             return unknown(result.type)
@@ -113,8 +113,8 @@ class Walk(Interpreter[Value]):
     def _access(self, accesses: Accesses, op: tile.Access) -> None:
         pointer = self.values[op.base]
         assert isinstance(pointer, Pointer)
-        axes = [axis for axis in self.of(op.axes) if isinstance(axis, Axis)]
-        ranges = [found for found in self.of(op.ranges) if isinstance(found, Range)]
+        axes = [axis for axis in self.lookup(op.axes) if isinstance(axis, Axis)]
+        ranges = [found for found in self.lookup(op.ranges) if isinstance(found, Range)]
         type = op.elements.type
         shape = type.get_shape() if isinstance(type, TensorType) else ()
         start = self._number(op.start)

@@ -61,7 +61,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     # Use a new writer for each loop argument: the operation at which an older writer inserts may have been replaced.
     writer = Writer()
     offsets = Offsets(writer)
-    sums = [offsets.of(step) for step in steps]
+    sums = [offsets.sum_of(step) for step in steps]
     even = all(found.is_uniform and (is_pointer or found.bits >= width(argument)) for found in sums)
     if not even and not is_pointer:
         return loop

@@ -54,7 +54,7 @@ class Masks:
         self._known: dict[SSAValue, Rectangle] = {}
         self._ranges: dict[SSAValue, list[SSAValue]] = {}
 
-    def of(self, mask: SSAValue) -> Rectangle:
+    def rectangle(self, mask: SSAValue) -> Rectangle:
         """Return the rectangle that a mask covers."""
         if mask not in self._known:
             self._known[mask] = self._read(mask)
@@ -63,7 +63,7 @@ class Masks:
     def ranges(self, mask: SSAValue) -> list[SSAValue]:
         """Return one tile.range per dimension, clamped to the tile, with the conditions; the same values each time."""
         if mask not in self._ranges:
-            found, scalars = self.of(mask), self._writer.scalars_after(mask)
+            found, scalars = self.rectangle(mask), self._writer.scalars_after(mask)
             made: list[SSAValue] = []
             for d, (extent, (low, high)) in enumerate(zip(shape(mask), found.ranges, strict=True)):
                 # Clamp both ends at both sides: a device's index may be too narrow for an end that is far away.
@@ -88,7 +88,7 @@ class Masks:
         found: Rectangle | None = None
         match op:
             case arith.AndIOp():
-                found = self._intersection(mask, self.of(op.lhs), self.of(op.rhs))
+                found = self._intersection(mask, self.rectangle(op.lhs), self.rectangle(op.rhs))
             case CmpiOp():
                 found = self._comparison(op)
             case _ if (of := index_mapping(mask)) is not None:
@@ -99,7 +99,7 @@ class Masks:
         """Return the rectangle of a mask that moves or repeats the elements of another mask, or a condition."""
         if mapping.source.type == i1:
             return Rectangle((_EVERYWHERE,) * len(mapping.shape), (mapping.source,))
-        found = self.of(mapping.source)
+        found = self.rectangle(mapping.source)
         if any(ends != _EVERYWHERE and not mapping.is_along(d) for d, ends in enumerate(found.ranges)):
             return None
         rest, op = found.rest, mask.owner

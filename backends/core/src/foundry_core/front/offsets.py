@@ -113,7 +113,7 @@ class Offsets:
         self._writer = writer
         self._known: dict[SSAValue, Sum] = {}
 
-    def of(self, value: SSAValue) -> Sum:
+    def sum_of(self, value: SSAValue) -> Sum:
         """Return an integer tensor, or an integer scalar, as a sum."""
         if value not in self._known:
             self._known[value] = self._normal(self._read(value), value)
@@ -125,7 +125,7 @@ class Offsets:
         The step from the largest integer wraps around to the smallest one (`ends`). Returns None for any other tensor,
         and where an overflow before an extension makes the upper bits unknown.
         """
-        found = self.of(value)
+        found = self.sum_of(value)
         if found.bits < width(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
             return None
         if found.bits == 64:
@@ -149,7 +149,7 @@ class Offsets:
         found = self.exact(op.input)
         if found is not None and self.ends(op.input) is None:
             return replace(found, bits=64)
-        found = self.of(op.input)
+        found = self.sum_of(op.input)
         return found if found.bits == 64 else replace(found, bits=min(found.bits, width(op.input)))
 
     def _normal(self, found: Sum, value: SSAValue) -> Sum:
@@ -191,20 +191,20 @@ class Offsets:
                 found = self._arithmetic(op)
                 if found is None:
                     return self._opaque(value)
-                return replace(found, bits=min(width(value), self.of(op.lhs).bits, self.of(op.rhs).bits))
+                return replace(found, bits=min(width(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
             case tt.MakeRangeOp():
                 return Sum(op.start.value.data, (Strided(1),))
             case ExtSIOp():
                 return self._extended(op)
             case _ if (of := index_mapping(value)) is not None:
-                return self.mapped_sum(value, of, self.of(of.source)) or self._opaque(value)
+                return self.mapped_sum(value, of, self.sum_of(of.source)) or self._opaque(value)
             case _:
                 return self._opaque(value)
 
     def _arithmetic(self, op: arith.AddiOp | arith.SubiOp | arith.MuliOp) -> Sum | None:
         match op:
             case arith.AddiOp():
-                return self.added(self.of(op.lhs), self.of(op.rhs), op.result, op.rhs)
+                return self.added(self.sum_of(op.lhs), self.sum_of(op.rhs), op.result, op.rhs)
             case arith.SubiOp():
                 return self._subtracted(op)
             case arith.MuliOp():
@@ -257,7 +257,7 @@ class Offsets:
         return scalars.builder.insert(arith.AddiOp(wide(a), wide(b))).result
 
     def _subtracted(self, op: arith.SubiOp) -> Sum | None:
-        a, b = self.of(op.lhs), self.of(op.rhs)
+        a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)
         scalars = self._writer.scalars_after(op.result)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
@@ -272,7 +272,7 @@ class Offsets:
         return Sum(scalars.sub(a.start, b.start), tuple(axes), a.rest)
 
     def _multiplied(self, op: arith.MuliOp) -> Sum | None:
-        a, b = self.of(op.lhs), self.of(op.rhs)
+        a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)
         if a.is_uniform:
             a, b = b, a
         if not b.is_uniform or a.rest is not None:

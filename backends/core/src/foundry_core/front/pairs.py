@@ -246,7 +246,7 @@ class _Steps:
         try:
             bit = _Pairing(self, step.sources, size).bit(results)
             sides = [_Pairing(self, step.sources, size, bit, side) for side in (_ZERO, _ONE)]
-            function = tuple(side.of(each) for side in sides for each in results)
+            function = tuple(side.expression(each) for side in sides for each in results)
         except _Unfit:
             return None
         flips = {flip for side in sides for flip in side.flips}
@@ -452,12 +452,12 @@ class _Pairing:
     def bit(self, results: Sequence[SSAValue]) -> int:
         """Return the one bit in which the elements that elements of results depend on differ."""
         for result in results:
-            self.of(result)
+            self.expression(result)
         if len(self._fixed) != 1:
             raise _Unfit
         return self._fixed.pop()
 
-    def of(self, result: SSAValue) -> int:
+    def expression(self, result: SSAValue) -> int:
         """Return the expression of an element of the result."""
         return self._at(result, self._start)
 

@@ -138,7 +138,7 @@ def zeros(scalar: Scalar) -> int:
     """Return how many of the lowest bits of a number are known to be 0; 64 for the number 0."""
     looked_at = 0
 
-    def of(a: Scalar, carried: frozenset[SSAValue]) -> int:
+    def low_zeros(a: Scalar, visited: frozenset[SSAValue]) -> int:
         nonlocal looked_at
         looked_at += 1
         if looked_at > _LOOKED_AT:
@@ -150,26 +150,26 @@ def zeros(scalar: Scalar) -> int:
         op = a.owner
         match op:
             case ExtSIOp() | ExtUIOp() | TruncIOp():
-                return of(op.operands[0], carried)
+                return low_zeros(op.operands[0], visited)
             case arith.MuliOp():
-                return min(64, of(op.lhs, carried) + of(op.rhs, carried))
+                return min(64, low_zeros(op.lhs, visited) + low_zeros(op.rhs, visited))
             case arith.ShLIOp() if (by := constant(op.rhs)) is not None and by >= 0:
-                return min(64, of(op.lhs, carried) + by)
+                return min(64, low_zeros(op.lhs, visited) + by)
             case arith.AndIOp():
-                return max(of(op.lhs, carried), of(op.rhs, carried))
+                return max(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
             case SelectOp():
-                return min(of(value, carried) for value in op.operands[1:])
+                return min(low_zeros(value, visited) for value in op.operands[1:])
             case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.RemSIOp() | arith.OrIOp():
-                return min(of(op.lhs, carried), of(op.rhs, carried))
+                return min(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
         sources = incoming(a)
         if sources is not None:
             # A carried value has the zeros that its first value has and that each iteration preserves.
-            return 64 if a in carried else min(of(source, carried | {a}) for source in sources)
+            return 64 if a in visited else min(low_zeros(source, visited | {a}) for source in sources)
         loop = op.parent_op() if isinstance(op, Block) else None
         # The counter.
-        return min(of(loop.lb, carried), of(loop.step, carried)) if isinstance(loop, scf.ForOp) else 0
+        return min(low_zeros(loop.lb, visited), low_zeros(loop.step, visited)) if isinstance(loop, scf.ForOp) else 0
 
-    return of(scalar, frozenset())
+    return low_zeros(scalar, frozenset())
 
 
 def constant(value: SSAValue) -> int | None:

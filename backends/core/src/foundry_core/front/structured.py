@@ -161,7 +161,7 @@ class _Accesses:
             return [], None
         if not isinstance(mask.type, TensorType):
             return [], mask
-        return self._masks.ranges(mask), self._masks.of(mask).rest
+        return self._masks.ranges(mask), self._masks.rectangle(mask).rest
 
     def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
         base, found = self._pointer(pointer)
@@ -204,7 +204,7 @@ class _Accesses:
             case tt.AddPtrOp():
                 base, before = self._pointer(op.ptr)
                 if base is not op.ptr:
-                    return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
+                    return base, self._offsets.added(before, self._offsets.sum_of(op.offset), pointer, op.offset)
             case _ if (of := index_mapping(pointer)) is not None:
                 base, before = self._pointer(of.source)
                 known = base is not of.source or not isinstance(base.type, TensorType)

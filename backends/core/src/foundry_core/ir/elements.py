@@ -69,13 +69,13 @@ class ByDimension(ElementMap):
     """The index in each dimension of operand 0 is known separately.
 
     Attributes:
-        of: returns them for an operation.
+        indices: returns them for an operation.
     """
 
-    of: Callable[[Any], Sequence[Index]] = lambda op: range(len(extents(op.operands[0])))
+    indices: Callable[[Any], Sequence[Index]] = lambda op: range(len(extents(op.operands[0])))
 
     def index(self, op: Operation) -> tuple[Index, ...]:
-        return tuple(self.of(op))
+        return tuple(self.indices(op))
 
 
 @dataclass(frozen=True)

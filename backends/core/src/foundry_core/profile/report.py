@@ -86,9 +86,9 @@ def examine(launched: Launched) -> dict[str, Any]:
         busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
         bound = max(busy, key=lambda name: busy[name])
         return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
-    from .roofs import of
+    from .roofs import device_roofs
 
-    roofs = of(launched.driver)
+    roofs = device_roofs(launched.driver)
     ideal = {"memory": 0.0, "arithmetic": 0.0}
     if work.bytes:
         figures["memory_roof"] = roofs.memory(max(work.bytes, 12))

@@ -207,7 +207,7 @@ def multiplies_matrices(module: bytes) -> bool:
 
 
 @functools.cache
-def of(driver: Any) -> Roofs:
+def device_roofs(driver: Any) -> Roofs:
     """Return the roofs of a driver's device; they are measured once in a process."""
     return Roofs(driver)
 

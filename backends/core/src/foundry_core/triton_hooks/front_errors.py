@@ -43,10 +43,10 @@ class _Mistake:
     passed: Mapping[str, str]
     globals: Mapping[str, Any]
 
-    def named(self, of: Mapping[str, Any]) -> list[str]:
-        """Return the parameters in `of` that the wrong part of the kernel names."""
+    def named(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Return the parameters in `parameters` that the wrong part of the kernel names."""
         names = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
-        return [name for name in of if name in names]
+        return [name for name in parameters if name in names]
 
 
 # Why, and what to do next. "" for why: Triton's own message says it.

@@ -200,24 +200,24 @@ def attributes(op: Operation) -> Mapping[str, Attribute]:
     return {**op.attributes, **op.properties}
 
 
-def integer(of: Mapping[str, Attribute], key: str, default: int = 0) -> int:
-    found = of.get(key)
+def integer(fields: Mapping[str, Attribute], key: str, default: int = 0) -> int:
+    found = fields.get(key)
     return found.value.data if isinstance(found, IntegerAttr) else default
 
 
-def integers(of: Mapping[str, Attribute], key: str) -> list[int]:
-    found = of.get(key)
+def integers(fields: Mapping[str, Attribute], key: str) -> list[int]:
+    found = fields.get(key)
     return [int(value) for value in found.get_values()] if isinstance(found, DenseArrayBase) else []
 
 
-def symbol(of: Mapping[str, Attribute], key: str) -> str | None:
-    found = of.get(key)
+def symbol(fields: Mapping[str, Attribute], key: str) -> str | None:
+    found = fields.get(key)
     return found.root_reference.data if isinstance(found, SymbolRefAttr) else None
 
 
-def dictionaries(of: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
+def dictionaries(fields: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
     """Return an array of dictionaries such as arg_attrs; `count` empty ones if the attribute is missing."""
-    found = of.get(key)
+    found = fields.get(key)
     if not isinstance(found, ArrayAttr):
         return [{}] * count
     return [item.data if isinstance(item, DictionaryAttr) else {} for item in found]

@@ -187,8 +187,8 @@ def _store(body: Body, op: Operation) -> None:
     body.emit(f"store{_volatile(given)} {body.typed(value)}, {to}{_align(given)}")
 
 
-def _refuse_atomic(given: Mapping[str, Attribute]) -> None:
-    if integer(given, "ordering"):
+def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
+    if integer(fields, "ordering"):
         raise LoweringError("atomic")
 
 
@@ -382,13 +382,13 @@ def _targets(
     return labels
 
 
-def _align(given: Mapping[str, Attribute]) -> str:
-    alignment = integer(given, "alignment")
+def _align(fields: Mapping[str, Attribute]) -> str:
+    alignment = integer(fields, "alignment")
     return f", align {alignment}" if alignment else ""
 
 
-def _volatile(given: Mapping[str, Attribute]) -> str:
-    return " volatile" if "volatile_" in given else ""
+def _volatile(fields: Mapping[str, Attribute]) -> str:
+    return " volatile" if "volatile_" in fields else ""
 
 
 def _word(op: Operation) -> str:

@@ -104,16 +104,16 @@ def _name(op: Operation) -> str:
     return name.data
 
 
-def _linkage(given: Mapping[str, Attribute]) -> str:
-    said = str(given.get("linkage", "external"))
+def _linkage(fields: Mapping[str, Attribute]) -> str:
+    said = str(fields.get("linkage", "external"))
     word = said.removeprefix("#llvm.linkage<").removesuffix(">")
     if word not in _LINKAGES and word != "external":
         raise LoweringError(f"the linkage {word}")
     return "" if word == "external" else f"{word} "
 
 
-def _section(given: Mapping[str, Attribute]) -> str:
-    section = given.get("section")
+def _section(fields: Mapping[str, Attribute]) -> str:
+    section = fields.get("section")
     return f', section "{section.data}"' if isinstance(section, StringAttr) else ""
 
 
@@ -181,13 +181,13 @@ def _prototype(signature: Signature) -> str:
     return f"{signature.result} @{quoted(signature.name)}({parameters})"
 
 
-def _words(given: Mapping[str, Attribute]) -> str:
+def _words(fields: Mapping[str, Attribute]) -> str:
     """Return a parameter's attributes that LLVM 12 has and that matter; ignore those of other dialects."""
     for word in _REFUSED_PARAMETERS:
-        if f"llvm.{word}" in given:
+        if f"llvm.{word}" in fields:
             raise LoweringError(f"a parameter that is {word}")
-    words = [word for key, word in _PARAMETER_WORDS.items() if key in given]
-    if alignment := integer(given, "llvm.align"):
+    words = [word for key, word in _PARAMETER_WORDS.items() if key in fields]
+    if alignment := integer(fields, "llvm.align"):
         words.append(f"align {alignment}")
     return "".join(f" {word}" for word in words)
 
@@ -227,7 +227,7 @@ def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Cal
     that has places.
     """
 
-    def of(op: Operation) -> str:
+    def location(op: Operation) -> str:
         if at is None or scope is None:
             return ""
         place = source_line(op.location)
@@ -235,7 +235,7 @@ def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Cal
             place = at
         return module.metadata.place(place.line.data, place.column.data, scope)
 
-    return of
+    return location
 
 
 def _parameter_names(op: Operation) -> list[str]:

@@ -97,7 +97,7 @@ class Reduction:
         So only one addition in several waits for the one before, and there is no test before a load.
 
         Args:
-            until, inside: see Tiles.existing.
+            until, inside: see Tiles.point_bound.
         """
         t, tiles = self._tiles.text, self._tiles
 

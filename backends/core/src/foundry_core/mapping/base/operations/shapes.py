@@ -98,8 +98,8 @@ def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[R
     if point.lanes == 1:
         return one(point.index)
 
-    def of(lane: int) -> Reg:
+    def lane_element(lane: int) -> Reg:
         here = space.plus(point.index[point.lane], t.integer(lane))
         return one((*point.index[: point.lane], here, *point.index[point.lane + 1 :]))
 
-    return collect(t, point.lanes, in_register(element(op.results[0].type, op)), of)
+    return collect(t, point.lanes, in_register(element(op.results[0].type, op)), lane_element)
