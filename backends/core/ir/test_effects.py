@@ -6,7 +6,7 @@ import pytest
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.footprint import Footprints, Span
 from foundry_core.front.structured import kernel
-from foundry_core.front.writes import written
+from foundry_core.front.writes import write_set
 from foundry_core.ir import tile
 from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.ir.parse import DIALECTS, parse
@@ -141,7 +141,7 @@ def test_a_load_is_not_moved_behind_a_wait_for_another_program() -> None:
 
 @pytest.mark.parametrize(("argument", "expected"), [("p", [0, 1]), ("q", [1])])
 def test_what_an_operation_writes_through_is_written(argument: str, expected: list[int]) -> None:
-    assert written(exchanged(argument)[0]).by_any == expected
+    assert write_set(exchanged(argument)[0]).by_any == expected
 
 
 def test_footprint_has_what_an_operation_reads_and_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:

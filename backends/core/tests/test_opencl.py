@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from foundry_core.runtime.spans import reached
+from foundry_core.runtime.spans import memory_spans
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -28,7 +28,7 @@ class FakeDevice:
 
 
 def spans(*arrays: np.ndarray) -> list[tuple[int, int]]:
-    return reached([Tensor(array) for array in arrays])
+    return memory_spans([Tensor(array) for array in arrays])
 
 
 def address(array: np.ndarray) -> int:

@@ -21,7 +21,7 @@ _PAIRS = {frozenset(("max", "umin")): "fmax", frozenset(("min", "umax")): "fmin"
 _ORDERED = {"exch": "an exchange", "cas": "a compare-and-swap"}
 
 
-def needs(structured: str) -> tuple[dict[int, str], dict[int, str]]:
+def merge_rules(structured: str) -> tuple[dict[int, str], dict[int, str]]:
     """Read a kernel in structured form (the stage `tile`).
 
     Returns:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.backend.driver import SynchronousDriver, handles, properties
+from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
 from foundry_core.runtime.device_report import Kind, Ran
 from triton.backends.compiler import GPUTarget
 
@@ -77,7 +77,7 @@ class DpuUtils:
         beside.write_bytes(kernel)
         beside.replace(path)
         program = Program(path, name)
-        return handles(program, program, _THREADS)
+        return binary_info(program, program, _THREADS)
 
     def unload_module(self, module: Program) -> None:
         """Do nothing: the file stays until the process ends, because another kernel may have the same program."""

@@ -45,12 +45,12 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Placed:
+class ArrayPlacement:
     """How one array is spread, the reason in words, and whether each DPU gets the whole allocation."""
 
     placement: Placement
     why: str
-    whole: bool
+    copies_allocation: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Plan:
     """A whole launch: its rounds, and for each array how it is spread and the most bytes that one DPU has of it."""
 
     rounds: tuple[Round, ...]
-    placements: Mapping[int, tuple[Placed, int]]
+    placements: Mapping[int, tuple[ArrayPlacement, int]]
 
 
 def plan(
@@ -177,21 +177,21 @@ def plan(
         rounds = max(rounds + 1, rounds * need // capacity)
 
 
-def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> Placed:
+def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> ArrayPlacement:
     spans = [span for part in parts for span in (part.reads, part.writes) if span is not None]
     asked = wanted.get(array.name)
     if asked is Placement.REPLICATED:
-        return Placed(asked, "as asked", whole=True)
+        return ArrayPlacement(asked, "as asked", copies_allocation=True)
     if any(_unknown(array, span) for span in spans):
         why = "its addresses depend on more than program ids and integer arguments"
         if asked is Placement.SHARDED:
             raise MemoryExceeded(f"{array.name} cannot be sharded: {why}")
-        return Placed(Placement.REPLICATED, why, whole=True)
+        return ArrayPlacement(Placement.REPLICATED, why, copies_allocation=True)
     if not spans:
-        return Placed(Placement.SHARDED, "no program reaches it", whole=False)
+        return ArrayPlacement(Placement.SHARDED, "no program reaches it", copies_allocation=False)
     if len(parts) > 1 and len({_hull(part) for part in parts}) == 1:
-        return Placed(Placement.REPLICATED, "all programs reach the same bytes", whole=False)
-    return Placed(Placement.SHARDED, "its addresses follow the program ids", whole=False)
+        return ArrayPlacement(Placement.REPLICATED, "all programs reach the same bytes", copies_allocation=False)
+    return ArrayPlacement(Placement.SHARDED, "its addresses follow the program ids", copies_allocation=False)
 
 
 def _unknown(array: Array, span: Span) -> bool:
@@ -218,20 +218,20 @@ def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
 def _round(
     arrays: Mapping[int, Array],
     parts: Sequence[Mapping[int, Footprint]],
-    placements: Mapping[int, Placed],
+    placements: Mapping[int, ArrayPlacement],
     bounds: Sequence[int],
     dpus: int,
     heap: int,
     atomics: Mapping[int, Merge | str],
 ) -> Round:
     """Return one round and its arrays. If there are fewer parts than DPUs, the last DPUs have no work."""
-    whole = {i for i in arrays if placements[i].whole}
+    whole = {i for i in arrays if placements[i].copies_allocation}
 
-    def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
+    def intervals(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
         return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in whole))}
 
-    reads = [reached({i: footprint.reads for i, footprint in part.items()}) for part in parts]
-    writes = [reached({i: footprint.writes for i, footprint in part.items()}) for part in parts]
+    reads = [intervals({i: footprint.reads for i, footprint in part.items()}) for part in parts]
+    writes = [intervals({i: footprint.writes for i, footprint in part.items()}) for part in parts]
     solid = [{i for i, footprint in part.items() if footprint.solid} - whole for part in parts]
     held = [_together(one, other) for one, other in zip(reads, writes, strict=True)]
     if len(parts) > 1:
@@ -365,7 +365,7 @@ def _largest(rounds: Sequence[Round], argument: int) -> int:
 def _too_large(
     arrays: Mapping[int, Array],
     rounds: Sequence[Round],
-    placements: Mapping[int, Placed],
+    placements: Mapping[int, ArrayPlacement],
     capacity: int,
 ) -> str:
     need = max(map(_room, rounds))

@@ -137,7 +137,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
         from foundry_core.codegen.tools import check_spirv
 
         check_spirv(found.module, "vulkan1.3")
-    metadata["written"] = found.written
+    metadata["written"] = found.writes
     metadata["shared"] = max(found.local_bytes, LEAST_SHARED)
     metadata["argument_offsets"] = found.offsets
     metadata["tables"] = found.tables

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from foundry_core.backend.driver import SynchronousDriver, handles, properties
+from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
 from foundry_core.runtime.device_report import Ran
 from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
 from foundry_core.vulkan.array import DeviceTensor
@@ -69,7 +69,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             here = opened()
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup, self._place)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
-            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, self.parameters.written)
+            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, self.parameters.outputs)
             self._most = (MOST_PROGRAMS, *here.properties.grid[1:])
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:
@@ -120,7 +120,7 @@ class VulkanUtils:
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Return the module and its name; it is compiled before the first launch."""
-        return handles(kernel, (kernel, name), opened().properties.invocations)
+        return binary_info(kernel, (kernel, name), opened().properties.invocations)
 
     def unload_module(self, module: Any) -> None:
         """Do nothing."""

@@ -83,7 +83,7 @@ if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
     memory.install()
 
 
-def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
+def binary_info(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
     """Return what Triton expects of load_binary: module, function, registers, spills, maximum threads of a program.
 
     The registers are not known. One is what scripts can divide by, see `properties`. Triton checks num_warps against
@@ -239,7 +239,7 @@ class OpenCLUtils:
         """
         opened = self._open_device()
         program = opened.build(kernel)
-        return handles(program, (program, name), opened.cl.max_work_group_size)
+        return binary_info(program, (program, name), opened.cl.max_work_group_size)
 
     def unload_module(self, module: Any) -> None:
         """Do nothing: PyOpenCL releases a program with its last reference."""

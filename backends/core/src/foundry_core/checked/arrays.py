@@ -158,28 +158,28 @@ def _integers(values: Iterable[Any]) -> Iterator[int]:
 # Unwritten elements.
 
 
-def _warn_of_rest(launch: Launch, number: int, left: npt.NDArray[np.bool_], written: int) -> None:
+def _warn_of_rest(launch: Launch, number: int, rest: npt.NDArray[np.bool_], count: int) -> None:
     """Warn of an array that a launch left partly unwritten.
 
     Args:
-        left: the elements that were never written.
-        written: how many this launch wrote.
+        rest: the elements that were never written.
+        count: how many this launch wrote.
     """
-    places = np.flatnonzero(left)
+    places = np.flatnonzero(rest)
     first, last = (
-        int(i) if left.ndim < 2 else [int(n) for n in np.unravel_index(i, left.shape)] for i in places[[0, -1]]
+        int(i) if rest.ndim < 2 else [int(n) for n in np.unravel_index(i, rest.shape)] for i in places[[0, -1]]
     )
     some = "" if len(places) == places[-1] - places[0] + 1 else f", {len(places)} of them,"
     programs = math.prod(launch.grid)
-    each = -(-written // programs)
+    each = -(-count // programs)
     block = next((key for key, value in launch.named.items() if type(value) is int and value == each), str(each))
     grid = ", ".join(map(str, launch.grid)) if launch.grid[1:] != (1, 1) else f"{launch.grid[0]},"
     name = launch.names[number]
     _warn(
         launch,
-        f"leaves elements {first} to {last}{some} of {left.size} of {name} unwritten",
+        f"leaves elements {first} to {last}{some} of {rest.size} of {name} unwritten",
         f"nothing was written to them since {name} was made. The grid is ({grid}), {programs} program(s), and the "
-        f"store at {launch.accesses(number, 'store') or 'an unknown line'} wrote {written} elements",
-        f"if the grid is too small: grid=(triton.cdiv({written + len(places)}, {block}),). If another launch writes "
+        f"store at {launch.accesses(number, 'store') or 'an unknown line'} wrote {count} elements",
+        f"if the grid is too small: grid=(triton.cdiv({count + len(places)}, {block}),). If another launch writes "
         f"the rest, go on",
     )

@@ -15,7 +15,7 @@ from ..front.assertions import end_failed_programs
 from ..front.calls import inline
 from ..front.records import replace_prints
 from ..front.structured import kernel, structure
-from ..front.writes import Written, written
+from ..front.writes import WriteSet, write_set
 from ..ir import tt
 from ..ir.depth import deep_expressions
 from ..ir.parse import parse, read_structured, remember
@@ -61,12 +61,12 @@ class Structured(NamedTuple):
     """A kernel in structured form.
 
     Attributes:
-        written: the arguments that it may write through.
+        writes: the arguments that it may write through.
         sites: the places that write to the launch's log, by number; without any, the kernel takes no log.
     """
 
     text: str
-    written: Written
+    writes: WriteSet
     sites: list[Site]
 
 
@@ -92,7 +92,7 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
     """
     with deep_expressions():
         module = inline(parse(ttir))
-        stored = written(module)
+        stored = write_set(module)
         sites = replace_prints(module)
         instrument = functools.partial(_instrument, sites=sites, shares=shares, compares=compares) if check else None
         end_failed_programs(kernel(structure(module, instrument)))
@@ -112,11 +112,11 @@ def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:
     instrument(function, sites, **kinds)
 
 
-def written_arguments(ttir: str) -> Written | None:
+def written_arguments(ttir: str) -> WriteSet | None:
     """Return the arguments that a kernel may write through; None if TTIR cannot be read."""
     try:
         with deep_expressions():
-            return written(inline(parse(ttir)))
+            return write_set(inline(parse(ttir)))
     except LoweringError:
         return None
 

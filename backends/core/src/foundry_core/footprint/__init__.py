@@ -195,10 +195,10 @@ def _span(low: float, high: float) -> Span | None:
     return Span(int(max(low, -_FAR)), int(min(high, _FAR)))
 
 
-def _is_solid(writes: Accesses, parameter: int, programs: slice, written: Span) -> bool:
+def _is_solid(writes: Accesses, parameter: int, programs: slice, span: Span) -> bool:
     """Return whether certain stores cover a span without a gap."""
     noted = writes.solid[parameter]
-    if not noted or written.is_all:
+    if not noted or span.is_all:
         return False
     lows = np.concatenate([low[programs] for low, _ in noted])
     highs = np.concatenate([high[programs] for _, high in noted])
@@ -206,4 +206,4 @@ def _is_solid(writes: Accesses, parameter: int, programs: slice, written: Span) 
     if len(order) == 0:
         return False
     lows, highs = lows[order], np.maximum.accumulate(highs[order])
-    return bool(lows[0] <= written.low and highs[-1] >= written.high and np.all(lows[1:] <= highs[:-1]))
+    return bool(lows[0] <= span.low and highs[-1] >= span.high and np.all(lows[1:] <= highs[:-1]))

@@ -397,7 +397,7 @@ class _Steps:
         builder = Builder(InsertPoint.at_end(block))
         values: dict[int, SSAValue] = {}
 
-        def written(number: int) -> SSAValue:
+        def expression_value(number: int) -> SSAValue:
             if number not in values:
                 values[number] = write(self.expressions.nodes[number])
             return values[number]
@@ -410,13 +410,13 @@ class _Steps:
                     return builder.insert(ConstantOp([bits], node.type)).result
                 case "value", SSAValue() as value:
                     return value
-            arguments = [written(argument) for argument in node.arguments]
+            arguments = [expression_value(argument) for argument in node.arguments]
             kind = node.kind
             assert isinstance(kind, type) and issubclass(kind, Operation)
             made = kind.create(operands=arguments, result_types=[node.type], properties=dict(node.properties))
             return builder.insert(made).results[0]
 
-        results = [written(number) for number in function]
+        results = [expression_value(number) for number in function]
         builder.insert(tile.PairsReturnOp(results))
         return Region(block)
 

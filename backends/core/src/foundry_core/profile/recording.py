@@ -104,7 +104,7 @@ def _written(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]]
     if launcher.log is not None or launcher.addresses:
         return None
     spans: dict[int, int] = {}
-    for each in (arguments[i] for i in launcher.parameters.written):
+    for each in (arguments[i] for i in launcher.parameters.outputs):
         storage = getattr(each, "untyped_storage", None)
         if storage is None or str(getattr(getattr(each, "device", None), "type", "cpu")) != "cpu":
             return None

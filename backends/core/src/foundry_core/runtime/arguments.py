@@ -52,7 +52,7 @@ class Parameters:
         self,
         source: Any,
         kernel: str,
-        written: Sequence[Collection[int]] | None = None,
+        writes: Sequence[Collection[int]] | None = None,
         *,
         extents: bool = False,
     ) -> None:
@@ -77,8 +77,8 @@ class Parameters:
                 self.names += [str(name)] * len(types)
                 self.types += types
         self.pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
-        self.written, self._stored = (
-            [i for i in self.pointers if found is None or i in found] for found in written or (None, None)
+        self.outputs, self._stored = (
+            [i for i in self.pointers if found is None or i in found] for found in writes or (None, None)
         )
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
@@ -135,7 +135,7 @@ class Parameters:
                     why="a launch takes tensors in the host's memory",
                     next=f"pass {self.names[i]}.cpu(), and copy the result back",
                 )
-        for i in self.written:
+        for i in self.outputs:
             self._refuse(self.names[i], picked[i], is_stored=i in self._stored)
         if self._extents:
             from ..checked.extents import extent

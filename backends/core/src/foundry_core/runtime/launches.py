@@ -153,7 +153,7 @@ class SynchronousLauncher(Generic[Function]):
                 kernel=self._kernel,
                 grid=grid,
                 arrays={i: picked[i] for i in parameters.pointers},
-                stored=parameters.written,
+                stored=parameters.outputs,
                 named=parameters.named(arguments),
                 names=parameters.names,
                 sites=self.log.sites if self.log is not None else [],

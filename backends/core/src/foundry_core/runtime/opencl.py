@@ -40,7 +40,7 @@ from ..scalars import Scalar, passed
 from . import crash
 from .device_report import Kind, Ran
 from .pocl import prepare
-from .spans import TensorLike, reached
+from .spans import TensorLike, memory_spans
 
 
 class OpenCLError(Failure):
@@ -503,7 +503,9 @@ class BufferLauncher(Launcher):
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
-        spans = reached([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])
+        spans = memory_spans(
+            [argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert]
+        )
         buffers = {
             low: cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
             for low, high in spans

@@ -65,20 +65,20 @@ def indices(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text} is not a list of parameter indices such as 2 or 2,3") from None
 
 
-def _pack(given: argparse.Namespace) -> None:
-    packed = pack(given.triton_script, given.artifact_dir, outs=given.out_indices, kernel=given.kernel)
+def _pack(options: argparse.Namespace) -> None:
+    packed = pack(options.triton_script, options.artifact_dir, outs=options.out_indices, kernel=options.kernel)
     dpus = f"{packed.dpus.count} DPUs by default, from {packed.dpus.source}" if packed.dpus else "1 DPU by default"
     print(f"packed the kernel {packed.kernel.name}: results are arrays {packed.outs}; {dpus}")
 
 
-def _wrapper(given: argparse.Namespace) -> None:
-    ir = given.ir.read_text()
-    kernel = parse(ir, given.kernel)
+def _wrapper(options: argparse.Namespace) -> None:
+    ir = options.ir.read_text()
+    kernel = parse(ir, options.kernel)
     for path, text in (
-        (given.out, wrapper(kernel)),
-        (given.dpu_args_h, arguments.dpu_header(kernel)),
-        (given.dpu_args_c, arguments.dpu_source(kernel, tasklets(ir))),
-        (given.host_args_h, arguments.host_header(kernel)),
+        (options.out, wrapper(kernel)),
+        (options.dpu_args_h, arguments.dpu_header(kernel)),
+        (options.dpu_args_c, arguments.dpu_source(kernel, tasklets(ir))),
+        (options.host_args_h, arguments.host_header(kernel)),
     ):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -179,9 +179,9 @@ def _split(parameters: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _kernel(name: str, written: list[str], parts: int) -> Kernel:
+def _kernel(name: str, types: list[str], parts: int) -> Kernel:
     parameters, field, offset = [], 0, 0
-    for index, text in enumerate(written):
+    for index, text in enumerate(types):
         parameter = _parameter(name, index, text, field, offset)
         parameters.append(parameter)
         if parameter.offset is not None:

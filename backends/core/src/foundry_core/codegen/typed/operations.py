@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...errors import LoweringError
 from . import types
-from .body import Body, Edge, Signature, Written, attributes, dictionaries, integer, integers, name_of, symbol
+from .body import Body, Edge, Signature, TypedValue, attributes, dictionaries, integer, integers, name_of, symbol
 from .constants import constant, zero
 from .intrinsics import COPIES, FILLS, HINTS, OVERLOADED, PLAIN
 
@@ -122,17 +122,17 @@ def _select(body: Body, op: Operation) -> None:
 
 def _constant(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written(constant(attributes(op)["value"], of), types.text(of)))
+    body.bind(op.results[0], TypedValue(constant(attributes(op)["value"], of), types.text(of)))
 
 
 def _undef(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written("undef", "" if types.is_pointer(of) else types.text(of)))
+    body.bind(op.results[0], TypedValue("undef", "" if types.is_pointer(of) else types.text(of)))
 
 
 def _zero(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written(zero(of), "" if types.is_pointer(of) else types.text(of)))
+    body.bind(op.results[0], TypedValue(zero(of), "" if types.is_pointer(of) else types.text(of)))
 
 
 def _addressof(body: Body, op: Operation) -> None:
@@ -296,7 +296,7 @@ def _copy(body: Body, op: Operation) -> None:
     aligned = dictionaries(given, "arg_attrs", len(op.operands))
     passed, overloads = [], []
     for index, value in enumerate(op.operands):
-        written = body.written(value)
+        written = body.value(value)
         align = integer(aligned[index], "llvm.align") if index < len(aligned) else 0
         passed.append(f"{written.type}{f' align {align}' if align else ''} {written.name}")
         if types.is_pointer(value.type) or index == 2:
@@ -378,7 +378,7 @@ def _targets(
         else:
             labels.append(f"label %{body.labels[block]}")
         seen.add(block)
-        body.edges.setdefault(block, []).append(Edge(source, [body.written(value) for value in values]))
+        body.edges.setdefault(block, []).append(Edge(source, [body.value(value) for value in values]))
     return labels
 
 

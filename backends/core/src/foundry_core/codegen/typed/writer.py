@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...errors import LoweringError, UnsupportedOperation, source_line
 from . import types
-from .body import Body, Module, Signature, Written, attributes, dictionaries, integer, name_of, quoted
+from .body import Body, Module, Signature, TypedValue, attributes, dictionaries, integer, name_of, quoted
 from .constants import constant, zero
 from .operations import EMITTERS
 from .reading import read
@@ -142,7 +142,7 @@ def _note_function(module: Module, op: Operation) -> None:
 def _note_global(module: Module, op: Operation) -> None:
     given = attributes(op)
     of = types.pointer(types.text(given["global_type"]), integer(given, "addr_space"))
-    module.globals[_name(op)] = Written(f"@{quoted(_name(op))}", of)
+    module.globals[_name(op)] = TypedValue(f"@{quoted(_name(op))}", of)
 
 
 def _global(module: Module, op: Operation) -> str:
@@ -206,7 +206,7 @@ def _function(module: Module, op: Operation) -> str:
     names = _parameter_names(op)
     blocks = _in_order(op.regions[0].blocks[0])
     for value, name, of in zip(blocks[0].args, names, signature.parameters, strict=True):
-        body.bind(value, Written(name, of))
+        body.bind(value, TypedValue(name, of))
     parameters = [
         f"{of}{word} {name}" for of, word, name in zip(signature.parameters, attributed, names, strict=True)
     ] + (["..."] if signature.variadic else [])
@@ -278,7 +278,7 @@ def _blocks(body: Body, blocks: list[Block], place: Callable[[Operation], str]) 
         body.label, body.lines = body.labels[block], []
         if block is not blocks[0]:
             for argument in block.args:
-                body.bind(argument, Written(body.fresh(), types.text(argument.type)))
+                body.bind(argument, TypedValue(body.fresh(), types.text(argument.type)))
         for op in block.ops:
             with naming(op):
                 emitter = EMITTERS.get(name_of(op))

@@ -20,7 +20,7 @@ from ...ir.effects import KEEPS_CODE, is_sink
 from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
-from .emission import SCALARS, STATEMENTS, ScalarValue, Statement, Written
+from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement
 from .numeric import element, in_memory, in_register
 from .operations import dot
 from .operations.demand import Part
@@ -41,8 +41,8 @@ class Program(ABC):
         function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
-    statements: ClassVar[dict[Written, Statement]] = STATEMENTS
-    scalar_values: ClassVar[dict[Written, ScalarValue]] = SCALARS
+    statements: ClassVar[dict[OperationKind, Statement]] = STATEMENTS
+    scalar_values: ClassVar[dict[OperationKind, ScalarValue]] = SCALARS
 
     def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
         self.function = function

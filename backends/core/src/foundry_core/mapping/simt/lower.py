@@ -13,7 +13,7 @@ from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel
 from ...front.sums import widen_sums
-from ...front.writes import Written, written
+from ...front.writes import WriteSet, write_set
 from ...ir.depth import deep_expressions
 from ...ir.parse import parse
 from ...log import Site
@@ -32,7 +32,7 @@ class Simt(NamedTuple):
         tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
             read, if it loads under a mask.
         argument_bytes: size of that block; for Vulkan a multiple of 4, as it wants it.
-        written: the arguments that the kernel may write through.
+        writes: the arguments that the kernel may write through.
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
     """
@@ -41,7 +41,7 @@ class Simt(NamedTuple):
     offsets: list[int]
     tables: int
     argument_bytes: int
-    written: Written
+    writes: WriteSet
     local_bytes: int
     sites: list[Site]
 
@@ -108,7 +108,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
     with deep_expressions():
         # Triton leaves calls of functions with several returns in the function of a scan or a reduction.
         module = inline(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
-        stored = written(module)
+        stored = write_set(module)
         sites = replace_prints(module)
         function = kernel(module)
         replace_returns(function)
