@@ -78,7 +78,7 @@ class Candidates:
 
 
 def _ran_on(target: str) -> str:
-    return str(_driver(target).ran().device)
+    return str(_driver(target).device_report().device)
 
 
 def _against(times: Mapping[str, Times]) -> dict[str, float]:

@@ -25,7 +25,7 @@ def measure(name: str) -> list[Measurement]:
     from foundry_core.runtime.device_report import Kind
 
     ours = devices.Vulkan()
-    on_cpu = ours.driver.ran().kind is not Kind.HARDWARE
+    on_cpu = ours.driver.device_report().kind is not Kind.HARDWARE
     plan = taking_turns.Plan(warm=0.05, rounds=9, batch=5.0) if on_cpu else taking_turns.Plan(3.0, 9, 25.0)
     peer = devices.peer("opencl" if on_cpu else "none")
     taken = taking_turns.take(measures.measures(tiny=on_cpu)[name], ours, peer, plan)

@@ -147,7 +147,7 @@ from types import SimpleNamespace as n
 __version__ = "0.0"
 class Ran:
     as_dict = lambda self: {RAN!r}
-runtime = n(driver=n(active=n(ran=Ran)))
+runtime = n(driver=n(active=n(device_report=Ran)))
 """
 
 

@@ -93,7 +93,7 @@ class Vulkan(Backend):
         return array.numpy()  # type: ignore[no-any-return]
 
     def described(self) -> dict[str, str]:
-        return dict(self.driver.ran().as_dict())
+        return dict(self.driver.device_report().as_dict())
 
 
 class Cuda(Backend):
@@ -153,7 +153,7 @@ class OpenCL(Backend):
         return np.asarray(array.numpy())
 
     def described(self) -> dict[str, str]:
-        return dict(self.driver.ran().as_dict())
+        return dict(self.driver.device_report().as_dict())
 
 
 def peer(name: str) -> Backend | None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from foundry_core.footprint.work import Work
 from foundry_core.profile.recording import Launched
-from foundry_core.runtime.device_report import Kind, Ran
+from foundry_core.runtime.device_report import DeviceReport, Kind
 
 SCRIPT = """import sys
 import numpy as np, triton, triton.language as tl
@@ -99,8 +99,8 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
 class Driver:
     """A driver of Triton, as far as a profile asks it."""
 
-    def ran(self) -> Ran:
-        return Ran(Kind.HARDWARE, "a device", "a driver", "memory")
+    def device_report(self) -> DeviceReport:
+        return DeviceReport(Kind.HARDWARE, "a device", "a driver", "memory")
 
 
 class Known:

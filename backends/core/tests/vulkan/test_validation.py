@@ -23,7 +23,7 @@ def test_what_the_validation_layer_says_is_an_error_and_the_device_is_usable_aft
 
 
 def test_the_device_is_mesas_lavapipe_with_cooperative_matrices() -> None:
-    ran, known = opened().ran(), opened().properties
+    ran, known = opened().device_report(), opened().properties
     if ran.kind is not Kind.CPU_VULKAN:
         pytest.skip("a GPU is used")
     version = re.search(r"Mesa (\d+)\.(\d+)", ran.driver)

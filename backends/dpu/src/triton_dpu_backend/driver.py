@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
-from foundry_core.runtime.device_report import Kind, Ran
+from foundry_core.runtime.device_report import DeviceReport, Kind
 from triton.backends.compiler import GPUTarget
 
 from . import launches
@@ -113,7 +113,7 @@ class DpuDriver(SynchronousDriver):
         """The cost of the last launch that finished. Its cycles and DMA bytes are modelled."""
         return launches.last()
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports. The number of DPUs is that of the last launch."""
         from .host.dpus import is_emulator
 
@@ -126,7 +126,7 @@ class DpuDriver(SynchronousDriver):
             # The SDK selects its simulator by these variables, too.
             profile = os.environ.get("UPMEM_PROFILE_BASE", "") + os.environ.get("UPMEM_PROFILE", "")
             kind, cycles = Kind.SIMULATOR if "simulator" in profile else Kind.HARDWARE, ""
-        return Ran(
+        return DeviceReport(
             kind=kind,
             device=f"UPMEM {target().arch}{dpus}{cycles}",
             driver=f"dpu.h {found.version} ({found.pkg_config})",

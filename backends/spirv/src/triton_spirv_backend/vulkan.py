@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
-from foundry_core.runtime.device_report import Ran
+from foundry_core.runtime.device_report import DeviceReport
 from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
@@ -164,6 +164,6 @@ class VulkanDriver(SynchronousDriver):
         # Vulkan does not tell. Triton's own drivers clear as much for any GPU.
         return 256 << 20
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports."""
-        return opened().ran()
+        return opened().device_report()

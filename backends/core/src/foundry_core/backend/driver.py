@@ -26,7 +26,7 @@ from ..triton_hooks import clock, deferred, gpu_scripts
 if TYPE_CHECKING:
     import torch
 
-    from ..runtime.device_report import Ran
+    from ..runtime.device_report import DeviceReport
     from ..runtime.opencl import Device
 
 
@@ -263,9 +263,9 @@ class OpenCLDriver(SynchronousDriver):
     def device(self) -> Device:
         """Return the device; a process opens it once."""
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports."""
-        return self.device().ran()
+        return self.device().device_report()
 
     def cache_bytes(self) -> int:
         return int(self.device().cl.global_mem_cache_size)

@@ -36,7 +36,7 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
     for each in found[:_MOST]:
         every.append(examine(each))
-        ran = each.driver.ran()
+        ran = each.driver.device_report()
         rows = [show(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
         if ran.kind is Kind.CPU_OPENCL:
@@ -69,7 +69,7 @@ def examine(launched: Launched) -> dict[str, Any]:
         "launches": len(launched.seconds),
         "seconds": min(launched.repeated + launched.seconds),
         "total": sum(launched.seconds),
-        "ran": launched.driver.ran().as_dict(),
+        "ran": launched.driver.device_report().as_dict(),
     }
     if not (launched.prepared or launched.repeated or launched.modelled) and len(launched.seconds) == 1:
         return figures | {

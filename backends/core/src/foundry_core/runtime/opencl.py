@@ -38,7 +38,7 @@ from ..mapping.simt.target import SimtTarget
 from ..mapping.workitem.target import WorkItemTarget
 from ..scalars import Scalar, passed
 from . import crash
-from .device_report import Kind, Ran
+from .device_report import DeviceReport, Kind
 from .pocl import prepare
 from .spans import TensorLike, memory_spans
 
@@ -251,10 +251,10 @@ class Device:
             _not_started.append(self.context)
             crash.install()
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Return the description of this device for reports."""
         cpu = bool(self.cl.type & cl.device_type.CPU)
-        return Ran(
+        return DeviceReport(
             kind=Kind.CPU_OPENCL if cpu else Kind.HARDWARE,
             device=self.cl.name.strip(),
             driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",

@@ -25,7 +25,7 @@ from typing import Any
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
 from ..runtime import crash
-from ..runtime.device_report import Kind, Ran
+from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
 from . import store
 from .library import VALIDATION_VARIABLE, Messages, Properties, VulkanError, library
@@ -446,7 +446,7 @@ class Device:
     def _keeps(self, width: int) -> bool:
         return bool(getattr(self.properties, f"denorm{width}"))
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Return the description of this device for reports."""
         known = self.properties
         kind = Kind.CPU_VULKAN if self.is_cpu else Kind.HARDWARE
@@ -460,7 +460,9 @@ class Device:
         features = ", ".join(has + ["cooperativeMatrix"] * bool(known.cooperative))
         flushed = ", ".join(sorted(self.flushed()))
         note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""
-        return Ran(kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}")
+        return DeviceReport(
+            kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}"
+        )
 
 
 @cache
