@@ -10,7 +10,7 @@ from foundry_core.front.writes import write_set
 from foundry_core.ir import tile
 from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.ir.parse import DIALECTS, parse
-from foundry_core.mapping.base.plan import Plan
+from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.workgroup.program import lower as lower_to_work_group
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem.program import lower
@@ -128,15 +128,15 @@ def test_a_volatile_load_is_an_effect_beyond_reading(volatile: str, pure_reads: 
 @pytest.mark.parametrize("argument", ["p", "q"])
 def test_a_load_is_not_moved_behind_an_operation_that_writes(argument: str) -> None:
     untouched = parse(f"module {{ {STRUCTURED} }}")
-    assert not Plan(kernel(untouched).body.block).stored
+    assert not BufferPlan(kernel(untouched).body.block).stored
     module, load = exchanged(argument)
-    assert Plan(kernel(module).body.block).stored == {load.result}
+    assert BufferPlan(kernel(module).body.block).stored == {load.result}
 
 
 def test_a_load_is_not_moved_behind_a_wait_for_another_program() -> None:
     wait = "%w = tile.volatile_load %q[%c0] : !tt.ptr<f32> -> f32\n"
     body = kernel(parse(f"module {{ {STRUCTURED.replace('tile.store', wait + 'tile.store')} }}")).body.block
-    assert Plan(body).stored == {op.result for op in body.ops if isinstance(op, tile.LoadOp)}
+    assert BufferPlan(body).stored == {op.result for op in body.ops if isinstance(op, tile.LoadOp)}
 
 
 @pytest.mark.parametrize(("argument", "expected"), [("p", [0, 1]), ("q", [1])])

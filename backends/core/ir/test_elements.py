@@ -19,11 +19,11 @@ from foundry_core.ir.parse import DIALECTS, parse, read_structured
 from foundry_core.mapping.base.buffers import collect
 from foundry_core.mapping.base.emission import tile_value
 from foundry_core.mapping.base.numeric import element, in_register
-from foundry_core.mapping.base.plan import Plan
+from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.simt.exchange import Rows
-from foundry_core.mapping.simt.program import Program, invocation_statement
+from foundry_core.mapping.simt.program import SimtProgram, invocation_statement
 from foundry_core.mapping.tasklet.split import Splitting
 from test_ir import simt
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
@@ -74,7 +74,7 @@ def _foo(tiles: Tiles, op: FooOp, point: Point, memo: Any) -> Reg:
 
 
 @invocation_statement(FooOp)
-def _foo_of_an_invocation(program: Program, op: FooOp) -> None:
+def _foo_of_an_invocation(program: SimtProgram, op: FooOp) -> None:
     t, layout = program.code, program.layout(op.src)
     rows = Rows(layout.shape, program.values[op.src][0].elem)
     # Extents are powers of two: the last index minus i is i with all bits changed.
@@ -143,7 +143,7 @@ def test_checked_mode_moves_the_index_as_the_pointers_move() -> None:
 def test_plan_computes_what_is_moved_late() -> None:
     body = kernel(read_structured(to_structured(STRAIGHT))).body.block
     moving = next(op for op in body.ops if isinstance(op, FooOp))
-    assert moving.result not in Plan(body).stored
+    assert moving.result not in BufferPlan(body).stored
 
 
 def test_rows_of_a_program_are_split_across_tasklets_but_not_the_reversed_dimension() -> None:

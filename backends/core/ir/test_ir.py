@@ -45,7 +45,7 @@ from foundry_core.codegen.pipeline import (
 )
 from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
-from foundry_core.mapping.base.plan import Plan, is_tile
+from foundry_core.mapping.base.plan import BufferPlan, is_tile
 from foundry_core.mapping.simt.lower import lower
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from spirv_text import disassembled
@@ -55,7 +55,7 @@ FOLDER = Path(__file__).parent
 
 def plan(structured: str) -> str:
     body = kernel(read_structured(structured)).body.block
-    stored = Plan(body).stored
+    stored = BufferPlan(body).stored
     tiles = [value for op in body.walk() for value in op.results if is_tile(value)]
     return "\n".join(
         f"{'memory' if tile in stored else 'late'} %{tile.name_hint} = {tile.owner.name}" for tile in tiles

@@ -90,7 +90,7 @@ def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytes
 
 
 def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_pointers_of_numbers() -> None:
-    device = opencl.Device.__new__(opencl.Device)
+    device = opencl.OpenCLDevice.__new__(opencl.OpenCLDevice)
     device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
     with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
         device.launcher(None, "k", ["*fp32"], addresses=True)

@@ -108,7 +108,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         parts: slices of a program; None: the lowering decides. The number is written to the metadata.
     """
     from foundry_core.codegen.pipeline import to_tasklet_mlir
-    from foundry_core.footprint.code import reach
+    from foundry_core.footprint.code import reach_code
     from foundry_core.mapping.tasklet.target import TaskletTarget
 
     from .atomics import merge_rules
@@ -118,7 +118,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         # Checks keep more values at a time.
         dpu = replace(dpu, stack_bytes=dpu.most_stack_bytes, most_stack_bytes=2 * dpu.most_stack_bytes)
     metadata["most_tasklets"] = num_tasklets
-    lowered, found = to_tasklet_mlir(structured, dpu), reach(structured)
+    lowered, found = to_tasklet_mlir(structured, dpu), reach_code(structured)
     reached = {"reach": found.code} | ({} if found.block is None else {"block": str(found.block)})
     metadata["merged"], metadata["ordered"] = merge_rules(structured)
     if metadata["merged"] or metadata["ordered"]:

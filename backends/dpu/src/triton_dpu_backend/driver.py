@@ -40,7 +40,7 @@ from .host import sdk
 from .launches import LaunchCost
 
 if TYPE_CHECKING:
-    from .launcher import DpuLauncher, Program
+    from .launcher import DpuLauncher, DpuProgram
 
 _WRAM_BYTES = 64 << 10
 # Clock of a v1A in Hz (UPMEM's product sheet).
@@ -67,19 +67,19 @@ class DpuUtils:
         """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.
 
         Returns:
-            See foundry_core.backend.driver.handles; module and function are the Program.
+            See foundry_core.backend.driver.handles; module and function are the DpuProgram.
         """
-        from .launcher import Program
+        from .launcher import DpuProgram
 
         path = Path(_folder(), f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
         # Renamed into place, because another thread may write the same file, or launch it already.
         beside = path.with_name(f"{path.name}-{threading.get_ident()}")
         beside.write_bytes(kernel)
         beside.replace(path)
-        program = Program(path, name)
+        program = DpuProgram(path, name)
         return binary_info(program, program, _THREADS)
 
-    def unload_module(self, module: Program) -> None:
+    def unload_module(self, module: DpuProgram) -> None:
         """Do nothing: the file stays until the process ends, because another kernel may have the same program."""
 
 

@@ -39,7 +39,7 @@ def api_driver(api: str) -> type[SynchronousDriver]:
     """Return the driver of a road.
 
     Raises:
-        RoadError: see `missing`.
+        ApiError: see `unavailable`.
     """
     if error := unavailable(api):
         raise error
@@ -60,7 +60,7 @@ class AbsentDriver(SynchronousDriver):
         """Return False.
 
         Raises:
-            RoadError: the environment asks for a road that cannot be taken.
+            ApiError: the environment asks for a road that cannot be taken.
         """
         if os.environ.get(API_VARIABLE):
             api_driver(_named())

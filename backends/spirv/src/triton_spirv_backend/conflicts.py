@@ -24,7 +24,7 @@ def refuse_two(driver: type[SynchronousDriver], vulkan: type[SynchronousDriver])
         driver: the one that Triton asks, `vulkan` or derived from that. Another of these is as active as this one.
 
     Raises:
-        RoadError: another backend is active, and nothing chooses.
+        ApiError: another backend is active, and nothing chooses.
     """
     if os.environ.get(BACKEND_VARIABLE) and reads_variable():
         return

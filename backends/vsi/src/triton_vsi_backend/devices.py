@@ -26,7 +26,7 @@ from .errors import MissingError
 
 if TYPE_CHECKING:
     import pyopencl as cl
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
 DEVICE_VARIABLE = "FOUNDRY_VSI_DEVICE"
 
@@ -77,7 +77,7 @@ def choose_device() -> cl.Device:
 
 
 @functools.cache
-def open_device() -> Device:
+def open_device() -> OpenCLDevice:
     """Return the device that the environment selects. Each process opens it once.
 
     Raises:
@@ -85,9 +85,9 @@ def open_device() -> Device:
     """
     device = choose_device()
 
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
-    return Device(device)
+    return OpenCLDevice(device)
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
     from .launcher import VsiLauncher
 
@@ -43,7 +43,7 @@ class VsiDriver(OpenCLDriver):
         super().__init__(target().warp_size)
         self.launcher_cls = launcher
 
-    def device(self) -> Device:
+    def device(self) -> OpenCLDevice:
         return open_device()
 
     @classmethod

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..runtime.device_report import DeviceReport
-    from ..runtime.opencl import Device
+    from ..runtime.opencl import OpenCLDevice
 
 
 BACKEND_VARIABLE = "TRITON_DEFAULT_BACKEND"
@@ -215,7 +215,7 @@ class OpenCLUtils:
         warp_size: work-items that Triton treats as a warp.
     """
 
-    def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
+    def __init__(self, open_device: Callable[[], OpenCLDevice], warp_size: int) -> None:
         self._open_device = open_device
         self._warp_size = warp_size
 
@@ -260,7 +260,7 @@ class OpenCLDriver(SynchronousDriver):
         self.utils = OpenCLUtils(self.device, warp_size)
 
     @abstractmethod
-    def device(self) -> Device:
+    def device(self) -> OpenCLDevice:
         """Return the device; a process opens it once."""
 
     def device_report(self) -> DeviceReport:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..front.structured import kernel
 from ..ir import tt
 from ..ir.parse import read_structured
-from .accesses import Accesses
+from .accesses import ByteRanges
 from .interval import Interval, exactly, fit
 from .values import Pointer, Value, width
 from .walk import Walk
@@ -117,7 +117,7 @@ class Footprints:
         bounds = np.asarray([0, math.prod(grid)], np.int64)
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
+        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
         count = Count((lasts - firsts + 1).tolist(), _ids(firsts, lasts, grid), grid, reads, writes)
         count.run(self._body, self._arguments(values))
         for accesses in (reads, writes):
@@ -131,7 +131,7 @@ class Footprints:
     ) -> list[dict[int, Footprint]]:
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
+        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
         Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, self._arguments(values))
         starts = np.searchsorted(firsts, bounds[:-1])
         return _collect(reads, writes, starts, len(firsts))
@@ -174,7 +174,7 @@ def _ids(firsts: npt.NDArray[np.int64], lasts: npt.NDArray[np.int64], grid: Sequ
 
 
 def _collect(
-    reads: Accesses, writes: Accesses, starts: npt.NDArray[np.int64], pieces: int
+    reads: ByteRanges, writes: ByteRanges, starts: npt.NDArray[np.int64], pieces: int
 ) -> list[dict[int, Footprint]]:
     found: list[dict[int, Footprint]] = [{} for _ in starts]
     ends = [*starts[1:], pieces]
@@ -195,7 +195,7 @@ def _span(low: float, high: float) -> Span | None:
     return Span(int(max(low, -_FAR)), int(min(high, _FAR)))
 
 
-def _is_solid(writes: Accesses, parameter: int, programs: slice, span: Span) -> bool:
+def _is_solid(writes: ByteRanges, parameter: int, programs: slice, span: Span) -> bool:
     """Return whether certain stores cover a span without a gap."""
     noted = writes.solid[parameter]
     if not noted or span.is_all:

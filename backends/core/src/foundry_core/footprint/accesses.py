@@ -61,7 +61,7 @@ def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: S
     return Box(offset, count, solid)
 
 
-class Accesses:
+class ByteRanges:
     """For each program and parameter, the lowest byte reached and one past the highest; inf to -inf if none."""
 
     def __init__(self, programs: int, parameters: Sequence[int]) -> None:

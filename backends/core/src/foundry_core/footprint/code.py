@@ -39,7 +39,7 @@ _WIDTHS = (1, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachCode:
     """What the programs of a kernel reach.
 
     Attributes:
@@ -52,10 +52,10 @@ class Reach:
     block: int | None
 
 
-def reach(structured: str) -> Reach:
+def reach_code(structured: str) -> ReachCode:
     """Read a kernel in structured form (the stage `tile`)."""
     body = kernel(read_structured(structured)).body.block
-    return Reach("\n".join(_Writer(body).lines), _block(body))
+    return ReachCode("\n".join(_Writer(body).lines), _block(body))
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ def _all_known(values: Sequence[_Value]) -> list[str] | None:
 
 
 def _block(body: Block) -> int | None:
-    """Return the value of Reach.block."""
+    """Return the value of ReachCode.block."""
     distances = set()
     for op in body.walk():
         match op:

@@ -19,7 +19,7 @@ from ..ir import tile, tt
 from ..ir.arith import ConstantOp, SelectOp
 from ..ir.effects import reads, writes
 from ..ir.elements import chosen
-from .accesses import Accesses, box
+from .accesses import ByteRanges, box
 from .integers import INTEGERS, form
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul
 from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
@@ -38,7 +38,7 @@ class Walk(Interpreter[Value]):
     """
 
     def __init__(
-        self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: Accesses, writes: Accesses
+        self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: ByteRanges, writes: ByteRanges
     ) -> None:
         super().__init__()
         self._ids = ids
@@ -110,7 +110,7 @@ class Walk(Interpreter[Value]):
                 self._access(accesses, op)
         return [unknown(result.type) for result in op.results]
 
-    def _access(self, accesses: Accesses, op: tile.Access) -> None:
+    def _access(self, accesses: ByteRanges, op: tile.Access) -> None:
         pointer = self.values[op.base]
         assert isinstance(pointer, Pointer)
         axes = [axis for axis in self.lookup(op.axes) if isinstance(axis, Axis)]

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 from ..analysis.interpret import Part
 from ..ir import tile, tt
 from ..ops.elementwise import is_elementwise
-from .accesses import Accesses
+from .accesses import ByteRanges
 from .interval import Interval
 from .values import Value
 from .walk import Walk, loop_trips
@@ -68,8 +68,8 @@ class Count(Walk):
         sizes: Sequence[int],
         ids: Sequence[Interval],
         grid: Sequence[int],
-        reads: Accesses,
-        writes: Accesses,
+        reads: ByteRanges,
+        writes: ByteRanges,
     ) -> None:
         super().__init__(len(sizes), ids, grid, reads, writes)
         self._times = np.asarray(sizes, np.float64)

@@ -28,8 +28,8 @@ from ..runtime import crash
 from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
 from . import store
-from .library import VALIDATION_VARIABLE, Messages, Properties, VulkanError, library
-from .memory import Buffer, Memory
+from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
+from .memory import DeviceBuffer, MemoryPool
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
@@ -67,7 +67,7 @@ _CAPABILITIES = {
 _said: list[str] = []
 
 
-class Reach(StrEnum):
+class HostArrays(StrEnum):
     """How kernels reach arrays of the host."""
 
     IMPORT = "import"
@@ -101,7 +101,7 @@ def _start() -> None:
         )
 
 
-def properties() -> list[Properties]:
+def properties() -> list[DeviceProperties]:
     """Return what each device of the machine says of itself.
 
     Raises:
@@ -110,7 +110,7 @@ def properties() -> list[Properties]:
     _start()
     found = []
     for index in range(library().count()):
-        found.append(Properties())
+        found.append(DeviceProperties())
         if not library().properties(index, found[-1]):
             raise VulkanError("a Vulkan device cannot be described", why=library().why())
     return found
@@ -136,7 +136,7 @@ def fragments(index: int) -> tuple[Fragment, ...]:
     return tuple(sorted(set(found)))
 
 
-def lacks(device: Properties) -> str:
+def lacks(device: DeviceProperties) -> str:
     """Return what a device would need to run kernels; "" if it has all."""
     return ", ".join(label for name, label in _NEEDED.items() if not getattr(device, name))
 
@@ -179,7 +179,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, device: Device, spirv: bytes, name: str, argument_bytes: int, warp_size: int, place: str = ""
+        self, device: VulkanDevice, spirv: bytes, name: str, argument_bytes: int, warp_size: int, place: str = ""
     ) -> None:
         self._device = device
         self.name, self.place = name, place
@@ -206,7 +206,7 @@ class Pipeline:
         return {name: float(number) for name, _, number in pairs}
 
 
-class Device:
+class VulkanDevice:
     """A device with its queue.
 
     Attributes:
@@ -226,7 +226,7 @@ class Device:
         made = library().open(index, round(self._seconds * 1e9))
         self.handle = self.check(made, f"{self.name} cannot be opened")
         atexit.register(self._close)
-        self.memory = Memory(self)
+        self.memory = MemoryPool(self)
         self.reach = self._reach()
         self.abandoned: list[Any] = []
         # A fault in a kernel is then one of this process.
@@ -240,19 +240,19 @@ class Device:
             self.wait()
         library().close(self.handle)
 
-    def _reach(self) -> Reach:
+    def _reach(self) -> HostArrays:
         wanted = os.environ.get(MEMORY_VARIABLE)
-        if wanted and wanted not in list(Reach):
-            raise VulkanError(f"{MEMORY_VARIABLE}={wanted} is not a memory mode", why=f"known: {', '.join(Reach)}")
+        if wanted and wanted not in list(HostArrays):
+            raise VulkanError(f"{MEMORY_VARIABLE}={wanted} is not a memory mode", why=f"known: {', '.join(HostArrays)}")
         # Arrays are seldom aligned, but the pages around them are the process's, too.
         can = 0 < self.properties.host_alignment <= os.sysconf("SC_PAGE_SIZE")
-        if wanted == Reach.IMPORT and not can:
+        if wanted == HostArrays.IMPORT and not can:
             raise VulkanError(
                 f"{self.name} cannot use arrays of the host in place",
                 why="it has no VK_EXT_external_memory_host with the alignment of a page",
-                next=f"set {MEMORY_VARIABLE}={Reach.COPY}",
+                next=f"set {MEMORY_VARIABLE}={HostArrays.COPY}",
             )
-        return Reach(wanted) if wanted else Reach.IMPORT if can and self.shares_memory else Reach.COPY
+        return HostArrays(wanted) if wanted else HostArrays.IMPORT if can and self.shares_memory else HostArrays.COPY
 
     @property
     def is_cpu(self) -> bool:
@@ -332,12 +332,12 @@ class Device:
             self.abandoned.clear()
             crash.unfinished.clear()
 
-    def copy(self, to: Buffer, at: int, source: Buffer, source_at: int, size: int) -> int:
+    def copy(self, to: DeviceBuffer, at: int, source: DeviceBuffer, source_at: int, size: int) -> int:
         """Copy bytes between buffers, in the order of launches; return the number of the batch."""
         number = library().copy(self.handle, to.handle, to.offset + at, source.handle, source.offset + source_at, size)
         return int(self.check(number, "a copy failed"))
 
-    def upload(self, to: Buffer, at: int, address: int, size: int) -> None:
+    def upload(self, to: DeviceBuffer, at: int, address: int, size: int) -> None:
         """Copy bytes of the host to a buffer; they may be changed when this returns.
 
         A buffer in the host's memory is written at once: no launch may use it.
@@ -350,12 +350,12 @@ class Device:
             if len(numbers) > 1:
                 self.wait(numbers[-2])
             piece = min(_PIECE, size - done)
-            staging = Buffer(self, piece, of_host=True)
+            staging = DeviceBuffer(self, piece, of_host=True)
             assert staging.mapped is not None
             ctypes.memmove(staging.mapped, address + done, piece)
             numbers.append(self.copy(to, at + done, staging, 0, piece))
 
-    def download(self, source: Buffer, at: int, address: int, size: int) -> None:
+    def download(self, source: DeviceBuffer, at: int, address: int, size: int) -> None:
         """Copy bytes of a buffer to the host, after everything that was launched."""
         if source.mapped is not None:
             self.wait()
@@ -363,12 +363,12 @@ class Device:
             return
         for done in range(0, size, _PIECE):
             piece = min(_PIECE, size - done)
-            staging = Buffer(self, piece, of_host=True)
+            staging = DeviceBuffer(self, piece, of_host=True)
             assert staging.mapped is not None
             self.wait(self.copy(staging, 0, source, at + done, piece))
             ctypes.memmove(address + done, staging.mapped, piece)
 
-    def fill(self, to: Buffer, at: int, size: int, word: int) -> None:
+    def fill(self, to: DeviceBuffer, at: int, size: int, word: int) -> None:
         """Write a 32-bit word everywhere, in the order of launches; place and size are multiples of 4."""
         number = library().fill(self.handle, to.handle, to.offset + at, size, word)
         self.check(number, "a fill failed")
@@ -403,9 +403,9 @@ class Device:
         return wanted == "1" if wanted else self.properties.type != CPU
 
     @functools.cached_property
-    def spare(self) -> Buffer:
+    def spare(self) -> DeviceBuffer:
         """16 bytes that loads whose mask is not set may read."""
-        return Buffer(self, 16, of_host=False)
+        return DeviceBuffer(self, 16, of_host=False)
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:
@@ -427,7 +427,7 @@ class Device:
         group.store(base, [group.code.extended("fma", x, y, z)], size)
         arguments = group.argument_bytes
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", arguments, self.properties.subgroup)
-        buffer = Buffer(self, 32, of_host=True)
+        buffer = DeviceBuffer(self, 32, of_host=True)
         assert buffer.mapped is not None
         numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
@@ -450,7 +450,9 @@ class Device:
         """Return the description of this device for reports."""
         known = self.properties
         kind = Kind.CPU_VULKAN if self.is_cpu else Kind.HARDWARE
-        memory = "in place (VK_EXT_external_memory_host)" if self.reach is Reach.IMPORT else "copied for each launch"
+        memory = (
+            "in place (VK_EXT_external_memory_host)" if self.reach is HostArrays.IMPORT else "copied for each launch"
+        )
         version = f"Vulkan {known.api >> 22}.{known.api >> 12 & 1023}.{known.api & 4095}"
         limits = (
             f"{known.subgroup} invocations a subgroup, {known.invocations} a workgroup, {known.workgroup_bytes} bytes "
@@ -466,6 +468,6 @@ class Device:
 
 
 @cache
-def opened() -> Device:
+def opened() -> VulkanDevice:
     """Return the device that the environment names, opened once in a process."""
-    return Device(choose())
+    return VulkanDevice(choose())

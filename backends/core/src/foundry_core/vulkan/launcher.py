@@ -11,9 +11,9 @@ from typing import Any
 from ..runtime.spans import memory_spans
 from ..scalars import passed
 from .array import DeviceTensor
-from .device import Device, Pipeline, Reach
+from .device import HostArrays, Pipeline, VulkanDevice
 from .library import VulkanError
-from .memory import Buffer, SharedMemory
+from .memory import DeviceBuffer, ImportedMemory
 
 # A range of the host's memory, and the address of its first byte as the device sees it.
 Range = tuple[int, int, int]
@@ -29,7 +29,7 @@ def _address(tensor: Any) -> int:
     return tensor.address
 
 
-class Launcher:
+class PipelineLauncher:
     """One kernel with the types of its parameters.
 
     Args:
@@ -39,7 +39,12 @@ class Launcher:
     """
 
     def __init__(
-        self, device: Device, pipeline: Pipeline, types: Sequence[str], offsets: Sequence[int], outputs: Sequence[int]
+        self,
+        device: VulkanDevice,
+        pipeline: Pipeline,
+        types: Sequence[str],
+        offsets: Sequence[int],
+        outputs: Sequence[int],
     ) -> None:
         self._device, self._pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
@@ -123,19 +128,19 @@ def _placed(tensor: Any, ranges: Sequence[Range]) -> int:
 
 
 @contextmanager
-def _on_device(device: Device, spans: Sequence[tuple[int, int]], outputs: Sequence[int]) -> Iterator[list[Range]]:
+def _on_device(device: VulkanDevice, spans: Sequence[tuple[int, int]], outputs: Sequence[int]) -> Iterator[list[Range]]:
     """Let the device reach memory of the host during a launch.
 
     Args:
         spans: what it reaches.
         outputs: addresses in those spans that the launch writes to.
     """
-    if device.reach is Reach.IMPORT:
+    if device.reach is HostArrays.IMPORT:
         page = os.sysconf("SC_PAGE_SIZE")
         pages = _merged((low // page * page, -(-high // page) * page) for low, high in spans)
-        shared: list[SharedMemory] = []
+        shared: list[ImportedMemory] = []
         try:
-            shared.extend(SharedMemory(device, low, high) for low, high in pages)
+            shared.extend(ImportedMemory(device, low, high) for low, high in pages)
         except VulkanError:
             # Such as memory that is mapped from a file: it is copied.
             for each in shared:
@@ -145,7 +150,7 @@ def _on_device(device: Device, spans: Sequence[tuple[int, int]], outputs: Sequen
             for each in shared:
                 each.close()
             return
-    buffers = [Buffer(device, high - low, of_host=device.shares_memory) for low, high in spans]
+    buffers = [DeviceBuffer(device, high - low, of_host=device.shares_memory) for low, high in spans]
     for (low, high), buffer in zip(spans, buffers, strict=True):
         device.upload(buffer, 0, low, high - low)
     yield [(low, high, buffer.address) for (low, high), buffer in zip(spans, buffers, strict=True)]

@@ -11,12 +11,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from .library import Properties
+from .library import DeviceProperties
 
 _BEGINNING = b"FoundryVk1"
 
 
-def place(device: Properties, spirv: bytes) -> Path:
+def place(device: DeviceProperties, spirv: bytes) -> Path:
     """Return the file of a kernel."""
     from triton import knobs
 

@@ -77,12 +77,12 @@ def launcher(
 def _reach(ttir: str) -> str:
     """Return C code that computes what each program reaches (foundry_core.footprint.code), or why it is not known."""
     from foundry_core.codegen.pipeline import to_structured
-    from foundry_core.footprint.code import reach
+    from foundry_core.footprint.code import reach_code
     from foundry_core.ir.depth import deep_expressions
 
     try:
         with deep_expressions():
-            return reach(to_structured(ttir)).code
+            return reach_code(to_structured(ttir)).code
     except LoweringError:
         return "// Not known: zen-compiler understands more than the analysis does."
 

@@ -97,7 +97,7 @@ def _escaped(text: str) -> str:
 
 
 @dataclass
-class Module:
+class LLVMModule:
     """Facts shared by all functions: the source's symbols, and the intrinsics that the text must declare."""
 
     functions: dict[str, Signature] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class Edge:
 class Body:
     """The lines of one function. Values are numbered in the order of definition."""
 
-    def __init__(self, module: Module, signature: Signature) -> None:
+    def __init__(self, module: LLVMModule, signature: Signature) -> None:
         self.module = module
         self.signature = signature
         self.lines: list[str] = []

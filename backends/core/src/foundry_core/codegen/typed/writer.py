@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...errors import LoweringError, UnsupportedOperation, source_line
 from . import types
-from .body import Body, Module, Signature, TypedValue, attributes, dictionaries, integer, name_of, quoted
+from .body import Body, LLVMModule, Signature, TypedValue, attributes, dictionaries, integer, name_of, quoted
 from .constants import constant, zero
 from .operations import EMITTERS
 from .reading import read
@@ -55,7 +55,7 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
         UnsupportedOperation: an operation, or a form of it, that LLVM 12 cannot express.
         LoweringError: the text is not the generic form of the llvm dialect.
     """
-    module = Module()
+    module = LLVMModule()
     functions, globals_ = [], []
     for op in read(mlir).body.ops:
         with naming(op):
@@ -127,7 +127,7 @@ def _parameters(op: Operation) -> list[Mapping[str, Attribute]]:
     return dictionaries(attributes(op), "arg_attrs", len(_function_type(op).inputs))
 
 
-def _note_function(module: Module, op: Operation) -> None:
+def _note_function(module: LLVMModule, op: Operation) -> None:
     of = _function_type(op)
     parameters = [
         types.pointer(types.text(given["foundry.elem"]), types.space(each))
@@ -139,13 +139,13 @@ def _note_function(module: Module, op: Operation) -> None:
     module.functions[signature.name] = signature
 
 
-def _note_global(module: Module, op: Operation) -> None:
+def _note_global(module: LLVMModule, op: Operation) -> None:
     given = attributes(op)
     of = types.pointer(types.text(given["global_type"]), integer(given, "addr_space"))
     module.globals[_name(op)] = TypedValue(f"@{quoted(_name(op))}", of)
 
 
-def _global(module: Module, op: Operation) -> str:
+def _global(module: LLVMModule, op: Operation) -> str:
     given = attributes(op)
     with naming(op):
         of, space = given["global_type"], integer(given, "addr_space")
@@ -164,7 +164,7 @@ def _global(module: Module, op: Operation) -> str:
         return f"@{quoted(_name(op))} = {linkage}{words} {types.text(of)}{value}{_section(given)}{align}"
 
 
-def _initialiser(module: Module, op: Operation) -> str:
+def _initialiser(module: LLVMModule, op: Operation) -> str:
     body = Body(module, Signature("", "", ()))
     for inner in op.regions[0].block.ops:
         with naming(inner):
@@ -192,7 +192,7 @@ def _words(fields: Mapping[str, Attribute]) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def _function(module: Module, op: Operation) -> str:
+def _function(module: LLVMModule, op: Operation) -> str:
     with naming(op):
         signature, given = module.functions[_name(op)], attributes(op)
         linkage, section = _linkage(given), _section(given)
@@ -220,7 +220,7 @@ def _function(module: Module, op: Operation) -> str:
     return "\n".join(lines)
 
 
-def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
+def _places(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
     """Return what says where an operation of a function comes from.
 
     What has no place in the function's file has the function's own: an instruction without one may not call a function

@@ -43,7 +43,7 @@ class WrappedAxis:
     no_wrap: Reg
 
 
-class Memory:
+class GlobalMemory:
     """Writes accesses to global memory to a Text; `tiles` evaluates the addresses, masks and values."""
 
     def __init__(self, text: Text, space: Space, numeric: Numeric, tiles: Tiles) -> None:

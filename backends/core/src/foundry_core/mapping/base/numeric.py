@@ -28,7 +28,7 @@ from ...ir import tt
 from ...ir.arith import SIToFPOp, UIToFPOp
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE
-from ...scalars import LAYOUTS, Layout
+from ...scalars import LAYOUTS, FloatLayout
 
 
 def scalar_type(type: Attribute) -> Attribute:
@@ -126,7 +126,7 @@ class Numeric:
     def _int(self, value: int, like: Reg, elem: str = "i32") -> Reg:
         return self.text.integer(value, elem, like.lanes)
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         """Convert the bits of a float with up to 16 bits to f32. A NaN keeps its payload in a type with infinities."""
         # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
         t, wide = self.text, self.text.cast("arith.extui", x, "i32")
@@ -145,7 +145,7 @@ class Numeric:
         sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
 
-    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: FloatLayout) -> Reg:
         """Return the bits of an f32 from those of a number with another bias.
 
         Args:
@@ -157,7 +157,7 @@ class Numeric:
         factor = t.floating(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
         return t.cast("arith.bitcast", t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor), "i32")
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         """Round an f32 to the bits of a float with 8 or 16 bits, ties to even.
 
         Args:
@@ -212,7 +212,7 @@ class Numeric:
         found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
         return t.cast("arith.trunci", found, "i16")
 
-    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+    def narrowed(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         """Convert an f32 or f64 to the bits of a float with 8 or 16 bits; to 8 bits it saturates.
 
         Args:

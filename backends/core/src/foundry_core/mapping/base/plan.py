@@ -35,7 +35,7 @@ def is_tile(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType)
 
 
-class Plan:
+class BufferPlan:
     """The decisions for one kernel.
 
     Attributes:

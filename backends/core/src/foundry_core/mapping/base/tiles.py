@@ -20,9 +20,9 @@ from ...ir.literals import widened
 from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
-from .memory import Memory
+from .memory import GlobalMemory
 from .numeric import Numeric, element, in_memory, in_register
-from .plan import Plan, is_tile, is_unit
+from .plan import BufferPlan, is_tile, is_unit
 from .space import Point, Space
 from .target import Target
 from .vectors import VectorNumeric
@@ -75,14 +75,14 @@ class Tiles:
     panels = True
     buffer_space = PRIVATE
 
-    def __init__(self, text: Text, plan: Plan, target: Target) -> None:
+    def __init__(self, text: Text, plan: BufferPlan, target: Target) -> None:
         self.text = text
         self.plan = plan
         self.target = target
         self.numeric: Numeric = VectorNumeric(text, target.call_bytes, target.converts_f16)
         self.space = self._space(text)
         self.private = Buffers(text, self.space)
-        self.memory = Memory(text, self.space, self.numeric, self)
+        self.memory = GlobalMemory(text, self.space, self.numeric, self)
         self.scalars: dict[SSAValue, Reg] = {}
         self.buffers: dict[SSAValue, Buffer] = {}
 
@@ -246,7 +246,7 @@ class Tiles:
         return self.memory.all(conditions) if conditions else None
 
     def _tile_bound(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
-        """Return what Memory.tile_bound returns, for some loads."""
+        """Return what GlobalMemory.tile_bound returns, for some loads."""
         conditions, until = list[Reg](), list[Reg]()
         for run in runs:
             known = self.memory.tile_bound(run.load, run.lane, run.ends)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, Text
 from ...functions.table import ONE_BY_ONE
-from ...scalars import LAYOUTS, Layout
+from ...scalars import LAYOUTS, FloatLayout
 from .numeric import Numeric
 from .target import Target
 
@@ -32,18 +32,18 @@ class VectorNumeric(Numeric):
         self._call_bytes = call_bytes
         self._converts_f16 = converts_f16
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         if not self._converted(x, layout):
             return super().unpack(x, layout)
         return self._eight_by_eight(x, lambda part: self._vectors.call(f"{_F16C}ph2ps.256", [part], "f32", 8))
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if not self._converted(x, layout) or saturate:
             return super().pack(x, layout, saturate=saturate)
         nearest = self._int(0, replace(x, lanes=1))
         return self._eight_by_eight(x, lambda part: self._vectors.call(f"{_F16C}ps2ph.256", [part, nearest], "i16", 8))
 
-    def _converted(self, x: Reg, layout: Layout) -> bool:
+    def _converted(self, x: Reg, layout: FloatLayout) -> bool:
         """Return whether the device's instructions convert a register; they make a signalling NaN a quiet one."""
         return self._converts_f16 and layout is LAYOUTS["f16"] and x.lanes >= _F16C_LANES
 

@@ -13,7 +13,7 @@ Span = tuple[int, int]
 EVERYTHING: Span = (0, 1 << 62)
 
 
-class Accesses:
+class PendingAccesses:
     """The ranges of workgroup memory that have been read or written since the last barrier, on any path.
 
     Attributes:

@@ -13,7 +13,7 @@ from ...errors import unsupported
 from ...ir import tt
 from ..base.numeric import element
 from .owner import OwnerAccess
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 
 _INSTRUCTIONS = {
     "add": "AtomicIAdd",
@@ -29,7 +29,7 @@ _INSTRUCTIONS = {
 
 
 @invocation_statement(tt.AtomicRMWOp)
-def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
+def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
     atomic = OwnerAccess(program, op, op.ptr, op.mask)
     values = program.values[op.value]
@@ -52,7 +52,7 @@ def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
     program.values[op.result] = atomic.write(change)
 
 
-def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
+def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     t, numeric = program.code, program.numeric
     elem = element(op.value.type, op)
     match op.kind.data:
@@ -70,7 +70,7 @@ def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     raise unsupported(op, op.kind.data)
 
 
-def _in_loop(program: Program, atomic: OwnerAccess, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
+def _in_loop(program: SimtProgram, atomic: OwnerAccess, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
     """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
 
     Args:
@@ -115,7 +115,7 @@ def _in_loop(program: Program, atomic: OwnerAccess, address: Reg, changed: Calla
 
 
 @invocation_statement(tt.AtomicCASOp)
-def _cas(program: Program, op: tt.AtomicCASOp) -> None:
+def _cas(program: SimtProgram, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
     atomic = OwnerAccess(program, op, op.ptr, None)
     bits = f"i{WIDTHS[atomic.kind]}"

@@ -26,8 +26,8 @@ from typing import Any
 
 from ...emit.builder import Builder, count_bits
 from ...emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
-from .accesses import Accesses, Span
-from .words import Module
+from .accesses import PendingAccesses, Span
+from .words import SpirvModule
 
 _INTEGERS = {
     "arith.addi": "IAdd",
@@ -130,7 +130,7 @@ class Code:
 
     index = "i32"
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: SpirvModule) -> None:
         self.module = module
         self._scopes: list[dict[Any, Reg]] = [{}]
         self.zero: Reg | None = None
@@ -142,7 +142,7 @@ class Code:
         self._functions: dict[str, int] = {}
         self.opaque: dict[str, int] = {}
         self.block = 0
-        self.accesses = Accesses()
+        self.accesses = PendingAccesses()
         self._line: tuple[object, ...] = ()
 
     # Types and IDs.

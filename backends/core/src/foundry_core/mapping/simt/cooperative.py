@@ -1,8 +1,8 @@
 """Matrix products by cooperative matrices: which values are kept in them, and how these exchange elements with others.
 
-`plan` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those of a
-fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The result is
-kept in fragments through loops and operations that treat all elements alike. Registers for its elements are only made
+`plan_cooperative` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those
+of a fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The result
+is kept in fragments through loops and operations that treat all elements alike. Registers for its elements are only made
 where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks for.
 
 Of products whose left factor is made from another product, as in attention, each subgroup computes whole rows, and the
@@ -148,7 +148,7 @@ def _powers(most: int) -> list[int]:
 
 
 @dataclass
-class Plan:
+class CooperativePlan:
     """What is cooperative in a kernel.
 
     Attributes:
@@ -190,9 +190,9 @@ class Plan:
         return found
 
 
-def plan(function: tt.FuncOp, target: SimtTarget) -> Plan:
+def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan:
     """Decide what is cooperative. Moves what is the same in all iterations of a loop before it."""
-    made = Plan()
+    made = CooperativePlan()
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
     able = {op for op in dots if choose(op, target, False) is not None}
@@ -215,7 +215,7 @@ def plan(function: tt.FuncOp, target: SimtTarget) -> Plan:
     return made
 
 
-def _last(function: tt.FuncOp, made: Plan) -> Operation | None:
+def _last(function: tt.FuncOp, made: CooperativePlan) -> Operation | None:
     """Return the last operation of a kernel in which there are fragments."""
 
     def touches(op: Operation) -> bool:
@@ -318,7 +318,7 @@ def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
     return of.source, 1 if of.is_along(0) else 0
 
 
-def _combination(op: Operation, made: Plan) -> Fragments | None:
+def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
     """Return what the result of an operation is if it is computed on fragments; None if it cannot be."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
@@ -338,7 +338,7 @@ def _combination(op: Operation, made: Plan) -> Fragments | None:
     return kept[0] if all(is_splat(each) or repeated(each) for each in others) else None
 
 
-def _keep(function: tt.FuncOp, made: Plan) -> None:
+def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
     """Find the values that are kept as fragments, and which of them are needed in registers."""
     for op, product in made.products.items():
         made.fragments[op.results[0]] = product.total.retype(element(op.results[0].type, op))
@@ -359,7 +359,7 @@ def _keep(function: tt.FuncOp, made: Plan) -> None:
             made.in_registers.add(value)
 
 
-def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:
+def _keep_yielded(op: scf.ForOp | scf.IfOp, made: CooperativePlan) -> None:
     for _, last in _yields(op):
         for number, operand in enumerate(last.operands):
             if operand in made.fragments and op.results[number] not in made.fragments:
@@ -368,7 +368,7 @@ def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:
                     made.fragments[op.body.block.args[number + 1]] = made.fragments[operand]
 
 
-def _pays(op: Operation, made: Plan) -> bool:
+def _pays(op: Operation, made: CooperativePlan) -> bool:
     """Return whether to compute an operation on fragments, and not on registers that are there anyway."""
     if isinstance(op, SelectOp):
         return True
@@ -378,7 +378,7 @@ def _pays(op: Operation, made: Plan) -> bool:
     return any(user in made.products and user.operands[2] is op.results[0] for user in users)
 
 
-def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> bool:
+def _takes(user: Operation, index: int, fragments: Fragments, made: CooperativePlan) -> bool:
     """Return whether an operation takes an operand as fragments."""
     if user in made.products:
         return index == 2 and made.products[user].total.layout == fragments.layout
@@ -393,7 +393,7 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> boo
     return len(user.results) == 1 and user.results[0] in made.fragments
 
 
-def _load(function: tt.FuncOp, made: Plan) -> None:
+def _load(function: tt.FuncOp, made: CooperativePlan) -> None:
     """Find what is read as fragments of factors, and what is written to workgroup memory for that only."""
     for op in list(function.body.walk()):
         if isinstance(op, ttg.LocalLoadOp) or is_same(op):
@@ -417,7 +417,7 @@ def _load(function: tt.FuncOp, made: Plan) -> None:
                 made.passed.update(dict.fromkeys(loads, op.src))
 
 
-def _passes(source: SSAValue, fragments: Fragments, made: Plan) -> bool:
+def _passes(source: SSAValue, fragments: Fragments, made: CooperativePlan) -> bool:
     """Return whether fragments are made from a tile within each subgroup; see that there is memory for it."""
     local = fragments.matrix.use is Use.LEFT and is_local(made.layout(source), fragments)
     if local:
@@ -460,7 +460,7 @@ def _definer(value: SSAValue) -> Operation:
     return parent
 
 
-def _factor(value: SSAValue, made: Plan) -> Fragments | None:
+def _factor(value: SSAValue, made: CooperativePlan) -> Fragments | None:
     """Return the fragments in which all uses of a value take it as a factor; None if they differ."""
     found: set[Fragments] = set()
     for use in value.uses:

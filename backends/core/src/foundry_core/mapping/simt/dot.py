@@ -19,7 +19,7 @@ from ..base.numeric import element
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 from .rows import Rows
 
 
@@ -42,7 +42,7 @@ class Stored:
         rows: their arrangement in this order.
     """
 
-    def __init__(self, program: Program, value: SSAValue, op: Operation) -> None:
+    def __init__(self, program: SimtProgram, value: SSAValue, op: Operation) -> None:
         shape, elem = _tile(value, op)
         assert isinstance(value.type, ttg.MemoryType)
         layout = value.type.layout
@@ -56,15 +56,15 @@ class Stored:
         self._extents = [shape[d] for d in self.dims]
         self.rows = Rows(self._extents, elem)
 
-    def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
+    def write(self, program: SimtProgram, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
         """Write a tile that begins at `start`, in elements."""
         self.rows.write(program, layout.permuted(self.dims), start, regs)
 
-    def read(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
+    def read(self, program: SimtProgram, layout: Layout, start: Reg) -> list[Reg]:
         """Read a tile."""
         return self.rows.read(program, layout.permuted(self.dims), start)
 
-    def offsets(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
+    def offsets(self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
         """Return where the elements of some registers are."""
         return self.rows.offsets(program, layout.permuted(self.dims), start, registers)
 
@@ -78,7 +78,7 @@ class Stored:
         return distance
 
 
-def _column_allocations(program: Program) -> frozenset[SSAValue | None]:
+def _column_allocations(program: SimtProgram) -> frozenset[SSAValue | None]:
     """Return the allocations that hold left operands of products in f32 only."""
     if program.column_allocations is None:
         columns: set[SSAValue | None] = set()
@@ -105,7 +105,7 @@ def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
     )
 
 
-def _start(program: Program, tile: SSAValue) -> Reg:
+def _start(program: SimtProgram, tile: SSAValue) -> Reg:
     """Return where a tile begins: a constant, if it is the only one of its allocation."""
     (root, *others) = _roots(tile, set())
     if root is None or others or root not in program.values:
@@ -116,7 +116,7 @@ def _start(program: Program, tile: SSAValue) -> Reg:
 
 
 @invocation_statement(ttg.LocalAllocOp)
-def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
+def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
     stored = Stored(program, op.result, op)
@@ -130,12 +130,12 @@ def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
 
 
 @invocation_statement(ttg.LocalDeallocOp)
-def _dealloc(program: Program, op: ttg.LocalDeallocOp) -> None:
+def _dealloc(program: SimtProgram, op: ttg.LocalDeallocOp) -> None:
     program.arena.release(program.allocated.pop(op.src))
 
 
 @invocation_statement(ttg.MemoryIndexOp)
-def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
+def _index(program: SimtProgram, op: ttg.MemoryIndexOp) -> None:
     t = program.code
     if _tile(op.src, op)[0][0] == 1:
         program.values[op.result] = program.values[op.src]
@@ -146,13 +146,13 @@ def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
 
 
 @invocation_statement(ttg.MemoryTransOp)
-def _transpose(program: Program, op: ttg.MemoryTransOp) -> None:
+def _transpose(program: SimtProgram, op: ttg.MemoryTransOp) -> None:
     """The order of the dimensions is in the layout: nothing moves."""
     program.values[op.result] = program.values[op.src]
 
 
 @invocation_statement(ttg.LocalStoreOp)
-def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
+def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
         Stored(program, op.dst, op).write(
             program, program.layout(op.src), _start(program, op.dst), program.values[op.src]
@@ -160,20 +160,20 @@ def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
 
 
 @contextmanager
-def _accessed(program: Program, tile: SSAValue) -> Iterator[None]:
+def _accessed(program: SimtProgram, tile: SSAValue) -> Iterator[None]:
     """Write a barrier before accesses of a tile in workgroup memory, if one is needed."""
     _settle(program, tile)
     with program.group.touching(*_bytes(program, tile) or _ANYWHERE):
         yield
 
 
-def _settle(program: Program, tile: SSAValue) -> None:
+def _settle(program: SimtProgram, tile: SSAValue) -> None:
     found = _bytes(program, tile)
     if found is None or not program.group.is_settled(*found):
         program.group.barrier()
 
 
-def _bytes(program: Program, tile: SSAValue) -> tuple[int, int] | None:
+def _bytes(program: SimtProgram, tile: SSAValue) -> tuple[int, int] | None:
     """Return the range of workgroup memory that a tile is in; None if that is not known."""
     (root, *others) = _roots(tile, set()) or {None}
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
@@ -197,7 +197,7 @@ def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
 
 
 @invocation_statement(ttg.LocalLoadOp)
-def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
+def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
     factor = program.plan.factors.get(op)
     if op in program.plan.passed and factor is not None:
         program.fragments[op.result] = _passed(program, op, program.plan.passed[op], factor)
@@ -217,7 +217,7 @@ def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     _release(program, op)
 
 
-def _passed(program: Program, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
+def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
     """Return fragments of a tile in registers; before the loops of a kernel, they are made once."""
     key = (source, factor)
     if key not in program.resident:
@@ -232,7 +232,7 @@ def _passed(program: Program, op: ttg.LocalLoadOp, source: SSAValue, factor: Fra
 _ANYWHERE = (0, 1 << 32)
 
 
-def _read_fragments(program: Program, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
+def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
     t, stored = program.code, Stored(program, load.src, load)
     layout = factor.layout.permuted(stored.dims)
@@ -275,7 +275,7 @@ def _writes_before(op: Operation) -> bool:
     return False
 
 
-def _release(program: Program, load: ttg.LocalLoadOp) -> None:
+def _release(program: SimtProgram, load: ttg.LocalLoadOp) -> None:
     """Give back the workgroup memory of a tile after the last operation that reads it."""
     tile: SSAValue = load.src
     op: Operation = load
@@ -300,7 +300,7 @@ class _Operand:
         steps: how many steps along K are read at once.
     """
 
-    def __init__(self, program: Program, value: SSAValue, axis: int) -> None:
+    def __init__(self, program: SimtProgram, value: SSAValue, axis: int) -> None:
         self._program = program
         self._layout = program.layout(value)
         self._regs = dict(enumerate(program.values.get(value, ())))
@@ -374,7 +374,7 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
 
 
 @invocation_statement(tt.DotOp)
-def _dot(program: Program, op: tt.DotOp) -> None:
+def _dot(program: SimtProgram, op: tt.DotOp) -> None:
     if op in program.plan.products:
         _multiply_fragments(program, op, program.plan.products[op])
         return
@@ -421,7 +421,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
 class _Factor:
     """A factor of a cooperative product: its fragments, or workgroup memory from which each is read when needed."""
 
-    def __init__(self, program: Program, op: tt.DotOp, value: SSAValue, fragments: Fragments) -> None:
+    def __init__(self, program: SimtProgram, op: tt.DotOp, value: SSAValue, fragments: Fragments) -> None:
         self._program, self._fragments, self._load = program, fragments, None
         if value in program.fragments and value not in program.plan.fragments:
             self._regs = dict(enumerate(program.fragments[value]))
@@ -443,7 +443,7 @@ class _Factor:
             _release(self._program, self._load)
 
 
-def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> None:
+def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) -> None:
     elem = element(op.c.type, op)
     total, writer = product.total, matrices(program)
     left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
@@ -461,7 +461,7 @@ def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> Non
     program.define(op, op.result, [writer.converted(reg, total.retype(elem).matrix) for reg in regs])
 
 
-def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:
+def _step(program: SimtProgram, left: Reg, right: Reg, total: Reg) -> Reg:
     """Return left * right + total. Of floats, the product is rounded if the device has no fused instruction."""
     t = program.code
     if total.elem[0] == "f":

@@ -17,15 +17,15 @@ from .matrices import Matrices
 from .rows import Division, Rows
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .program import SimtProgram
 
 
-def matrices(program: Program) -> Matrices:
+def matrices(program: SimtProgram) -> Matrices:
     """Return what writes instructions on cooperative matrices."""
     return Matrices(program.group)
 
 
-def elements(program: Program, op: Operation, value: SSAValue) -> Sequence[Reg]:
+def elements(program: SimtProgram, op: Operation, value: SSAValue) -> Sequence[Reg]:
     """Return the registers of a tile in its layout, also of one that is kept in fragments."""
     if value in program.values:
         return program.values[value]
@@ -40,7 +40,7 @@ class _Way:
         division: the parts.
     """
 
-    def __init__(self, program: Program, op: Operation, fragments: Fragments, layout: Layout) -> None:
+    def __init__(self, program: SimtProgram, op: Operation, fragments: Fragments, layout: Layout) -> None:
         self._program, self._op = program, op
         self._layout = source = fragments.layout
         local = program.plan.scratch > 0 and is_local(layout, fragments)
@@ -78,7 +78,7 @@ class _Way:
 
 
 @contextmanager
-def place(program: Program, op: Operation, rows: Rows, *, local: bool) -> Iterator[tuple[Reg, Callable[[], None]]]:
+def place(program: SimtProgram, op: Operation, rows: Rows, *, local: bool) -> Iterator[tuple[Reg, Callable[[], None]]]:
     """Give workgroup memory for an exchange: of all subgroups, or of each with itself if it is local."""
     t, group = program.code, program.group
     if local:
@@ -93,7 +93,7 @@ def place(program: Program, op: Operation, rows: Rows, *, local: bool) -> Iterat
 
 
 def to_registers(
-    program: Program, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
+    program: SimtProgram, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -109,7 +109,7 @@ def to_registers(
 
 
 def to_fragments(
-    program: Program, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
+    program: SimtProgram, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
 ) -> list[Reg]:
     """Return the fragments of a tile that is in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -124,7 +124,7 @@ def to_fragments(
     return [found[number] for number in range(fragments.layout.size)]
 
 
-def fragments_of(program: Program, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
+def fragments_of(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
     """Return a tile as fragments: those it is kept in, or new ones."""
     if program.plan.fragments.get(value) == wanted:
         return program.fragments[value]
@@ -136,7 +136,7 @@ def fragments_of(program: Program, op: Operation, value: SSAValue, wanted: Fragm
     return to_fragments(program, op, elements(program, op, value), program.layout(value), wanted)
 
 
-def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
+def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
     """Return the fragments of a tile whose rows, or columns, are all the same.
 
     A matrix whose rows have the distance 0 in memory has the same row everywhere.
@@ -180,7 +180,7 @@ def _along(index: int, along: int, columns: int) -> int:
     return index // columns if along == 1 else index % columns
 
 
-def combine_fragments(program: Program, op: Operation) -> None:
+def combine_fragments(program: SimtProgram, op: Operation) -> None:
     """Write an operation on each pair of fragments."""
     (result,) = op.results
     kept, t, writer = program.plan.fragments[result], program.code, matrices(program)

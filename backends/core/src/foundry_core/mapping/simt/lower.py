@@ -18,7 +18,7 @@ from ...ir.depth import deep_expressions
 from ...ir.parse import parse
 from ...log import Site
 from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
-from .program import Program
+from .program import SimtProgram
 from .target import SimtTarget
 
 
@@ -119,7 +119,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
             instrument(function, sites)
         end_failed_programs(function)
         widen_sums(function.body.block)
-        program = Program(function, target, named=named)
+        program = SimtProgram(function, target, named=named)
         binary = program.write()
     group = program.group
     return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from ...emit.mlir import Reg
 from ...errors import unsupported
 from ...ir import tt
-from ...scalars import LAYOUTS, Layout
+from ...scalars import LAYOUTS, FloatLayout
 from ..base.numeric import Numeric, element
 from .code import Code
 from .target import SimtTarget
@@ -63,12 +63,12 @@ class SimtNumeric(Numeric):
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
         return super().rounded(x, elem)
 
-    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+    def narrowed(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         if layout is LAYOUTS["f16"] and x.elem == "f32" and rounding == "rtne" and self._rounds_halves:
             return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
         return super().narrowed(x, layout, rounding)
 
-    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: FloatLayout) -> Reg:
         """Return the bits of an f32, without a subnormal f32 on the way, which the device may take for zero."""
         t = self.text
         least = t.floating(2.0 ** (1 - layout.bias - layout.mantissa), "f32")

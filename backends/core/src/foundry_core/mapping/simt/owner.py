@@ -11,7 +11,7 @@ from ...emit.mlir import Reg
 from ...ir import tt
 from ..base.numeric import element, in_memory, scalar_type
 from .layouts import Layout
-from .program import Program
+from .program import SimtProgram
 from .rows import through_memory
 
 
@@ -22,7 +22,7 @@ def pointee(op: Operation, pointer: SSAValue) -> str:
     return element(type.pointee, op)
 
 
-def first_invocation(program: Program) -> Reg:
+def first_invocation(program: SimtProgram) -> Reg:
     """Return whether this is the first invocation of the program."""
     target = program.target
     lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
@@ -31,7 +31,7 @@ def first_invocation(program: Program) -> Reg:
     return found
 
 
-def owner_predicate(program: Program, layout: Layout) -> Reg | None:
+def owner_predicate(program: SimtProgram, layout: Layout) -> Reg | None:
     """Return whether this invocation is the first of those that hold its elements; None if each is the only one."""
     t = program.code
     found = None
@@ -52,7 +52,7 @@ class OwnerAccess:
         layout: of the tile of pointers; None for one pointer.
     """
 
-    def __init__(self, program: Program, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
+    def __init__(self, program: SimtProgram, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
         self.program, self.op = program, op
         self.elem = pointee(op, pointer)
         self.kind = in_memory(self.elem)

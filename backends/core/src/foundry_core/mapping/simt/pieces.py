@@ -16,7 +16,7 @@ from ...ir.elements import ElementMap, index_mapping, is_same, reordered
 from .exchange import convert
 from .layouts import Layout, arranged
 from .owner import owner_predicate
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 from .rows import Division, merge
 
 
@@ -31,7 +31,7 @@ def _doubled(layout: Layout, low: bool) -> Layout:
 
 
 @invocation_statement(ElementMap)
-def move(program: Program, op: Operation) -> None:
+def move(program: SimtProgram, op: Operation) -> None:
     """Write an operation that moves or repeats the elements of its only operand.
 
     Triton gives a result that repeats elements a layout in which these are in the same invocations.
@@ -58,7 +58,7 @@ def move(program: Program, op: Operation) -> None:
         raise unsupported(op)
 
 
-def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) -> None:
+def _place(program: SimtProgram, op: Operation, source: SSAValue, result: SSAValue) -> None:
     """Write a tile in another layout."""
     from .fragments import elements, to_fragments, to_registers
 
@@ -73,7 +73,7 @@ def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) 
 
 
 @invocation_statement(tt.JoinOp, tt.CatOp)
-def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
+def _join(program: SimtProgram, op: tt.JoinOp | tt.CatOp) -> None:
     made = _doubled(program.layout(op.lhs), isinstance(op, tt.JoinOp))
     regs = [
         *program.values[op.lhs],
@@ -83,14 +83,14 @@ def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
 
 
 @invocation_statement(tt.SplitOp)
-def _split(program: Program, op: tt.SplitOp) -> None:
+def _split(program: SimtProgram, op: tt.SplitOp) -> None:
     made = _doubled(program.layout(op.lhs), True)
     regs = convert(program, op, program.values[op.src], program.layout(op.src), made)
     program.values[op.lhs], program.values[op.rhs] = regs[: len(regs) // 2], regs[len(regs) // 2 :]
 
 
 @invocation_statement(tt.GatherOp)
-def _gather(program: Program, op: tt.GatherOp) -> None:
+def _gather(program: SimtProgram, op: tt.GatherOp) -> None:
     t = program.code
     axis = op.axis.value.data
     source, wanted = program.layout(op.src), program.layout(op.indices)
@@ -120,7 +120,7 @@ def _gather(program: Program, op: tt.GatherOp) -> None:
 
 
 @invocation_statement(tt.HistogramOp)
-def _histogram(program: Program, op: tt.HistogramOp) -> None:
+def _histogram(program: SimtProgram, op: tt.HistogramOp) -> None:
     t, group = program.code, program.group
     layout, result = program.layout(op.src), program.layout(op.result)
     (bins,) = result.shape
@@ -152,7 +152,7 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
 
 
 @invocation_statement(tt.MapElementwiseOp)
-def _map(program: Program, op: tt.MapElementwiseOp) -> None:
+def _map(program: SimtProgram, op: tt.MapElementwiseOp) -> None:
     pack, block = op.pack.value.data, op.function.block
     assert block.last_op is not None
     layout = program.layout(op.srcs[0])

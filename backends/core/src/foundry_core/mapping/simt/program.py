@@ -25,7 +25,7 @@ from ..base.emission import Statement, Writers
 from ..base.numeric import element, in_memory, in_register
 from . import layouts
 from .arena import Arena
-from .cooperative import Fragments, plan
+from .cooperative import Fragments, plan_cooperative
 from .kernel import KernelWorkgroup
 from .loops import write_loop
 from .numeric import SimtNumeric
@@ -43,7 +43,7 @@ INVOCATION_STATEMENTS: Writers[Statement] = Writers()
 invocation_statement = INVOCATION_STATEMENTS.register
 
 
-class Program:
+class SimtProgram:
     """One kernel.
 
     Attributes:
@@ -80,7 +80,7 @@ class Program:
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
-        self.plan = plan(function, target)
+        self.plan = plan_cooperative(function, target)
         self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
         self.scratch = 0
@@ -277,7 +277,7 @@ class Program:
 
 
 @invocation_statement(ConstantOp)
-def _constant(program: Program, op: ConstantOp) -> None:
+def _constant(program: SimtProgram, op: ConstantOp) -> None:
     if op.splat is None:
         raise unsupported(op, "a tile of different constants")
     t, elem = program.code, element(op.result.type, op)
@@ -290,17 +290,17 @@ def _constant(program: Program, op: ConstantOp) -> None:
 
 
 @invocation_statement(tt.GetProgramIdOp)
-def _program_id(program: Program, op: tt.GetProgramIdOp) -> None:
+def _program_id(program: SimtProgram, op: tt.GetProgramIdOp) -> None:
     program.values[op.result] = [program.group.program_id(op.axis.value.data)]
 
 
 @invocation_statement(tt.GetNumProgramsOp)
-def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> None:
+def _num_programs(program: SimtProgram, op: tt.GetNumProgramsOp) -> None:
     program.values[op.result] = [program.group.num_programs(op.axis.value.data)]
 
 
 @invocation_statement(tt.MakeRangeOp)
-def _range(program: Program, op: tt.MakeRangeOp) -> None:
+def _range(program: SimtProgram, op: tt.MakeRangeOp) -> None:
     t, start = program.code, program.code.integer(op.start.value.data, "i32")
     program.values[op.result] = [
         t.binary("arith.addi", reg, start) for reg in program.indices(program.layout(op.result))
@@ -308,18 +308,18 @@ def _range(program: Program, op: tt.MakeRangeOp) -> None:
 
 
 @invocation_statement(tile.KeepOp)
-def _barrier(program: Program, op: tile.KeepOp) -> None:
+def _barrier(program: SimtProgram, op: tile.KeepOp) -> None:
     """A barrier between invocations, as tl.debug_barrier asks for."""
     program.group.barrier(of_all=True)
 
 
 @invocation_statement(AssumeOp)
-def _assume(program: Program, op: AssumeOp) -> None:
+def _assume(program: SimtProgram, op: AssumeOp) -> None:
     """A promise: nothing is written."""
 
 
 @invocation_statement(scf.ForOp)
-def _for(program: Program, op: scf.ForOp) -> None:
+def _for(program: SimtProgram, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
     high, step, low = (program.scalar(value) for value in (op.ub, op.step, op.lb))
@@ -342,7 +342,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
 
 
 @invocation_statement(scf.IfOp)
-def _if(program: Program, op: scf.IfOp) -> None:
+def _if(program: SimtProgram, op: scf.IfOp) -> None:
     def path(region: Any) -> Callable[[], Sequence[Reg]]:
         def write() -> Sequence[Reg]:
             if not region.blocks:
@@ -360,7 +360,7 @@ def _if(program: Program, op: scf.IfOp) -> None:
 
 
 @invocation_statement(scf.WhileOp)
-def _while(program: Program, op: scf.WhileOp) -> None:
+def _while(program: SimtProgram, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:

@@ -18,14 +18,14 @@ from ...log import RECORD
 from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
 from .layouts import Layout
 from .owner import first_invocation, owner_predicate
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 from .rows import Division
 
 _WORD_BYTES = 8
 
 
 @invocation_statement(tile.RecordOp)
-def _record(program: Program, op: tile.RecordOp) -> None:
+def _record(program: SimtProgram, op: tile.RecordOp) -> None:
     t, site = program.code, op.site.value.data
     if op.value is None or not isinstance(op.value.type, TensorType):
         value = program.scalar(op.value) if op.value is not None else None
@@ -52,7 +52,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
 
 
 @invocation_statement(tile.CheckOp)
-def _check(program: Program, op: tile.CheckOp) -> None:
+def _check(program: SimtProgram, op: tile.CheckOp) -> None:
     t, group, site = program.code, program.group, op.site.value.data
     conditions = program.values[op.condition]
     passed = conditions[0]
@@ -105,7 +105,7 @@ def _check(program: Program, op: tile.CheckOp) -> None:
     program.values[op.result] = [inverted(t, failed)]
 
 
-def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
+def _check_first(program: SimtProgram, op: tile.CheckOp, layout: Layout) -> None:
     """Write the record of the first element for which a condition is false, if there is one.
 
     No barrier is under a condition: PoCL 6 duplicates what follows such a barrier, so compiling never ends for a kernel
@@ -143,7 +143,7 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
     program.values[op.result] = [t.compare("eq", first, most)]
 
 
-def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) -> Reg:
+def _shared_word(program: SimtProgram, op: Operation, compute: Callable[[], Reg]) -> Reg:
     """Return an i32 that the first invocation computes, in all invocations."""
     group = program.group
     with program.arena.borrowed(op, 4) as low:
@@ -154,7 +154,7 @@ def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) ->
         return group.read_shared(place, "i32")[0]
 
 
-def _counted(program: Program, op: Operation, condition: Reg) -> Reg:
+def _counted(program: SimtProgram, op: Operation, condition: Reg) -> Reg:
     """Return in how many invocations a condition holds."""
     group, t = program.group, program.code
     with program.arena.borrowed(op, 4) as low:
@@ -167,20 +167,20 @@ def _counted(program: Program, op: Operation, condition: Reg) -> Reg:
         return group.read_shared(place, "i32")[0]
 
 
-def _word(program: Program, number: int) -> Reg:
+def _word(program: SimtProgram, number: int) -> Reg:
     """Return the address of a word of the log."""
     assert program.log is not None
     t = program.code
     return t.binary("arith.addi", program.log, t.integer(number * _WORD_BYTES, "i64"))
 
 
-def _claimed(program: Program, words: tuple[int, int, int], count: int) -> Reg:
+def _claimed(program: SimtProgram, words: tuple[int, int, int], count: int) -> Reg:
     """Take places for records; return the first one's number, an i32: the lower half of the log's word."""
     return program.group.atomic("AtomicIAdd", _word(program, words[0]), program.code.integer(count, "i32"))
 
 
 def _write(
-    program: Program, words: tuple[int, int, int], number: Reg, site: int, index: Reg, value: Reg | None
+    program: SimtProgram, words: tuple[int, int, int], number: Reg, site: int, index: Reg, value: Reg | None
 ) -> None:
     """Write a record, if the log has a place of this number."""
     t, group = program.code, program.group

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...emit.mlir import WIDTHS, Reg
 from .target import SimtTarget
-from .words import STORAGE, Module
+from .words import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
 _ADDRESSING, _MEMORY = 5348, 3  # PhysicalStorageBuffer64, Vulkan
@@ -37,7 +37,7 @@ class ShaderWorkgroup(Workgroup):
     workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP | _AVAILABLE | _VISIBLE
 
     def __init__(self, target: SimtTarget) -> None:
-        super().__init__(target, Module(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
+        super().__init__(target, SpirvModule(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
         self._globals: list[int] = []
         self._extents: list[Reg] = []
         self._first: Reg | None = None

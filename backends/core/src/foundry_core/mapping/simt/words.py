@@ -228,7 +228,7 @@ def _string(text: str) -> list[int]:
     return list(struct.unpack(f"<{len(raw) // 4}I", raw))
 
 
-class Module:
+class SpirvModule:
     """A SPIR-V module in the making. Sections grow independently; `assemble` puts them in the order of the format.
 
     An ID is the number of a result. Types and constants are declared at their first use.

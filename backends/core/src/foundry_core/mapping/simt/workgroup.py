@@ -16,7 +16,7 @@ from ...emit.mlir import WIDTHS, Reg
 from .accesses import EVERYTHING, Span
 from .code import Code
 from .target import FEATURES, SimtTarget
-from .words import STORAGE, Module
+from .words import STORAGE, SpirvModule
 
 _BUILTIN = 11
 _VOLATILE = 0x1
@@ -54,7 +54,7 @@ class Workgroup(ABC):
     all_memory: ClassVar[int]
     workgroup_memory: ClassVar[int]
 
-    def __init__(self, target: SimtTarget, module: Module) -> None:
+    def __init__(self, target: SimtTarget, module: SpirvModule) -> None:
         self._target = target
         self.module = module
         module.lacks = {name: FEATURES[name] for name in target.lacks}

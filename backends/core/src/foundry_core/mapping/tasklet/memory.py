@@ -29,7 +29,7 @@ from ...ir.elements import chosen, extents, finds, index_mapping
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
 from ..base.buffers import Buffer
-from ..base.memory import Memory, WrappedAxis
+from ..base.memory import GlobalMemory, WrappedAxis
 from ..base.numeric import in_memory
 from ..base.plan import is_tile, is_unit
 from ..base.space import Point
@@ -86,7 +86,7 @@ class Piece:
         self.inner: tuple[Reg, Reg] | None = None
 
 
-class StagedMemory(Memory):
+class StagedMemory(GlobalMemory):
     """Writes accesses to MRAM to a Text.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from ...emit.builder import Builder
 from ...emit.mlir import Reg
 from ...functions.registers import call
-from ...scalars import Layout
+from ...scalars import FloatLayout
 from ..base.numeric import Numeric
 from . import narrow
 
@@ -18,18 +18,18 @@ from . import narrow
 class TaskletNumeric(Numeric):
     """Writes arithmetic of scalars."""
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         if layout.bits == 8:
             return self._shared("unpack", x, "f32", layout, lambda text, reg: narrow.unpack(text, reg, layout))
         return super().unpack(x, layout) if layout.bias == 127 else narrow.unpack(self.text, x, layout)
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if layout.bits == 8:
             name = "saturate" if saturate else "pack"
             return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack(text, reg, layout, saturate))
         return super().pack(x, layout) if layout.bias == 127 else narrow.pack(self.text, x, layout)
 
-    def _shared(self, name: str, x: Reg, elem: str, layout: Layout, write: Callable[[Builder, Reg], Reg]) -> Reg:
+    def _shared(self, name: str, x: Reg, elem: str, layout: FloatLayout, write: Callable[[Builder, Reg], Reg]) -> Reg:
         """Call a conversion that is in the program once, because a DPU's program memory is small."""
         function = f"__foundry_{name}_{layout.bits}_{layout.mantissa}_{layout.bias}"
         return self.text.call_own(function, [x], elem, lambda text, args: write(text, args[0]))

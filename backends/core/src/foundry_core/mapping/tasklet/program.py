@@ -25,7 +25,7 @@ from ..base.buffers import Buffer
 from ..base.mapping import Mapping
 from ..base.numeric import element, in_memory, in_register
 from ..base.operations.reduce import Reduction
-from ..base.plan import Plan, is_unit, stored_across
+from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point
 from ..base.target import Target
@@ -230,7 +230,7 @@ def _instructions(text: str) -> int:
     return round(_PROGRAM + _LINE * code)
 
 
-class TaskletPlan(Plan):
+class TaskletPlan(BufferPlan):
     """Decides which tiles are stored in WRAM: those of every mapping, and those that could not be read in rows later.
 
     Args:
@@ -292,7 +292,7 @@ class TaskletTiles(Tiles):
     product_order = (0, 1)
     panels = False
 
-    def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
+    def __init__(self, plan: BufferPlan, piece_bytes: int, shape: _Shape) -> None:
         super().__init__(TaskletText(_CONVENTIONS), plan, Target())
         self._accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)

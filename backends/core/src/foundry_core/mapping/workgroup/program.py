@@ -15,7 +15,7 @@ from ...front.structured import kernel
 from ...ir import tt
 from ...ir.effects import logs, waits, writes
 from ..base.mapping import Mapping
-from ..base.plan import Plan, is_tile
+from ..base.plan import BufferPlan, is_tile
 from ..base.space import Point, Space
 from ..base.tiles import Tiles
 from ..workitem.program import WorkItem
@@ -39,7 +39,7 @@ def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
 def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
     """Build the empty text, registers and buffers of a kernel."""
     size = f"reqd_work_group_size = array<i32: {target.work_items}, 1, 1>"
-    return WorkGroupTiles(Text(Conventions(attributes=size)), Plan(function.body.block), target)
+    return WorkGroupTiles(Text(Conventions(attributes=size)), BufferPlan(function.body.block), target)
 
 
 def _stores(op: scf.IfOp) -> bool:

@@ -17,7 +17,7 @@ from ...ir import tile, tt
 from ...ir.elements import extents
 from ..base.mapping import Mapping
 from ..base.numeric import element, in_memory
-from ..base.plan import Plan, stored_across
+from ..base.plan import BufferPlan, stored_across
 from ..base.tiles import Tiles
 from .sums import SumsInRegisters
 from .target import WorkItemTarget
@@ -43,7 +43,7 @@ def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
     return Tiles(Text(), WorkItemPlan(function.body.block), target)
 
 
-class WorkItemPlan(Plan):
+class WorkItemPlan(BufferPlan):
     """Decides which tiles are stored: those of every mapping, and those that are read in rows and written in columns.
 
     Such a tile is transposed in registers on its way to its buffer.
