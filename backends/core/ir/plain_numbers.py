@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from foundry_core.analysis.interpret import Interpreter, Part
 from foundry_core.footprint.integers import INTEGERS, OperationForm, form, wrapped
-from foundry_core.footprint.values import item_bytes, width
+from foundry_core.footprint.values import integer_bits, item_bytes
 from foundry_core.ir import tile, tt
 from foundry_core.ir.arith import ConstantOp
 from foundry_core.ir.effects import reads, writes
-from foundry_core.ir.elements import extents, index_mapping, reordered
+from foundry_core.ir.elements import extents, index_mapping, row_major_source
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
@@ -102,7 +102,7 @@ class Program(Interpreter[Value]):
         if (of := index_mapping(result)) is not None:
             index = of.to_source(list(np.indices(of.shape)), lambda number: np.full(of.shape, number))
             return _each(operands[0], lambda array: array[tuple(index)] if index else np.full(of.shape, array, object))
-        if reordered(result) is not None:
+        if row_major_source(result) is not None:
             return _each(operands[0], lambda array: array.reshape(extents(result)))
         meaning, bits = INTEGERS.get(op.name), form(op)
         if meaning is None or bits is None or any(isinstance(operand, Pointer) for operand in operands):
@@ -153,7 +153,7 @@ def _each(value: Value, function: Any) -> Value:
 
 def _zeros(type: Any) -> Value:
     shape = type.get_shape() if isinstance(type, TensorType) else ()
-    return np.full(shape, 0, object)[()] if width(type) is not None else None
+    return np.full(shape, 0, object)[()] if integer_bits(type) is not None else None
 
 
 def _along(value: Any, i: Any) -> Any:

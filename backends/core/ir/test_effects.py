@@ -11,9 +11,9 @@ from foundry_core.ir import tile
 from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.ir.parse import DIALECTS, parse
 from foundry_core.mapping.base.plan import BufferPlan
-from foundry_core.mapping.workgroup.program import lower as lower_to_work_group
+from foundry_core.mapping.workgroup.program import lower_work_group as lower_to_work_group
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
-from foundry_core.mapping.workitem.program import lower
+from foundry_core.mapping.workitem.program import lower_work_item
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import ModuleOp
@@ -155,7 +155,7 @@ def test_footprint_has_what_an_operation_reads_and_what_it_writes(monkeypatch: p
 def test_an_operation_with_effects_that_a_mapping_does_not_write_is_refused() -> None:
     module, _ = exchanged("q")
     with pytest.raises(UnsupportedOperation, match=r"test\.exchange"):
-        lower(module, WorkItemTarget())
+        lower_work_item(module, WorkItemTarget())
     with pytest.raises(UnsupportedOperation, match=r"test\.exchange"):
         lower_to_work_group(module, WorkGroupTarget())
 

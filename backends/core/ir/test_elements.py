@@ -18,7 +18,7 @@ from foundry_core.ir.elements import ByDimension, Composed, ElementMap, extents
 from foundry_core.ir.parse import DIALECTS, parse, read_structured
 from foundry_core.mapping.base.buffers import collect
 from foundry_core.mapping.base.emission import tile_value
-from foundry_core.mapping.base.numeric import element, in_register
+from foundry_core.mapping.base.numeric import element_name, in_register
 from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
@@ -70,7 +70,7 @@ def _foo(tiles: Tiles, op: FooOp, point: Point, memo: Any) -> Reg:
         index[axis] = t.binary("arith.subi", last, index[axis])
         return tiles.at(op.src, Point(tuple(index), 0, 1), memo)
 
-    return at(0) if point.lanes == 1 else collect(t, point.lanes, in_register(element(op.result.type, op)), at)
+    return at(0) if point.lanes == 1 else collect(t, point.lanes, in_register(element_name(op.result.type, op)), at)
 
 
 @invocation_statement(FooOp)

@@ -46,7 +46,7 @@ from foundry_core.codegen.pipeline import (
 from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
 from foundry_core.mapping.base.plan import BufferPlan, is_tile
-from foundry_core.mapping.simt.lower import lower
+from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from spirv_text import disassembled
 
@@ -65,7 +65,7 @@ def plan(structured: str) -> str:
 def simt(ttgir: str, **known: Any) -> str:
     warps = re.search(r'"ttg.num-warps" = (\d+)', ttgir)
     assert warps is not None
-    return disassembled(lower(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
+    return disassembled(lower_simt(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
 
 
 STAGES: dict[str, Callable[[str], str]] = {

@@ -11,7 +11,7 @@ from foundry_core.front.structured import kernel
 from foundry_core.ir import tile
 from foundry_core.ir.parse import parse
 from foundry_core.mapping.base.plan import BufferPlan
-from foundry_core.mapping.workitem.program import lower
+from foundry_core.mapping.workitem.program import lower_work_item
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
 from xdsl.builder import Builder
@@ -168,4 +168,4 @@ def test_an_operation_in_no_table_is_refused_by_name() -> None:
     Builder(InsertPoint.before(written)).insert(mirrored)
     written.operands[0] = mirrored.result
     with pytest.raises(UnsupportedOperation, match=r"test\.mirror"):
-        lower(module, WorkItemTarget())
+        lower_work_item(module, WorkItemTarget())

@@ -27,7 +27,7 @@ from foundry_core.mapping.base.vectors import VectorNumeric
 from foundry_core.mapping.tasklet.numeric import TaskletNumeric
 from foundry_core.ops.elementwise import ROWS, SYMBOLS
 from foundry_core.ops.libdevice import NAMES
-from foundry_core.ops.libdevice import call as libdevice_call
+from foundry_core.ops.libdevice import call_libdevice as libdevice_call
 from foundry_core.ops.limits import ULPS
 from foundry_core.tensor import Tensor
 from triton.language.extra import libdevice

@@ -133,7 +133,7 @@ def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypa
         monkeypatch.setattr(report, "_work", lambda launched: work)
         launched = Launched("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
         figures = report.examine(launched)
-        return figures, report.show(figures)
+        return figures, report.format_report(figures)
 
     # Without matrices, products are multiply-adds: half of their roof. Products of integers have none.
     figures, text = shown(2.0, {"f32": 0.5e9}, {"f16": 0.5e9, "i8": 1e9})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 from foundry_core.errors import ToolError
 from triton_dpu_backend.artifact import arguments
 from triton_dpu_backend.artifact.annotation import annotate, facts
@@ -49,7 +49,7 @@ def test_a_kernel_without_parameters_still_has_a_struct() -> None:
 
 @pytest.mark.parametrize("ir", [KERNEL, f"define void @nothing() {BODY}", f'define void @"a b"(i32 %n) {BODY}'])
 def test_the_entry_point_is_read_by_llvm_13_and_14(ir: str) -> None:
-    check(wrapper(parse(ir)))
+    check_text(wrapper(parse(ir)))
 
 
 def test_a_kernel_is_chosen_by_name_among_those_that_can_be_called() -> None:
@@ -94,7 +94,7 @@ def test_a_dpu_has_1_to_24_tasklets(count: int, tmp_path: Path) -> None:
 def test_facts_are_kept_in_the_ir_whatever_is_in_them() -> None:
     said = {"reach": 'int "x";\n\\ 100 % \u00e9', "block": "64"}
     ir = annotate(KERNEL + '\n!llvm.ident = !{!0}\n!0 = !{!"LLVM"}\n', said)
-    check(ir)
+    check_text(ir)
     assert facts(ir) == said
     assert facts(annotate(ir, {"block": "8"})) == {"block": "8"}
     assert facts(KERNEL) == {}

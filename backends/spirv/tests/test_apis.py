@@ -172,7 +172,7 @@ def test_a_failed_check_and_a_device_that_is_not_there_give_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(report, "check", lambda: iter([check.CheckResult("vec_add", float("nan"), "wrong")]))
+        patch.setattr(report, "run_checks", lambda: iter([check.CheckResult("vec_add", float("nan"), "wrong")]))
         assert report.main([f"--api={API}"]) == 1
         assert "THE CHECK DID NOT PASS" in capsys.readouterr().out
     variable = {"opencl": "FOUNDRY_SPIRV_DEVICE", "vulkan": "FOUNDRY_VULKAN_DEVICE"}[API]

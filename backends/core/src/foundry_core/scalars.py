@@ -148,7 +148,7 @@ LAYOUTS = {row.mlir: row.layout for row in ROWS if row.layout and row.mlir[0] !=
 FP8 = tuple(row.name for row in ROWS if row.layout and row.bits == 8)
 
 
-def element(pointer: str) -> Scalar:
+def pointer_element(pointer: str) -> Scalar:
     """Return the element type of a pointer in a signature: `*fp32`, or `*kfp32` for a tl.const pointer.
 
     Raises:

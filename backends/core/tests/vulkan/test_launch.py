@@ -269,15 +269,15 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     def compile() -> None:
         Pipeline(device, spirv, "add_one_kernel", kernel.metadata.argument_bytes, device.properties.subgroup)
 
-    file = store.place(device.properties, spirv)
+    file = store.kernel_file(device.properties, spirv)
     assert file.is_relative_to(tmp_path)
     compile()
     kept = file.read_bytes()
     compile()
-    assert given == [b"", store.read(file)] and given[1]
+    assert given == [b"", store.read_kernel_file(file)] and given[1]
     file.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
     compile()
-    assert given[2] == b"" and store.read(file)
+    assert given[2] == b"" and store.read_kernel_file(file)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from foundry_core.codegen.typed.body import name_of
-from foundry_core.codegen.typed.reading import context as generic_context
+from foundry_core.codegen.typed.reading import generic_context
 from foundry_core.errors import LoweringError, ToolError, source_line
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

@@ -92,7 +92,9 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         }
         types = self.parameters.types
         # Size of the elements of each pointer, by the pointer's index.
-        self._pointers = {i: scalars.element(type).bytes for i, type in enumerate(types) if type.startswith("*")}
+        self._pointers = {
+            i: scalars.pointer_element(type).bytes for i, type in enumerate(types) if type.startswith("*")
+        }
         # C's layout: every field is at a multiple of its size, and a uint64 follows. artifact/arguments.py writes the
         # struct of the DPU program; the two sizes are compared when the program is loaded.
         codes = ["I" if type.startswith("*") else scalars.passed(type).code for type in types]
@@ -130,7 +132,7 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
                 self._explain(planned, grid, count, reason, tasklets, parts)
             shares = [
-                [slices.tasklets(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
+                [slices.tasklet_count(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
             ]
             lines: dict[str, LineCost] = {}
             if self._comparisons:
@@ -164,7 +166,7 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         parts = 1
         # Where arguments share memory, a slice could read what another one has written.
         if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.parts(programs, self._room, self._parts, self._most_parts, computes=self._computes)
+            parts = slices.slice_count(programs, self._room, self._parts, self._most_parts, computes=self._computes)
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)

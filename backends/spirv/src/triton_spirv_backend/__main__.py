@@ -26,7 +26,7 @@ from foundry_core.failure import Failure
 
 from . import activate
 from .apis import NAMES, unavailable
-from .check import CheckResult, check
+from .check import CheckResult, run_checks
 from .conflicts import API_VARIABLE
 
 _FEATURES = {
@@ -83,7 +83,7 @@ def find_vulkan() -> ApiReport:
 
     found = ApiReport("vulkan")
     try:
-        known = device.properties()
+        known = device.list_properties()
         found.devices = [
             DeviceEntry(
                 number,
@@ -100,7 +100,7 @@ def find_vulkan() -> ApiReport:
             )
             for number, each in enumerate(known)
         ]
-        found.chosen = device.choose()
+        found.chosen = device.select_device()
     except Failure as error:
         found.reason = str(error)
         return found
@@ -124,7 +124,9 @@ def find_opencl() -> ApiReport:
     for number, each in enumerate(known):
         features: dict[str, bool | int | str] = {"version": each.version.strip(), "memory": each.global_mem_size}
         found.devices.append(
-            DeviceEntry(number, each.name.strip(), each.driver_version.strip(), features, opencl.refusal(each) or "")
+            DeviceEntry(
+                number, each.name.strip(), each.driver_version.strip(), features, opencl.device_refusal(each) or ""
+            )
         )
     try:
         found.chosen = known.index(choose_device())
@@ -136,16 +138,16 @@ def find_opencl() -> ApiReport:
     return found
 
 
-def examine(api: str) -> ApiReport:
+def examine_api(api: str) -> ApiReport:
     """Look for a road's devices, and check the chosen one."""
     found = find_vulkan() if api == "vulkan" else find_opencl()
     if found.chosen is not None:
         activate(api)
-        found.verdicts = list(check())
+        found.verdicts = list(run_checks())
     return found
 
 
-def passed(results: list[ApiReport]) -> bool:
+def check_passed(results: list[ApiReport]) -> bool:
     """Return whether a check ran, and all that ran passed."""
     verdicts = [verdict for road in results for verdict in road.verdicts]
     return bool(verdicts) and not any(verdict.problem for verdict in verdicts)
@@ -160,7 +162,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def show(result: ApiReport) -> str:
+def format_api(result: ApiReport) -> str:
     """Return what was found for people to read."""
     lines = [f"{ {'vulkan': 'Vulkan', 'opencl': 'OpenCL'}[result.api] }"]
     for device in result.devices:
@@ -204,17 +206,17 @@ def main(words: list[str]) -> int:
     parser.add_argument("--api", choices=NAMES, default=os.environ.get(API_VARIABLE) or None, help="this road only")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(words)
-    roads = [examine(api) for api in ([options.api] if options.api else NAMES)]
+    roads = [examine_api(api) for api in ([options.api] if options.api else NAMES)]
     if options.json:
         report: dict[str, Any] = {"versions": versions(), "roads": [asdict(road) for road in roads]}
         # Not a number is not JSON.
-        text = json.dumps({**report, "passed": passed(roads)}, indent=2).replace(": NaN", ": null")
+        text = json.dumps({**report, "passed": check_passed(roads)}, indent=2).replace(": NaN", ": null")
         print(text)
     else:
         print(", ".join(f"{name} {version}" for name, version in versions().items()))
-        print("\n".join(map(show, roads)))
-        print("the check passed" if passed(roads) else "THE CHECK DID NOT PASS")
-    return 0 if passed(roads) else 1
+        print("\n".join(map(format_api, roads)))
+        print("the check passed" if check_passed(roads) else "THE CHECK DID NOT PASS")
+    return 0 if check_passed(roads) else 1
 
 
 if __name__ == "__main__":

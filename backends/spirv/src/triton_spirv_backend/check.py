@@ -77,7 +77,7 @@ def _unsigned(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-unt
     tl.store(out_ptr + i, (largest >> 40).to(tl.float32))
 
 
-def check() -> Iterator[CheckResult]:
+def run_checks() -> Iterator[CheckResult]:
     """Run the checks on Triton's active driver; nothing is raised, what goes wrong is in the verdicts."""
     random = np.random.default_rng(0)
     x, y = random.standard_normal((2, 1000), np.float32)

@@ -123,13 +123,13 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool, check: bool) -> bytes:
     from foundry_core.errors import TooLarge
-    from foundry_core.mapping.simt.lower import lower
+    from foundry_core.mapping.simt.lower import lower_simt
     from triton.runtime.errors import OutOfResources
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
     try:
-        found = lower(ttgir, target, named=named, check=check)
+        found = lower_simt(ttgir, target, named=named, check=check)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error

@@ -66,12 +66,12 @@ def choose_device() -> cl.Device:
             next=f"complete the SDK, or set {DEVICE_VARIABLE} to a part of a device's name",
         )
 
-    from foundry_core.runtime.opencl import find, refusal
+    from foundry_core.runtime.opencl import device_refusal, find
 
     def refuse(device: cl.Device) -> str | None:
         if not wanted and device.platform.int_ptr not in platforms:
             return f"its driver is not in {folder}"
-        return refusal(device)
+        return device_refusal(device)
 
     return find(wanted, variable=DEVICE_VARIABLE, refuse=refuse)
 

@@ -56,7 +56,7 @@ from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Si
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying
-from .wide import WideOffsets, builder_after, clone_movement, widened, width
+from .wide import WideOffsets, builder_after, clone_movement, integer_width, sign_extend
 
 _EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
@@ -193,7 +193,7 @@ class _Checks:
                 return None if index is None else clone_movement(pointer, index, i64)
             case tt.AddPtrOp():
                 before, here = self._index(op.ptr, argument), builder_after(pointer)
-                step = widened(op.offset, here)
+                step = sign_extend(op.offset, here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if _size(op.src) == _size(pointer):
                 return self._index(op.src, argument)
@@ -231,7 +231,7 @@ class _Checks:
                 before, index = self._exact_index(op.ptr), self._indices[op.ptr]
                 if before is index or before is None:
                     return self._indices[pointer]
-                return here.insert(arith.AddiOp(before, widened(op.offset, here))).result
+                return here.insert(arith.AddiOp(before, sign_extend(op.offset, here))).result
             case tt.BitcastOp() if op.src in self._indices:
                 return self._exact_index(op.src)
         return self._indices[pointer]
@@ -262,7 +262,7 @@ class _Checks:
                     for at, (it, i) in parts.items()
                 }
             case tt.AddPtrOp():
-                parts, step = self._parts_of(op.ptr), widened(op.offset, here)
+                parts, step = self._parts_of(op.ptr), sign_extend(op.offset, here)
                 return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
             case tt.BitcastOp():
                 return self._parts_of(op.src)
@@ -586,7 +586,7 @@ class _Checks:
         lhs, rhs = op.operands
         known = splat_constant(rhs)
         signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
-        if width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
+        if integer_width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
             return
         sinks = _sinks(op.results[0])
         report = _Report(self._sites, op, ())
@@ -596,12 +596,12 @@ class _Checks:
             zero = here.insert(ConstantOp([0], rhs.type)).result
             ok = here.insert(CmpiOp(_NE, rhs, zero)).result
             if signed:
-                lowest = here.insert(ConstantOp([1 << width(rhs) - 1], rhs.type)).result
+                lowest = here.insert(ConstantOp([1 << integer_width(rhs) - 1], rhs.type)).result
                 minus = here.insert(ConstantOp.integer(-1, rhs.type)).result
                 above = here.insert(CmpiOp(_NE, lhs, lowest)).result
                 other = here.insert(CmpiOp(_NE, rhs, minus)).result
                 ok = here.insert(arith.AndIOp(ok, here.insert(arith.OrIOp(above, other)).result)).result
-            report.check("division", text, here, _unless(mask, ok, here), widened(rhs, here))
+            report.check("division", text, here, _unless(mask, ok, here), sign_extend(rhs, here))
 
     def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> Operation | None:
         """Give an access a mask, and return it; one that cannot have any is executed if all its elements passed."""

@@ -12,7 +12,7 @@ from ..analysis.flow import yielded
 from ..front.offsets import shape
 from ..ir import tt, ttg
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
-from ..ir.elements import index_mapping, reordered
+from ..ir.elements import index_mapping, row_major_source
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
@@ -41,7 +41,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
         for use in list(value.uses):
             user = use.operation
             after = dimensions
-            if user.results and reordered(user.results[0]) and len(shape(user.results[0])) == 1:
+            if user.results and row_major_source(user.results[0]) and len(shape(user.results[0])) == 1:
                 # A reduction without an axis: along each dimension.
                 pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
                 continue

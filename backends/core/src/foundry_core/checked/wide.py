@@ -120,7 +120,7 @@ class WideOffsets:
                 return value if found is narrow else clone_movement(value, found, i64)
             case ConstantOp():
                 return value if value.type == wide else builder_after(value).insert(ConstantOp(_words(op), wide)).result
-        return widened(value, builder_after(value))
+        return sign_extend(value, builder_after(value))
 
     def differs(self, offset: SSAValue) -> bool:
         """Return whether an offset is computed by sums or products in fewer than 64 bits."""
@@ -134,7 +134,7 @@ class WideOffsets:
                 continue
             seen.add(value)
             assert isinstance(op, Operation)
-            if isinstance(op, (*_SUMS, TruncIOp)) and width(value) < 64:
+            if isinstance(op, (*_SUMS, TruncIOp)) and integer_width(value) < 64:
                 return True
             pending += op.operands
         return False
@@ -165,7 +165,7 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         last = sources[-1]
         if len(sources) == 1:
             passed[argument] = last
-        elif width(value) < 64 and (_follows(last) or isinstance(last.owner, scf.ForOp | scf.WhileOp)):
+        elif integer_width(value) < 64 and (_follows(last) or isinstance(last.owner, scf.ForOp | scf.WhileOp)):
             found.add(argument)
     return found | {argument for argument, source in passed.items() if source in found}
 
@@ -192,7 +192,7 @@ def _words(op: ConstantOp) -> list[int]:
     return [number % (1 << 64) for number in op.integers]
 
 
-def width(value: SSAValue) -> int:
+def integer_width(value: SSAValue) -> int:
     """Return the width of an integer, or of those of a tile; 64 for anything else."""
     type = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return type.width.data if isinstance(type, IntegerType) else 64
@@ -204,7 +204,7 @@ def builder_after(value: SSAValue) -> Builder:
     return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
 
 
-def widened(offset: SSAValue, here: Builder) -> SSAValue:
+def sign_extend(offset: SSAValue, here: Builder) -> SSAValue:
     """Return an integer as an i64."""
     wide = alike(offset.type, i64)
     return offset if offset.type == wide else here.insert(ExtSIOp(offset, wide)).result

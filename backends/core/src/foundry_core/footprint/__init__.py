@@ -23,9 +23,9 @@ from ..ir import tt
 from ..ir.parse import read_structured
 from .accesses import ByteRanges
 from .interval import Interval, exactly, fit
-from .values import Pointer, Value, width
+from .values import Pointer, Value, integer_bits
 from .walk import Walk
-from .work import Count, Work, union
+from .work import Count, Work, covered_bytes
 
 # The maximum number of intervals: in a larger grid, neighbouring programs share one.
 _MOST = 1 << 14
@@ -80,7 +80,7 @@ class Footprints:
         types = [argument.type for argument in self._body.args]
         self.pointers = [i for i, type in enumerate(types) if isinstance(type, tt.PointerType)]
         """The indices of the pointer parameters."""
-        self.integers = [i for i, type in enumerate(types) if width(type) is not None]
+        self.integers = [i for i, type in enumerate(types) if integer_bits(type) is not None]
         """The indices of the integer parameters; the values of other parameters do not matter."""
         self._known: OrderedDict[object, list[dict[int, Footprint]]] = OrderedDict()
 
@@ -122,7 +122,7 @@ class Footprints:
         count.run(self._body, self._arguments(values))
         for accesses in (reads, writes):
             for parameter, ends in accesses.bounds.items():
-                reached, known = union(*ends)
+                reached, known = covered_bytes(*ends)
                 count.work.bytes += min(int(reached), sizes[parameter]) if known else sizes[parameter]
         return count.work
 
@@ -141,7 +141,7 @@ class Footprints:
         for i in self.pointers:
             arguments[i] = Pointer({i: exactly(np.float64(0))})
         for i in self.integers:
-            bits = width(self._body.args[i].type)
+            bits = integer_bits(self._body.args[i].type)
             assert bits is not None
             arguments[i] = fit(exactly(np.float64(_signed(operator.index(values[i]), bits))), bits)
         return arguments

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ..analysis.interpret import Interpreter, Part
 from ..errors import unsupported
 from ..front.masks import sufficient
-from ..front.scalars import constant
+from ..front.scalars import constant_value
 from ..front.structured import kernel
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
@@ -115,7 +115,7 @@ class _Writer(Interpreter[_Value]):
                 pointer, offset = operands
                 if isinstance(pointer, _Pointer) and isinstance(offset, str):
                     return [_Pointer(pointer.parameter, f"({pointer.offset} + {offset})")]
-            case ConstantOp() if (number := constant(op.result)) is not None:
+            case ConstantOp() if (number := constant_value(op.result)) is not None:
                 return [_literal(number, _bits(op.result.type))]
             case tt.GetProgramIdOp():
                 return [f"program[{op.axis.value.data}]"]
@@ -358,7 +358,7 @@ def _per_program(value: SSAValue) -> int | None:
             return left - right if isinstance(total, arith.SubiOp) else left + right
         case arith.MuliOp() as product:
             for one, other in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
-                if (factor := constant(other)) is not None:
+                if (factor := constant_value(other)) is not None:
                     grown = _per_program(one)
                     return None if grown is None else grown * factor
     return None

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from ..ir.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from . import interval
 from .interval import Interval
-from .values import width
+from .values import integer_bits
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Meaning:
 
 def form(op: Operation) -> OperationForm | None:
     """Return the form of an operation; None if it takes or makes anything but integers."""
-    source, result = (width(values[-1].type) if values else None for values in (op.operands, op.results))
+    source, result = (integer_bits(values[-1].type) if values else None for values in (op.operands, op.results))
     if source is None or result is None:
         return None
     return OperationForm(source, result, op.predicate_name if isinstance(op, CmpiOp) else "")

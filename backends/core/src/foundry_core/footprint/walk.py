@@ -18,11 +18,11 @@ from ..analysis.interpret import Interpreter, Part
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, SelectOp
 from ..ir.effects import reads, writes
-from ..ir.elements import chosen
+from ..ir.elements import selected_operands
 from .accesses import ByteRanges, box
 from .integers import INTEGERS, form
 from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul
-from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
+from .values import Axis, Pointer, Range, Value, either, integer_bits, item_bytes, unknown
 
 _INFINITY = float("inf")
 
@@ -78,10 +78,10 @@ class Walk(Interpreter[Value]):
                 return pointer.advance(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
-            case _ if elements := chosen(op):
+            case _ if elements := selected_operands(op):
                 # In the analysis a tensor is any one of its elements.
                 return functools.reduce(either, self.lookup(elements))
-        bits = width(result.type)
+        bits = integer_bits(result.type)
         if bits is None:
             return unknown(result.type)
         found = self._integer(op, operands)
@@ -163,7 +163,7 @@ class Walk(Interpreter[Value]):
 
     def loop(self, op: scf.ForOp, bounds: Sequence[Value], initial: Sequence[Value], body: Part[Value]) -> list[Value]:
         counter, *arguments = op.body.block.args
-        counts, last = width(counter.type), op.body.block.last_op
+        counts, last = integer_bits(counter.type), op.body.block.last_op
         assert counts is not None and last is not None
         trips, index = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
         index = fit(index, counts)
@@ -230,7 +230,7 @@ def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
     if isinstance(initial, Pointer):
         return initial.advance(fit(by, 64))
     assert isinstance(initial, Interval)
-    bits = width(argument.type)
+    bits = integer_bits(argument.type)
     assert bits is not None
     return fit(add(initial, by), bits)
 

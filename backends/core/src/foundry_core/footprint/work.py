@@ -133,7 +133,7 @@ def _elements(type: Attribute) -> float:
     return float(np.prod(type.get_shape())) if isinstance(type, TensorType) else 1.0
 
 
-def union(lows: np.ndarray, highs: np.ndarray) -> tuple[float, bool]:
+def covered_bytes(lows: np.ndarray, highs: np.ndarray) -> tuple[float, bool]:
     """Return how many bytes intervals cover together, and whether all their ends are known."""
     present = lows < highs
     lows, highs = lows[present], highs[present]

@@ -20,7 +20,7 @@ from ..ir import tile
 from ..ir.arith import CmpiOp
 from ..ir.build import like
 from ..ir.elements import IndexMapping, index_mapping, source
-from .offsets import Offsets, shape, splat_constant, width
+from .offsets import Offsets, offset_bits, shape, splat_constant
 from .scalars import Scalar, Scalars, Writer, is_small
 
 _SLE = 3
@@ -121,7 +121,7 @@ class Masks:
 
     def _comparison(self, op: CmpiOp) -> Rectangle | None:
         predicate = op.predicate_name
-        if predicate not in _SWAPPED or width(op.lhs) == 1:
+        if predicate not in _SWAPPED or offset_bits(op.lhs) == 1:
             return None
         moving, a, b = op.lhs, self._offsets.exact(op.lhs), self._offsets.exact(op.rhs)
         if a is None or b is None:

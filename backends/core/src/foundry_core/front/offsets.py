@@ -95,7 +95,7 @@ def splat_constant(value: SSAValue) -> int | None:
     return op.integers[0] if isinstance(op, ConstantOp) and len(op.integers) == 1 else None
 
 
-def width(value: SSAValue) -> int:
+def offset_bits(value: SSAValue) -> int:
     """Return the bits of an integer, or of a tensor's element."""
     element = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return element.width.data if isinstance(element, IntegerType) else 64
@@ -103,7 +103,7 @@ def width(value: SSAValue) -> int:
 
 def _is_narrow(value: SSAValue) -> bool:
     """Return whether integers have 8 or 16 bits; sums of such integers are expected to wrap around."""
-    return width(value) < 32
+    return offset_bits(value) < 32
 
 
 class Offsets:
@@ -126,20 +126,20 @@ class Offsets:
         and where an overflow before an extension makes the upper bits unknown.
         """
         found = self.sum_of(value)
-        if found.bits < width(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
+        if found.bits < offset_bits(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
             return None
         if found.bits == 64:
             return found
-        return replace(found, start=self._writer.scalars_after(value).wrap(found.start, width(value)))
+        return replace(found, start=self._writer.scalars_after(value).wrap(found.start, offset_bits(value)))
 
     def ends(self, value: SSAValue) -> int | None:
         """Return the start from which an `exact` tensor exceeds the largest integer; None if it certainly does not."""
         found = self.exact(value)
         d = found.sole_unit_axis() if found else None
-        if found is None or d is None or (found.bits == 64 and (width(value) < 64 or is_small(found.start))):
+        if found is None or d is None or (found.bits == 64 and (offset_bits(value) < 64 or is_small(found.start))):
             return None
         extent = shape(value)[d]
-        end = (1 << (width(value) - 1)) - extent + 1
+        end = (1 << (offset_bits(value) - 1)) - extent + 1
         if found.start < end if isinstance(found.start, int) else 1 << zeros(found.start) >= extent:
             # Extents are powers of two: a tensor that starts at a multiple of its extent never crosses the end.
             return None
@@ -150,7 +150,7 @@ class Offsets:
         if found is not None and self.ends(op.input) is None:
             return replace(found, bits=64)
         found = self.sum_of(op.input)
-        return found if found.bits == 64 else replace(found, bits=min(found.bits, width(op.input)))
+        return found if found.bits == 64 else replace(found, bits=min(found.bits, offset_bits(op.input)))
 
     def _normal(self, found: Sum, value: SSAValue) -> Sum:
         """Add the axes of extent 1 to the start: their only index is 0."""
@@ -191,7 +191,7 @@ class Offsets:
                 found = self._arithmetic(op)
                 if found is None:
                     return self._opaque(value)
-                return replace(found, bits=min(width(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
+                return replace(found, bits=min(offset_bits(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
             case tt.MakeRangeOp():
                 return Sum(op.start.value.data, (Strided(1),))
             case ExtSIOp():
@@ -299,5 +299,5 @@ class Offsets:
         d = a.sole_unit_axis()
         assert d is not None
         axes = list(a.axes)
-        axes[d] = Wrapped(a.start, b.start, 1, width(op.result))
+        axes[d] = Wrapped(a.start, b.start, 1, offset_bits(op.result))
         return Sum(0, tuple(axes))

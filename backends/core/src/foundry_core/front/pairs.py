@@ -25,8 +25,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..ir import tile, tt
 from ..ir.arith import BitcastOp, ConstantOp, SelectOp
-from ..ir.build import reshaped, unsplat
-from ..ir.elements import extents, index_mapping, reordered
+from ..ir.build import reshape, unsplat
+from ..ir.elements import extents, index_mapping, row_major_source
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)
@@ -60,14 +60,14 @@ def _is_of_pairs(op: tt.ReduceOp) -> bool:
 
 def _reshaped(value: SSAValue) -> SSAValue:
     """Return the value that a value is a reshape of."""
-    while (before := reordered(value)) is not None:
+    while (before := row_major_source(value)) is not None:
         value = before
     return value
 
 
 def _moves(value: SSAValue) -> bool:
     """Return whether an operation only moves elements to a tile."""
-    return reordered(value) is not None or index_mapping(value) is not None
+    return row_major_source(value) is not None or index_mapping(value) is not None
 
 
 def _flatten(op: tt.ReduceOp) -> None:
@@ -79,7 +79,7 @@ def _flatten(op: tt.ReduceOp) -> None:
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     element = _scalar(op.srcs[0].type)
     made = tt.ReduceOp.create(
-        operands=[reshaped(builder, op.srcs[0], (outer, shape[axis], inner))],
+        operands=[reshape(builder, op.srcs[0], (outer, shape[axis], inner))],
         properties={"axis": IntegerAttr(1, 32)},
         regions=[op.detach_region(op.combine)],
         result_types=[TensorType(element, (outer, inner))],
@@ -87,9 +87,9 @@ def _flatten(op: tt.ReduceOp) -> None:
     made.location = op.location
     result: SSAValue = builder.insert(made).results[0]
     if not isinstance(op.results[0].type, TensorType):
-        result = unsplat(builder, reshaped(builder, result, (1,)))
+        result = unsplat(builder, reshape(builder, result, (1,)))
     else:
-        result = reshaped(builder, result, extents(op.results[0]))
+        result = reshape(builder, result, extents(op.results[0]))
     op.results[0].replace_all_uses_with(result)
     Rewriter.erase_op(op)
 
@@ -280,7 +280,7 @@ class _Steps:
                     sources, between = set(bases), between.union(*map(_reshapes, waiting))
                 if max(map(self._place, sources)) < min(map(self._place, between)):
                     yield sorted(sources, key=self._place), between
-            unary = all(isinstance(node.owner, _BITCASTS) or reordered(node) is not None for node in nodes)
+            unary = all(isinstance(node.owner, _BITCASTS) or row_major_source(node) is not None for node in nodes)
             if len(waiting) == 1 and not is_reduced and not unary:
                 return
 
@@ -367,7 +367,7 @@ class _Steps:
         for source in step.sources:
             value, users = source, self._owners(step.nodes)
             while value not in before.results:
-                op, inner = value.owner, reordered(value)
+                op, inner = value.owner, row_major_source(value)
                 if inner is None or any(use.operation not in users for use in value.uses):
                     return None
                 assert isinstance(op, Operation)
@@ -553,7 +553,7 @@ class _Pairing:
 
 def _before(value: SSAValue, place: _Place) -> tuple[SSAValue, _Place] | None:
     """Return of what a tile moves the elements, and which element of it is at this place; None if it does not."""
-    if (same := reordered(value)) is not None:
+    if (same := row_major_source(value)) is not None:
         return same, place
     of = index_mapping(value)
     if of is None or not of.keeps_all:
@@ -617,7 +617,7 @@ def _whole(bits: _Place) -> int | None:
 
 def _reshapes(value: SSAValue) -> Iterator[SSAValue]:
     """Yield a value and what it is a reshape of, without the last one."""
-    while (before := reordered(value)) is not None:
+    while (before := row_major_source(value)) is not None:
         yield value
         value = before
 

@@ -52,7 +52,7 @@ class Scalars:
 
     def widen(self, value: SSAValue) -> Scalar:
         """Sign extend an integer of any width to i64."""
-        known = constant(value)
+        known = constant_value(value)
         if known is not None:
             return known
         if value.type == i64:
@@ -143,7 +143,7 @@ def zeros(scalar: Scalar) -> int:
         looked_at += 1
         if looked_at > _LOOKED_AT:
             return 0
-        number = a if isinstance(a, int) else constant(a)
+        number = a if isinstance(a, int) else constant_value(a)
         if number is not None:
             return (number & -number).bit_length() - 1 if number else 64
         assert isinstance(a, SSAValue)
@@ -153,7 +153,7 @@ def zeros(scalar: Scalar) -> int:
                 return low_zeros(op.operands[0], visited)
             case arith.MuliOp():
                 return min(64, low_zeros(op.lhs, visited) + low_zeros(op.rhs, visited))
-            case arith.ShLIOp() if (by := constant(op.rhs)) is not None and by >= 0:
+            case arith.ShLIOp() if (by := constant_value(op.rhs)) is not None and by >= 0:
                 return min(64, low_zeros(op.lhs, visited) + by)
             case arith.AndIOp():
                 return max(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
@@ -172,7 +172,7 @@ def zeros(scalar: Scalar) -> int:
     return low_zeros(scalar, frozenset())
 
 
-def constant(value: SSAValue) -> int | None:
+def constant_value(value: SSAValue) -> int | None:
     """Return the number of a scalar integer constant; None for any other value."""
     op = value.owner
     return op.integers[0] if isinstance(op, ConstantOp) and isinstance(value.type, IntegerType) else None

@@ -93,7 +93,7 @@ def _sticky(m: Arithmetic, rest: Value) -> Value:
     return m.select(m.equal(rest, 0), 0, m.word(1, rest, 64))
 
 
-def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+def add_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x + y."""
     found = x + y
     swap = m.absolute(x) < m.absolute(y)
@@ -121,10 +121,10 @@ def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
 
 def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x - y."""
-    return add(mode, m, x, m.negative(y))
+    return add_directed(mode, m, x, m.negative(y))
 
 
-def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+def multiply_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x * y."""
     plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
@@ -252,7 +252,7 @@ def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
     # If the product is 0 or not finite, the result is the sum of two numbers.
-    sum = x * y + z if mode == "rn" else add(mode, m, x * y, z)
+    sum = x * y + z if mode == "rn" else add_directed(mode, m, x * y, z)
     if m.width == 64:
         return m.select(plain, _fused_wide(mode, m, *(m.select(plain, number, 1.0) for number in (x, y, z))), sum)
     (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
@@ -298,9 +298,9 @@ def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
 
 
 _OPERATIONS: dict[str, Callable[..., Value]] = {
-    "add": add,
+    "add": add_directed,
     "sub": subtract,
-    "mul": multiply,
+    "mul": multiply_directed,
     "div": divide,
     "rcp": reciprocal,
     "sqrt": root,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic
 from .exponential import exp2_of_sum
-from .logarithm import parts
+from .logarithm import split_exponent
 from .value import Value
 
 Pair = tuple[Value, Value]
@@ -30,7 +30,7 @@ def fast_sum(x: Value, y: Value) -> Pair:
 
 def log2_pair(m: Arithmetic, x: Value) -> Pair:
     """Return the logarithm to base 2 of a number above 0, with about 10 more digits than the number has."""
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     # s = f / (2 + f) as a pair, using the remainder of the division.
     whole, lost = fast_sum(m.constant(2.0, x), f)
     s = f / whole

@@ -11,7 +11,7 @@ from .table import FUNCTIONS
 from .value import Value, integer
 
 
-def call(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
+def call_function(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
     """Call a function of table.py on scalars; the first call adds it to the module.
 
     Args:
@@ -21,7 +21,7 @@ def call(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str =
 
     def write(inner: Builder, parameters: Sequence[Reg]) -> Reg:
         def further(other: str, *more: Value) -> Value:
-            return Value(inner, call(inner, other, elem, [number.reg for number in more]))
+            return Value(inner, call_function(inner, other, elem, [number.reg for number in more]))
 
         m = Registers(inner, elem, further, branches=True)
         return FUNCTIONS[name](m, *(Value(inner, reg) for reg in parameters)).reg

@@ -161,7 +161,7 @@ def _map(op: object) -> ElementMap | None:
     return op.get_trait(ElementMap) if isinstance(op, Operation) else None
 
 
-def chosen(op: Operation | Block) -> list[SSAValue]:
+def selected_operands(op: Operation | Block) -> list[SSAValue]:
     """Return the operands of which an operation moves, repeats or chooses elements; none if it makes its elements."""
     found = _map(op)
     return [op.operands[number] for number in found.operands] if isinstance(op, Operation) and found else []
@@ -198,7 +198,7 @@ def is_same(op: Operation | Block) -> bool:
     return found is not None and found.is_permutation and found.keeps_order
 
 
-def reordered(value: SSAValue) -> SSAValue | None:
+def row_major_source(value: SSAValue) -> SSAValue | None:
     """Return the tile that has the elements of a value in the same row-major order; None if anything else makes it."""
     operand = source(value)
     return operand if operand is not None and isinstance(_map(value.owner), RowMajor) else None
@@ -210,7 +210,7 @@ def repeats(use: Use) -> bool:
     of = index_mapping(op.results[0]) if len(op.results) == 1 else None
     if of is not None or isinstance(_map(op), RowMajor):
         return of is not None and of.repeats
-    return op.operands[use.index] in chosen(op)
+    return op.operands[use.index] in selected_operands(op)
 
 
 def finds(op: Operation) -> bool:

@@ -22,7 +22,7 @@ _DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt|rsqrt)|(fma)f?)(?=_r[
 _FROM_INTEGER = re.compile(r"^(int|uint|ll|ull)2(float|double)(_r[zdu])$")
 
 
-def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
+def call_libdevice(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
     """Return the result of a function on registers with the same number of lanes; None if the function is unknown."""
     name = symbol.removeprefix("__nv_")
     if name in _WHOLE:

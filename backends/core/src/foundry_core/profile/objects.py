@@ -77,7 +77,7 @@ def program(path: str) -> str:
     return str(Path(path).parents[2])
 
 
-def read(path: str, kernel: str) -> list[Instruction]:
+def disassemble(path: str, kernel: str) -> list[Instruction]:
     """Disassemble a kernel's function.
 
     Raises:
@@ -85,10 +85,10 @@ def read(path: str, kernel: str) -> list[Instruction]:
         subprocess.CalledProcessError: it cannot read the object.
     """
     command = ["objdump", "-dl", "--no-show-raw-insn", path]
-    return parse(subprocess.run(command, capture_output=True, text=True, check=True).stdout, kernel)
+    return parse_disassembly(subprocess.run(command, capture_output=True, text=True, check=True).stdout, kernel)
 
 
-def parse(text: str, kernel: str) -> list[Instruction]:
+def parse_disassembly(text: str, kernel: str) -> list[Instruction]:
     """Return the instructions of a kernel's function, from what objdump printed."""
     found: list[Instruction] = []
     inside, place = False, ("", 0)

@@ -37,7 +37,7 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     for each in found[:_MOST]:
         every.append(examine(each))
         ran = each.driver.device_report()
-        rows = [show(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
+        rows = [format_report(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
         if ran.kind is Kind.CPU_OPENCL:
             paths = code.pop((each.hash, type(each.driver)), [])
@@ -143,7 +143,7 @@ def _work(launched: Launched) -> Work:
     return Footprints(read_kernel(path.read_text()).text).work(launched.values, launched.grid, launched.sizes)
 
 
-def show(figures: dict[str, Any]) -> str:
+def format_report(figures: dict[str, Any]) -> str:
     """Return a kernel's figures for people to read."""
     seconds = figures["seconds"]
     grid = " x ".join(map(str, figures["grid"]))
@@ -222,7 +222,7 @@ def _si(number: float) -> str:
 def show_code(kernel: str, path: str) -> str:
     """Return the lines and the innermost loop of an object that PoCL compiled."""
     try:
-        instructions = objects.read(path, kernel)
+        instructions = objects.disassemble(path, kernel)
     except (OSError, subprocess.CalledProcessError) as error:
         return f"  its instructions are not shown: {error}"
     rows = ["  instructions by source line, the innermost loops first:"]

@@ -10,9 +10,9 @@ import numpy as np
 from ..failure import Failure
 from ..log import MAPPED, Site
 from ..overlap import overlaps, strides_overlap
-from ..scalars import element
+from ..scalars import pointer_element
 from ..tensor import Tensor
-from .descriptors import decomposed, expanded, is_descriptor
+from .descriptors import decomposed, descriptor_types, is_descriptor
 
 # What a kernel takes for the sites of checks, by their kind, as Triton's types.
 _ADDED = {"conflict": ["*i32", "i64"], MAPPED: ["*i8", "i64"], "stray": ["*i64", "i32"]}
@@ -72,7 +72,7 @@ class Parameters:
                     continue
                 if descriptor := is_descriptor(leaf):
                     self._descriptors[path] = len(self.types)
-                types = expanded(leaf) if descriptor else [leaf]
+                types = descriptor_types(leaf) if descriptor else [leaf]
                 self._paths.append(path)
                 self.names += [str(name)] * len(types)
                 self.types += types
@@ -145,7 +145,7 @@ class Parameters:
             from ..checked import extents
 
             make = {"conflict": extents.shadow, MAPPED: extents.poison_map, "stray": extents.table}[kind]
-            picked += make(picked[i], element(self.types[i]).bytes)
+            picked += make(picked[i], pointer_element(self.types[i]).bytes)
         return picked
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:

@@ -222,7 +222,7 @@ def message(number: int, address: int, found: _Found) -> Crash:
         number: of the signal.
         address: at fault.
     """
-    line = line_of(found.object, found.address)
+    line = fault_line(found.object, found.address)
     if number == signal.SIGILL:
         why = "the processor does not know an instruction of it"
     else:
@@ -238,7 +238,7 @@ def message(number: int, address: int, found: _Found) -> Crash:
     )
 
 
-def line_of(path: str, address: int) -> str:
+def fault_line(path: str, address: int) -> str:
     """Return FILE:LINE of an instruction in an object, as binutils' addr2line finds it; "" if it finds none."""
     try:
         done = subprocess.run(

@@ -25,7 +25,7 @@ def is_descriptor(type: str) -> bool:
     return type.startswith("tensordesc")
 
 
-def expanded(type: str) -> list[str]:
+def descriptor_types(type: str) -> list[str]:
     """Return the types of the arguments that a compiled kernel takes for one descriptor.
 
     They are the pointer, shape and strides that Triton's pass takes from the descriptor, its flags, and shape and

@@ -70,7 +70,7 @@ Grid = tuple[int, int, int]
 Table: TypeAlias = npt.NDArray[np.uint8] | cl.Buffer
 
 
-def refusal(device: cl.Device) -> str | None:
+def device_refusal(device: cl.Device) -> str | None:
     """Return why `device` cannot be used, or None if it can."""
     if not device.available:
         return "not available"
@@ -99,7 +99,7 @@ def devices() -> list[cl.Device]:
     return found
 
 
-def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = refusal) -> cl.Device:
+def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = device_refusal) -> cl.Device:
     """Return the device to use.
 
     Args:

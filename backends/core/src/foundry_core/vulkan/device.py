@@ -101,7 +101,7 @@ def _start() -> None:
         )
 
 
-def properties() -> list[DeviceProperties]:
+def list_properties() -> list[DeviceProperties]:
     """Return what each device of the machine says of itself.
 
     Raises:
@@ -130,7 +130,7 @@ def fragments(index: int) -> tuple[Fragment, ...]:
     for rows, columns, depth, factor, total in shapes[:count]:
         if factor not in _COMPONENTS or total not in _COMPONENTS:
             continue
-        if _COMPONENTS[factor] == "bf16" and not properties()[index].bfloat16:
+        if _COMPONENTS[factor] == "bf16" and not list_properties()[index].bfloat16:
             continue
         found.append(Fragment(_COMPONENTS[factor], _COMPONENTS[total], rows, columns, depth))
     return tuple(sorted(set(found)))
@@ -141,7 +141,7 @@ def lacks(device: DeviceProperties) -> str:
     return ", ".join(label for name, label in _NEEDED.items() if not getattr(device, name))
 
 
-def choose() -> int:
+def select_device() -> int:
     """Return the number of the device that the environment names; else of the first GPU, else of the first device.
 
     Raises:
@@ -149,7 +149,7 @@ def choose() -> int:
     """
     wanted = os.environ.get(DEVICE_VARIABLE, "")
     lines, fitting = [], []
-    for index, device in enumerate(properties()):
+    for index, device in enumerate(list_properties()):
         name = device.name.decode()
         if wanted and wanted != str(index) and wanted.lower() not in name.lower():
             reason = f"not named by {DEVICE_VARIABLE}={wanted}"
@@ -183,8 +183,8 @@ class Pipeline:
     ) -> None:
         self._device = device
         self.name, self.place = name, place
-        file = store.place(device.properties, spirv)
-        known = store.read(file)
+        file = store.kernel_file(device.properties, spirv)
+        known = store.read_kernel_file(file)
         made = library().pipeline(
             device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size, known, len(known)
         )
@@ -196,7 +196,7 @@ class Pipeline:
         data = ctypes.create_string_buffer(library().cache(device.handle, self.handle, None, 0))
         size = library().cache(device.handle, self.handle, data, len(data))
         if data.raw[:size] != known:
-            store.write(file, data.raw[:size])
+            store.write_kernel_file(file, data.raw[:size])
 
     def describe(self) -> dict[str, float]:
         """Return what the driver's compiler says of the kernel, such as how many registers it uses; {} if nothing."""
@@ -219,7 +219,7 @@ class VulkanDevice:
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self.properties = properties()[index]
+        self.properties = list_properties()[index]
         self.name = self.properties.name.decode()
         self._seconds = float(os.environ.get(TIMEOUT_VARIABLE) or 60)
         self.handle = None
@@ -470,4 +470,4 @@ class VulkanDevice:
 @cache
 def opened() -> VulkanDevice:
     """Return the device that the environment names, opened once in a process."""
-    return VulkanDevice(choose())
+    return VulkanDevice(select_device())

@@ -152,11 +152,11 @@ class Body:
         """Write the instruction that computes a value; `type` is its type if it is a pointer with a known pointee."""
         name = self.fresh()
         self.emit(f"{name} = {instruction}")
-        self.bind(value, TypedValue(name, type or types.text(value.type)))
+        self.bind(value, TypedValue(name, type or types.type_text(value.type)))
 
     def value(self, value: SSAValue) -> TypedValue:
         """Return the value; a pointer is an i8*, as the MLIR type says."""
-        return self.as_type(self._values[value], types.text(value.type))
+        return self.as_type(self._values[value], types.type_text(value.type))
 
     def natural(self, value: SSAValue) -> TypedValue:
         """Return the value; a pointer has the type with which it was created."""
@@ -200,12 +200,12 @@ def attributes(op: Operation) -> Mapping[str, Attribute]:
     return {**op.attributes, **op.properties}
 
 
-def integer(fields: Mapping[str, Attribute], key: str, default: int = 0) -> int:
+def integer_field(fields: Mapping[str, Attribute], key: str, default: int = 0) -> int:
     found = fields.get(key)
     return found.value.data if isinstance(found, IntegerAttr) else default
 
 
-def integers(fields: Mapping[str, Attribute], key: str) -> list[int]:
+def integer_fields(fields: Mapping[str, Attribute], key: str) -> list[int]:
     found = fields.get(key)
     return [int(value) for value in found.get_values()] if isinstance(found, DenseArrayBase) else []
 

@@ -27,7 +27,7 @@ from . import types
 _LETTERS: dict[type[Attribute], str] = {Float16Type: "H", BFloat16Type: "R"}
 
 
-def constant(value: Attribute, type: Attribute) -> str:
+def constant_text(value: Attribute, type: Attribute) -> str:
     """Return the text of a constant of a type, without the type.
 
     Raises:
@@ -45,9 +45,9 @@ def constant(value: Attribute, type: Attribute) -> str:
         case DenseIntOrFPElementsAttr():
             return _dense(value, type)
         case ArrayAttr():
-            parts = [types.element(type, index) for index in range(len(value))]
+            parts = [types.member_type(type, index) for index in range(len(value))]
             inside = ", ".join(
-                f"{types.text(part)} {constant(item, part)}" for part, item in zip(parts, value, strict=True)
+                f"{types.type_text(part)} {constant_text(item, part)}" for part, item in zip(parts, value, strict=True)
             )
             return f"{{ {inside} }}" if isinstance(type, LLVMStructType) else f"[{inside}]"
     raise LoweringError(f"the constant {value} of type {type}")
@@ -91,7 +91,7 @@ def _dense(value: DenseIntOrFPElementsAttr, type: Attribute) -> str:
     scalar, count = type, 1
     while not isinstance(scalar, IntegerType) and not types.is_float(scalar):
         count *= scalar.size.data if isinstance(scalar, LLVMArrayType) else _length(scalar)
-        scalar = types.element(scalar)
+        scalar = types.member_type(scalar)
     data, size = value.data.data, -(-width(scalar) // 8)
     items = [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)]
     items *= count if len(items) == 1 else 1
@@ -108,9 +108,9 @@ def _nested(items: Iterator[int], type: Attribute) -> str:
     if types.is_float(type):
         return _float(next(items), type)
     array = isinstance(type, LLVMArrayType)
-    part = types.element(type)
+    part = types.member_type(type)
     length = type.size.data if isinstance(type, LLVMArrayType) else _length(type)
-    inside = ", ".join(f"{types.text(part)} {_nested(items, part)}" for _ in range(length))
+    inside = ", ".join(f"{types.type_text(part)} {_nested(items, part)}" for _ in range(length))
     return f"[{inside}]" if array else f"<{inside}>"
 
 

@@ -18,7 +18,7 @@ from ...errors import LoweringError
 _FLOATS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
 
 
-def text(type: Attribute) -> str:
+def type_text(type: Attribute) -> str:
     """Return a type in LLVM's syntax.
 
     Raises:
@@ -32,15 +32,15 @@ def text(type: Attribute) -> str:
         case llvm.LLVMPointerType():
             return pointer("i8", space(type))
         case llvm.LLVMArrayType():
-            return f"[{type.size.data} x {text(type.type)}]"
+            return f"[{type.size.data} x {type_text(type.type)}]"
         case llvm.LLVMStructType():
-            return f"{{ {', '.join(text(part) for part in type.types)} }}" if type.types.data else "{}"
+            return f"{{ {', '.join(type_text(part) for part in type.types)} }}" if type.types.data else "{}"
         case llvm.LLVMFunctionType():
-            return function(text(type.output), [text(part) for part in type.inputs], type.is_variadic)
+            return function(type_text(type.output), [type_text(part) for part in type.inputs], type.is_variadic)
         case VectorType():
             if type.get_num_dims() != 1 or type.get_num_scalable_dims() or is_pointer(type.element_type):
                 raise LoweringError(f"a vector {type}")
-            return f"<{type.get_shape()[0]} x {text(type.element_type)}>"
+            return f"<{type.get_shape()[0]} x {type_text(type.element_type)}>"
     if is_float(type):
         return _FLOATS[type.name]
     raise LoweringError(f"the type {type}")
@@ -72,7 +72,7 @@ def suffix(type: Attribute) -> str:
     """Return the suffix of an overloaded intrinsic's name for this type: i32, v4f32, p255i8."""
     match type:
         case IntegerType():
-            return text(type)
+            return type_text(type)
         case llvm.LLVMPointerType():
             return f"p{space(type)}i8"
         case VectorType():
@@ -82,7 +82,7 @@ def suffix(type: Attribute) -> str:
     raise LoweringError(f"an intrinsic on {type}")
 
 
-def element(type: Attribute, index: int = 0) -> Attribute:
+def member_type(type: Attribute, index: int = 0) -> Attribute:
     """Return the type of a member of an array, a vector or a struct."""
     match type:
         case llvm.LLVMArrayType():

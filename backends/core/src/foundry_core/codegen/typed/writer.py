@@ -12,10 +12,10 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...errors import LoweringError, UnsupportedOperation, source_line
 from . import types
-from .body import Body, LLVMModule, Signature, TypedValue, attributes, dictionaries, integer, name_of, quoted
-from .constants import constant, zero
+from .body import Body, LLVMModule, Signature, TypedValue, attributes, dictionaries, integer_field, name_of, quoted
+from .constants import constant_text, zero
 from .operations import EMITTERS
-from .reading import read
+from .reading import read_module
 
 # MLIR's linkages that LLVM 12 has and writes as a word; external is written as no word.
 _LINKAGES = (
@@ -44,7 +44,7 @@ _UNPLACED = "<stdin>"
 _CONSTANTS = frozenset(f"llvm.mlir.{word}" for word in ("constant", "undef", "poison", "zero", "addressof"))
 
 
-def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
+def write_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
     """Translate a module in the llvm dialect to LLVM IR with typed pointers; see the package's docstring.
 
     Args:
@@ -57,7 +57,7 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
     """
     module = LLVMModule()
     functions, globals_ = [], []
-    for op in read(mlir).body.ops:
+    for op in read_module(mlir).body.ops:
         with naming(op):
             if name_of(op) == "llvm.func":
                 functions.append(op)
@@ -130,28 +130,28 @@ def _parameters(op: Operation) -> list[Mapping[str, Attribute]]:
 def _note_function(module: LLVMModule, op: Operation) -> None:
     of = _function_type(op)
     parameters = [
-        types.pointer(types.text(given["foundry.elem"]), types.space(each))
+        types.pointer(types.type_text(given["foundry.elem"]), types.space(each))
         if "foundry.elem" in given and types.is_pointer(each)
-        else types.text(each)
+        else types.type_text(each)
         for each, given in zip(of.inputs, _parameters(op), strict=True)
     ]
-    signature = Signature(_name(op), types.text(of.output), tuple(parameters), of.is_variadic)
+    signature = Signature(_name(op), types.type_text(of.output), tuple(parameters), of.is_variadic)
     module.functions[signature.name] = signature
 
 
 def _note_global(module: LLVMModule, op: Operation) -> None:
     given = attributes(op)
-    of = types.pointer(types.text(given["global_type"]), integer(given, "addr_space"))
+    of = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
     module.globals[_name(op)] = TypedValue(f"@{quoted(_name(op))}", of)
 
 
 def _global(module: LLVMModule, op: Operation) -> str:
     given = attributes(op)
     with naming(op):
-        of, space = given["global_type"], integer(given, "addr_space")
+        of, space = given["global_type"], integer_field(given, "addr_space")
         linkage, value = _linkage(given), ""
         if "value" in given:
-            value = f" {constant(given['value'], of)}"
+            value = f" {constant_text(given['value'], of)}"
         elif any(region.blocks for region in op.regions):
             value = f" {_initialiser(module, op)}"
         elif linkage:
@@ -160,8 +160,8 @@ def _global(module: LLVMModule, op: Operation) -> str:
             linkage = "external "
         words = f"addrspace({space}) " if space else ""
         words += "constant" if "constant" in given else "global"
-        align = f", align {alignment}" if (alignment := integer(given, "alignment")) else ""
-        return f"@{quoted(_name(op))} = {linkage}{words} {types.text(of)}{value}{_section(given)}{align}"
+        align = f", align {alignment}" if (alignment := integer_field(given, "alignment")) else ""
+        return f"@{quoted(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(given)}{align}"
 
 
 def _initialiser(module: LLVMModule, op: Operation) -> str:
@@ -187,7 +187,7 @@ def _words(fields: Mapping[str, Attribute]) -> str:
         if f"llvm.{word}" in fields:
             raise LoweringError(f"a parameter that is {word}")
     words = [word for key, word in _PARAMETER_WORDS.items() if key in fields]
-    if alignment := integer(fields, "llvm.align"):
+    if alignment := integer_field(fields, "llvm.align"):
         words.append(f"align {alignment}")
     return "".join(f" {word}" for word in words)
 
@@ -278,7 +278,7 @@ def _blocks(body: Body, blocks: list[Block], place: Callable[[Operation], str]) 
         body.label, body.lines = body.labels[block], []
         if block is not blocks[0]:
             for argument in block.args:
-                body.bind(argument, TypedValue(body.fresh(), types.text(argument.type)))
+                body.bind(argument, TypedValue(body.fresh(), types.type_text(argument.type)))
         for op in block.ops:
             with naming(op):
                 emitter = EMITTERS.get(name_of(op))
@@ -300,5 +300,5 @@ def _phis(body: Body, block: Block) -> list[str]:
     phis = []
     for index, argument in enumerate(block.args):
         incoming = ", ".join(f"[ {edge.values[index].name}, %{edge.source} ]" for edge in body.edges[block])
-        phis.append(f"{body.name(argument)} = phi {types.text(argument.type)} {incoming}")
+        phis.append(f"{body.name(argument)} = phi {types.type_text(argument.type)} {incoming}")
     return phis

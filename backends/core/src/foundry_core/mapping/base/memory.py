@@ -15,7 +15,7 @@ from ...ir import tile
 from ...ir.elements import extents
 from . import atomics
 from .buffers import Buffer
-from .numeric import Numeric, element, in_memory, in_register
+from .numeric import Numeric, element_name, in_memory, in_register
 from .plan import is_tile, is_unit
 from .space import Point, Space
 
@@ -311,7 +311,7 @@ class GlobalMemory:
 
     def _types(self, op: tile.Access) -> tuple[str, str]:
         """Return (element type, element type in memory)."""
-        elem = element(op.elements.type, op)
+        elem = element_name(op.elements.type, op)
         return elem, in_memory(elem)
 
     def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
@@ -326,7 +326,7 @@ class GlobalMemory:
         return self._text.load(self._address(op, point, memo), self._types(op)[1], point.lanes, GLOBAL)
 
     def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
-        elem = in_register(element(op.result.type, op))
+        elem = in_register(element_name(op.result.type, op))
         if not isinstance(op, tile.AtomicOp) and op.other is not None:
             return self._tiles.at(op.other, point, memo)
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None

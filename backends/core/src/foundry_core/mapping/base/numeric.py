@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Operation
 from ...emit.builder import Builder
 from ...emit.mlir import GLOBAL, WIDTHS, Reg
 from ...errors import unsupported
-from ...functions.registers import call, inline
+from ...functions.registers import call_function, inline
 from ...functions.table import ONE_BY_ONE
 from ...ir import tt
 from ...ir.arith import SIToFPOp, UIToFPOp
@@ -35,7 +35,7 @@ def scalar_type(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
 
 
-def element(type: Attribute, op: Operation) -> str:
+def element_name(type: Attribute, op: Operation) -> str:
     """Return MLIR's name of a scalar or element type: an integer of 1 to 64 bits, or a float of 8 to 64 bits.
 
     A pointer in a tile is its address in an i64. Scalar pointers are pointers (mlir.GLOBAL).
@@ -93,7 +93,7 @@ class Numeric:
         """Return addresses that are a number of elements further, in a tile."""
         pointer = scalar_type(op.ptr.type)
         assert isinstance(pointer, tt.PointerType)
-        size = max(1, WIDTHS[in_memory(element(pointer.pointee, op))] // 8)
+        size = max(1, WIDTHS[in_memory(element_name(pointer.pointee, op))] // 8)
         wide = self.text.cast("arith.extsi", offsets, "i64")
         return self.text.binary(
             "arith.addi", addresses, self.text.binary("arith.muli", wide, self._int(size, wide, "i64"))
@@ -354,7 +354,7 @@ class Numeric:
         """
         elem = elem or next(arg.elem for arg in args if arg.is_float)
         if name in ONE_BY_ONE:
-            return call(self.text, name, elem, args)
+            return call_function(self.text, name, elem, args)
         return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
@@ -373,7 +373,7 @@ class Numeric:
         Raises:
             UnsupportedOperation: the operation is not elementwise, or not supported on these types.
         """
-        elem = element(op.results[0].type, op)
+        elem = element_name(op.results[0].type, op)
         row = ELEMENTWISE.get(type(op))
         if row is None:
             raise unsupported(op)
@@ -384,14 +384,14 @@ class Numeric:
 
     def cast(self, op: Operation, x: Reg) -> Reg:
         """Convert with an operation of arith, except between floats of which one has no register type."""
-        elem = element(op.results[0].type, op)
+        elem = element_name(op.results[0].type, op)
         if elem in LAYOUTS and isinstance(op, SIToFPOp | UIToFPOp):
             return self._narrow_from_integer(op.name, x, elem)
         return self.text.cast(op.name, x, in_register(elem))
 
     def bitcast(self, op: Operation, x: Reg) -> Reg:
         """Return the same bits as another type."""
-        source, elem = element(op.operands[0].type, op), element(op.results[0].type, op)
+        source, elem = element_name(op.operands[0].type, op), element_name(op.results[0].type, op)
         bits = self.text.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem))
         return self.from_memory(bits, elem)
 
@@ -424,7 +424,7 @@ class Numeric:
         symbol = op.symbol.data
         if symbol in conversions.FUNCTIONS:
             return conversions.FUNCTIONS[symbol](self, args[0])
-        found = libdevice.call(self, symbol, args)
+        found = libdevice.call_libdevice(self, symbol, args)
         if found is None:
             raise unsupported(op, f"{symbol}: no such function on elements of type {args[0].elem} here")
         return found
@@ -436,7 +436,7 @@ class Numeric:
             UnsupportedOperation: Triton has a new rounding.
         """
         t = self.text
-        source, elem = element(op.operands[0].type, op), element(op.result.type, op)
+        source, elem = element_name(op.operands[0].type, op), element_name(op.result.type, op)
         rounding = op.rounding.data if isinstance(op, tt.FpToFpOp) and op.rounding is not None else "rtne"
         if rounding not in ("rtne", "rtz"):
             raise unsupported(op, f"rounding {rounding}")
@@ -451,7 +451,7 @@ class Numeric:
 
     def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         """Return a b + c, rounded once."""
-        elem = element(op.result.type, op)
+        elem = element_name(op.result.type, op)
         if elem not in LAYOUTS:
             return self.library("fma", args)
         # The product of two narrow numbers is exact in f64. The sum with a third is exact except for a far tail, which

@@ -22,7 +22,7 @@ from collections.abc import Collection
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...front.scalars import constant
+from ...front.scalars import constant_value
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.effects import is_sink, reads, waits, writes
@@ -191,7 +191,7 @@ def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int |
 def is_unit(axis: SSAValue) -> bool:
     """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
     op = axis.owner
-    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant(op.stride) == 1
+    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant_value(op.stride) == 1
 
 
 def argument(pointer: SSAValue) -> SSAValue | None:
@@ -224,7 +224,7 @@ def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
     for extent, ours, theirs in zip(shape, load.axes, store.axes, strict=True):
         if not isinstance(ours.owner, tile.AffineOp) or not isinstance(theirs.owner, tile.AffineOp):
             return False
-        one, other = constant(ours.owner.stride), constant(theirs.owner.stride)
+        one, other = constant_value(ours.owner.stride), constant_value(theirs.owner.stride)
         if one is None or one != other:
             return False
         if extent > 1:

@@ -21,7 +21,7 @@ from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement
-from .numeric import element, in_memory, in_register
+from .numeric import element_name, in_memory, in_register
 from .operations import dot
 from .operations.demand import Part
 from .operations.prefetch import Prefetcher
@@ -88,7 +88,7 @@ class Program(ABC):
         if isinstance(argument.type, tt.PointerType):
             self.tiles.scalars[argument] = Reg(name, GLOBAL)
             return f"{name}: {GLOBAL}"
-        elem = element(argument.type, self.function)
+        elem = element_name(argument.type, self.function)
         passed = Reg(name, in_memory(elem))
         self.tiles.scalars[argument] = self.tiles.numeric.from_memory(passed, elem)
         return f"{name}: {passed.type}"
@@ -195,7 +195,8 @@ class Program(ABC):
         """Assign a new register of its type to each scalar."""
         made = []
         for value in values:
-            elem = GLOBAL if isinstance(value.type, tt.PointerType) else in_register(element(value.type, value.owner))  # type: ignore[arg-type]
+            pointer = isinstance(value.type, tt.PointerType)
+            elem = GLOBAL if pointer else in_register(element_name(value.type, value.owner))  # type: ignore[arg-type]
             made.append(Reg(self.text.fresh(), elem))
         self.tiles.scalars.update(zip(values, made, strict=True))
         return made

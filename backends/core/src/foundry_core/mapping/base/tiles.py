@@ -12,16 +12,16 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import PRIVATE, WIDTHS, Reg, Text
 from ...errors import source_line, unsupported
-from ...front.scalars import constant as known
+from ...front.scalars import constant_value as known
 from ...ir import tile
 from ...ir.arith import ConstantOp
 from ...ir.elements import IndexMapping, extents, index_mapping
-from ...ir.literals import widened
+from ...ir.literals import to_f32_bits
 from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import GlobalMemory
-from .numeric import Numeric, element, in_memory, in_register
+from .numeric import Numeric, element_name, in_memory, in_register
 from .plan import BufferPlan, is_tile, is_unit
 from .space import Point, Space
 from .target import Target
@@ -105,7 +105,7 @@ class Tiles:
         Args:
             as_bits: keep numbers of narrow types in the bits that they have in memory, and not as f32.
         """
-        elem = element(value.type, op)
+        elem = element_name(value.type, op)
         return self.private.allocate(
             in_memory(elem) if as_bits else in_register(elem),
             extents(value) if shape is None else shape,
@@ -133,7 +133,7 @@ class Tiles:
         lane = self.best_lane(value) if lane is None else lane
         lanes = self.lanes(value, op, lane)
 
-        elem = element(value.type, op)
+        elem = element_name(value.type, op)
 
         def read(point: Point) -> Reg:
             found = self.at(value, point, {})
@@ -343,7 +343,7 @@ class Tiles:
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
         """Return how many elements to process at a time along a dimension: a full vector, or what suits memory."""
         shape = extents(value)
-        width = max(WIDTHS[in_register(element(value.type, op))], 8)
+        width = max(WIDTHS[in_register(element_name(value.type, op))], 8)
         vector_bytes = self.target.vector_bytes
         if isinstance(op, tile.StoreOp) and self.plan.streams(value):
             vector_bytes = min(vector_bytes, self.target.streaming_bytes)
@@ -403,13 +403,13 @@ class Tiles:
 
     def constant(self, op: ConstantOp, lanes: int) -> Reg:
         """Return a constant in all of `lanes` lanes."""
-        elem, bits = element(op.result.type, op), op.splat
+        elem, bits = element_name(op.result.type, op), op.splat
         if bits is None:
             raise unsupported(op, "a constant tensor with different elements")
         if elem[0] == "i":
             return self.text.integer(op.integers[0], elem, lanes)
         if in_register(elem) != elem:
-            bits = widened(bits, op.element)
+            bits = to_f32_bits(bits, op.element)
         return self.text.bits(bits, in_register(elem), lanes)
 
     def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
@@ -440,7 +440,7 @@ class Tiles:
         """Return the elements at a point of a tile's buffer, or of a view of it, whether it has bits or numbers."""
         found, op = self.private.read(buffer, point), value.owner
         if value in self.plan.across and isinstance(op, Operation):
-            return self.numeric.from_memory(found, element(value.type, op))
+            return self.numeric.from_memory(found, element_name(value.type, op))
         return found
 
     def source_point(self, mapping: IndexMapping, point: Point) -> Point:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ..base.numeric import element
+from ..base.numeric import element_name
 from .owner import OwnerAccess
 from .program import SimtProgram, invocation_statement
 
@@ -54,7 +54,7 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
 
 def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     t, numeric = program.code, program.numeric
-    elem = element(op.value.type, op)
+    elem = element_name(op.value.type, op)
     match op.kind.data:
         case "fadd":
             return numeric.rounded(t.binary("arith.addf", old, value), elem)

@@ -1,9 +1,10 @@
 """Matrix products by cooperative matrices: which values are kept in them, and how these exchange elements with others.
 
 `plan_cooperative` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those
-of a fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The result
-is kept in fragments through loops and operations that treat all elements alike. Registers for its elements are only made
-where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks for.
+of a fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The
+result is kept in fragments through loops and operations that treat all elements alike. Registers for its elements are
+only made where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks
+for.
 
 Of products whose left factor is made from another product, as in attention, each subgroup computes whole rows, and the
 blocked layout of the first is replaced by one in which a subgroup has the same rows. Then the way through workgroup
@@ -22,7 +23,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from ...ir import tt, ttg
 from ...ir.arith import ConstantOp, SelectOp
 from ...ir.elements import index_mapping, is_same, source
-from ..base.numeric import element
+from ..base.numeric import element_name
 from . import layouts
 from .layouts import Layout
 from .matrices import Matrix, Use
@@ -106,7 +107,7 @@ class Product:
         return self._divided(Use.TOTAL, self.fragment.total)
 
 
-def choose(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
+def choose_product(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
     """Return how a product is divided among subgroups; None if it is no product for cooperative matrices.
 
     Args:
@@ -116,7 +117,7 @@ def choose(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
     if len(op.a.type.get_shape()) != 2:
         return None
     (rows, depth), (_, columns) = op.a.type.get_shape(), op.result.type.get_shape()
-    factor, right, total = (element(value.type, op) for value in (op.a, op.b, op.c))
+    factor, right, total = (element_name(value.type, op) for value in (op.a, op.b, op.c))
     # A sum of f16 is kept in f32 while it is computed, as the other road does.
     wide = {("f16", "f32"): "f32", ("f16", "f16"): "f32", ("bf16", "f32"): "f32", ("i8", "i32"): "i32"}
     if factor != right or (factor, total) not in wide:
@@ -195,14 +196,14 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
     made = CooperativePlan()
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
-    able = {op for op in dots if choose(op, target, False) is not None}
+    able = {op for op in dots if choose_product(op, target, False) is not None}
     chained: set[Operation] = set()
     for op in able:
         sources = able & _makers(op.a)
         chained |= sources | ({op} if sources else set())
     for op in able:
         assert isinstance(op, tt.DotOp)
-        product = choose(op, target, op in chained)
+        product = choose_product(op, target, op in chained)
         assert product is not None
         made.products[op] = product
         if op in chained and product.down == target.warps:
@@ -325,7 +326,7 @@ def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
     kept = [made.fragments[operand] for operand in op.operands if operand in made.fragments]
     if not kept or any(each.layout != kept[0].layout for each in kept):
         return None
-    elem = element(op.results[0].type, op)
+    elem = element_name(op.results[0].type, op)
     if isinstance(op, SelectOp):
         same = not isinstance(op.operands[0].type, TensorType) and len(kept) == 2
         return kept[0] if same and kept[0] == kept[1] else None
@@ -341,7 +342,7 @@ def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
 def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
     """Find the values that are kept as fragments, and which of them are needed in registers."""
     for op, product in made.products.items():
-        made.fragments[op.results[0]] = product.total.retype(element(op.results[0].type, op))
+        made.fragments[op.results[0]] = product.total.retype(element_name(op.results[0].type, op))
     operations = list(function.body.walk())
     changed = True
     while changed:

@@ -15,7 +15,7 @@ from ...emit.mlir import WIDTHS, Reg
 from ...errors import LoweringError
 from ...ir import tt, ttg
 from ...ir.effects import writes
-from ..base.numeric import element
+from ..base.numeric import element_name
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
@@ -28,7 +28,7 @@ def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
     assert isinstance(value.type, ttg.MemoryType)
     type = value.type.tile
     assert isinstance(type, TensorType)
-    return type.get_shape(), element(type, op)
+    return type.get_shape(), element_name(type, op)
 
 
 class Stored:
@@ -383,7 +383,7 @@ def _dot(program: SimtProgram, op: tt.DotOp) -> None:
     *_, rows, depth = program.layout(op.a).shape
     columns = c.shape[-1]
     a, b = (_Operand(program, value, len(c.shape) - 1 - k) for k, value in enumerate((op.a, op.b)))
-    signed = element(op.a.type, op) == "i8"
+    signed = element_name(op.a.type, op) == "i8"
     # Row by row, so that an element of the left operand is used as often as possible in a row.
     order = sorted(range(c.size), key=lambda number: c.offsets[number])
 
@@ -415,7 +415,7 @@ def _dot(program: SimtProgram, op: tt.DotOp) -> None:
         totals = added(program.values[op.c], depth)
     a.close()
     b.close()
-    program.values[op.result] = [numeric.rounded(total, element(op.c.type, op)) for total in totals]
+    program.values[op.result] = [numeric.rounded(total, element_name(op.c.type, op)) for total in totals]
 
 
 class _Factor:
@@ -444,7 +444,7 @@ class _Factor:
 
 
 def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) -> None:
-    elem = element(op.c.type, op)
+    elem = element_name(op.c.type, op)
     total, writer = product.total, matrices(program)
     left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
     regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.retype(elem))]

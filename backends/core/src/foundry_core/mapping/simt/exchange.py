@@ -14,12 +14,14 @@ from ...emit.mlir import Reg
 from ...ir import tt
 from ..base.numeric import in_memory
 from .arena import ALIGNMENT
-from .layouts import Layout, arranged
+from .layouts import Layout, arrange_layout
 from .program import SimtProgram, invocation_statement
 from .rows import Rows, through_memory
 
 
-def convert(program: SimtProgram, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> Sequence[Reg]:
+def convert_layout(
+    program: SimtProgram, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
+) -> Sequence[Reg]:
     """Return the registers of a tile in another layout; the element of an index stays the same."""
     if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
         return [regs[source.register_of[offset]] for offset in target.offsets]
@@ -52,8 +54,8 @@ def along_axis(
     bases = (*layout.registers, *layout.lanes, *layout.warps)
     regs = [program.values[src] for src in op.srcs]
     if any(basis & along and (basis & ~along or (ordered and basis not in bits)) for basis in bases):
-        plain = arranged(layout)
-        return plain, [convert(program, op, each, layout, plain) for each in regs], bits
+        plain = arrange_layout(layout)
+        return plain, [convert_layout(program, op, each, layout, plain) for each in regs], bits
     return layout, regs, bits
 
 
@@ -264,4 +266,4 @@ def _results(
         tuple(0 if basis & ((extent - 1) * stride) else without(basis) for basis in source.warps),
     )
     by_index = {without(key): rows[key] for key in found}
-    return convert(program, op, [by_index[offset] for offset in made.offsets], made, program.layout(result))
+    return convert_layout(program, op, [by_index[offset] for offset in made.offsets], made, program.layout(result))

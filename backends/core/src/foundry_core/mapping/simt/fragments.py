@@ -10,9 +10,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir.arith import ConstantOp, SelectOp
-from ..base.numeric import element
+from ..base.numeric import element_name
 from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
-from .layouts import Layout, union
+from .layouts import Layout, union_bits
 from .matrices import Matrices
 from .rows import Division, Rows
 
@@ -45,7 +45,7 @@ class _Way:
         self._layout = source = fragments.layout
         local = program.plan.scratch > 0 and is_local(layout, fragments)
         for self._local in (True, False) if local else (False,):
-            self._own = union(source.warps) if self._local else 0
+            self._own = union_bits(source.warps) if self._local else 0
             limit = program.plan.scratch if self._local else program.arena.free
             # A division is possible where fragments begin.
             self.division = Division(
@@ -63,7 +63,7 @@ class _Way:
     @contextmanager
     def part(self) -> Iterator[tuple[Reg, Callable[[], None]]]:
         """Give where a part begins, in elements, and what writes a barrier for those that exchange it."""
-        with place(self._program, self._op, self.division.rows, local=self._local) as found:
+        with exchange_memory(self._program, self._op, self.division.rows, local=self._local) as found:
             yield found
 
     def fragment_offsets(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
@@ -78,7 +78,9 @@ class _Way:
 
 
 @contextmanager
-def place(program: SimtProgram, op: Operation, rows: Rows, *, local: bool) -> Iterator[tuple[Reg, Callable[[], None]]]:
+def exchange_memory(
+    program: SimtProgram, op: Operation, rows: Rows, *, local: bool
+) -> Iterator[tuple[Reg, Callable[[], None]]]:
     """Give workgroup memory for an exchange: of all subgroups, or of each with itself if it is local."""
     t, group = program.code, program.group
     if local:
@@ -157,7 +159,7 @@ def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wa
     mine = sum(layout.warps) if local else 0
     part = layout.without(mine)
     rows = Rows((part.shape[1 - along],), elem)
-    with place(program, op, rows, local=local) as (start, barrier):
+    with exchange_memory(program, op, rows, local=local) as (start, barrier):
         barrier()
         rows.write(program, part, start, program.values[source])
         barrier()
@@ -199,5 +201,5 @@ def combine_fragments(program: SimtProgram, op: Operation) -> None:
             sides.append(fragments_of(program, op, operand, kept))
         else:
             sides.append(_repeated_fragments(program, op, operand, kept))
-    name = PAIRS[element(result.type, op)][op.name]
+    name = PAIRS[element_name(result.type, op)][op.name]
     program.define(op, result, [writer.combined(name, x, y) for x, y in zip(*sides, strict=True)])

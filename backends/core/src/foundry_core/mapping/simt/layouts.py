@@ -101,7 +101,7 @@ class Layout:
     @property
     def moving(self) -> int:
         """Return the bits of an index in which invocations differ, of the same register."""
-        return union(self.lanes) | union(self.warps)
+        return union_bits(self.lanes) | union_bits(self.warps)
 
     def without(self, mask: int) -> Layout:
         """Return the layout of a part of the tile: the elements whose index has the same bits where a mask has some.
@@ -112,7 +112,7 @@ class Layout:
         return self.map_indices(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
 
 
-def union(bases: Sequence[int]) -> int:
+def union_bits(bases: Sequence[int]) -> int:
     """Return the bits that any of the bases has."""
     return functools.reduce(operator.or_, bases, 0)
 
@@ -136,7 +136,7 @@ def shape_without(shape: Sequence[int], mask: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def arranged(like: Layout, low: int = 0) -> Layout:
+def arrange_layout(like: Layout, low: int = 0) -> Layout:
     """Return the layout of a tile in which its row-major order is plain.
 
     The lowest bits of an index are in the registers, as many as `low`; then come lanes, warps, and registers again.

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from ...front.assertions import end_failed_programs
-from ...front.calls import inline
+from ...front.calls import inline_calls
 from ...front.libdevice import replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
@@ -94,7 +94,7 @@ def _square(count: int, rows: int, columns: int, height: int, width: int) -> tup
     return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * height / (pair[1] * width))), pair[0]))
 
 
-def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
+def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
     """Translate one kernel.
 
     Args:
@@ -107,7 +107,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
     """
     with deep_expressions():
         # Triton leaves calls of functions with several returns in the function of a scan or a reduction.
-        module = inline(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
+        module = inline_calls(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
         stored = write_set(module)
         sites = replace_prints(module)
         function = kernel(module)

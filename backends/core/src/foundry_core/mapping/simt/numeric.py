@@ -17,7 +17,7 @@ from ...emit.mlir import Reg
 from ...errors import unsupported
 from ...ir import tt
 from ...scalars import LAYOUTS, FloatLayout
-from ..base.numeric import Numeric, element
+from ..base.numeric import Numeric, element_name
 from .code import Code
 from .target import SimtTarget
 
@@ -198,5 +198,5 @@ class SimtNumeric(Numeric):
 
     def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
         if isinstance(op, tt.PreciseDivFOp) and args[0].elem == "f32":
-            return self.rounded(self.quotient(*args), element(op.result.type, op))
+            return self.rounded(self.quotient(*args), element_name(op.result.type, op))
         return super().apply(op, args)

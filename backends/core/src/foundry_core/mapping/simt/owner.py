@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from ..base.numeric import element, in_memory, scalar_type
+from ..base.numeric import element_name, in_memory, scalar_type
 from .layouts import Layout
 from .program import SimtProgram
 from .rows import through_memory
@@ -19,7 +19,7 @@ def pointee(op: Operation, pointer: SSAValue) -> str:
     """Return the type of the elements that a pointer, or a tile of pointers, points to."""
     type = scalar_type(pointer.type)
     assert isinstance(type, tt.PointerType)
-    return element(type.pointee, op)
+    return element_name(type.pointee, op)
 
 
 def first_invocation(program: SimtProgram) -> Reg:

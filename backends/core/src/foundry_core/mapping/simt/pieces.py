@@ -12,9 +12,9 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ...ir.elements import ElementMap, index_mapping, is_same, reordered
-from .exchange import convert
-from .layouts import Layout, arranged
+from ...ir.elements import ElementMap, index_mapping, is_same, row_major_source
+from .exchange import convert_layout
+from .layouts import Layout, arrange_layout
 from .owner import owner_predicate
 from .program import SimtProgram, invocation_statement
 from .rows import Division, merge
@@ -44,8 +44,8 @@ def move(program: SimtProgram, op: Operation) -> None:
         program.values[result] = regs[:1]
     elif is_same(op):
         _place(program, op, source, result)
-    elif reordered(result) is not None:
-        program.values[result] = convert(program, op, regs, program.layout(source), program.layout(result))
+    elif row_major_source(result) is not None:
+        program.values[result] = convert_layout(program, op, regs, program.layout(source), program.layout(result))
     elif of is not None and of.keeps_all:
         before, after = program.layout(source), program.layout(result)
         if prod(before.shape) < prod(after.shape):
@@ -53,7 +53,7 @@ def move(program: SimtProgram, op: Operation) -> None:
             program.values[result] = [regs[before.register_of[index]] for index in indices]
         else:
             made = before.permuted(of.to_result(range(len(before.shape)), None))
-            program.values[result] = convert(program, op, regs, made, after)
+            program.values[result] = convert_layout(program, op, regs, made, after)
     else:
         raise unsupported(op)
 
@@ -69,7 +69,7 @@ def _place(program: SimtProgram, op: Operation, source: SSAValue, result: SSAVal
     elif kept is not None:
         program.values[result] = to_registers(program, op, kept, program.fragments[source], after)
     else:
-        program.values[result] = convert(program, op, program.values[source], before, after)
+        program.values[result] = convert_layout(program, op, program.values[source], before, after)
 
 
 @invocation_statement(tt.JoinOp, tt.CatOp)
@@ -77,15 +77,15 @@ def _join(program: SimtProgram, op: tt.JoinOp | tt.CatOp) -> None:
     made = _doubled(program.layout(op.lhs), isinstance(op, tt.JoinOp))
     regs = [
         *program.values[op.lhs],
-        *convert(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs)),
+        *convert_layout(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs)),
     ]
-    program.values[op.result] = convert(program, op, regs, made, program.layout(op.result))
+    program.values[op.result] = convert_layout(program, op, regs, made, program.layout(op.result))
 
 
 @invocation_statement(tt.SplitOp)
 def _split(program: SimtProgram, op: tt.SplitOp) -> None:
     made = _doubled(program.layout(op.lhs), True)
-    regs = convert(program, op, program.values[op.src], program.layout(op.src), made)
+    regs = convert_layout(program, op, program.values[op.src], program.layout(op.src), made)
     program.values[op.lhs], program.values[op.rhs] = regs[: len(regs) // 2], regs[len(regs) // 2 :]
 
 
@@ -116,7 +116,7 @@ def _gather(program: SimtProgram, op: tt.GatherOp) -> None:
             for k, reg in zip(wanting, division.rows.read_at(program, inside, start), strict=True):
                 merge(program, k, reg, division.has(program, part, places[k], unknown), found)
     gathered = [found[number] for number in range(wanted.size)]
-    program.values[op.result] = convert(program, op, gathered, wanted, program.layout(op.result))
+    program.values[op.result] = convert_layout(program, op, gathered, wanted, program.layout(op.result))
 
 
 @invocation_statement(tt.HistogramOp)
@@ -159,8 +159,8 @@ def _map(program: SimtProgram, op: tt.MapElementwiseOp) -> None:
     if prod(layout.shape) % pack or pack & (pack - 1):
         raise unsupported(op, f"of {pack} elements at a time of a tensor with {prod(layout.shape)}")
     # What the function takes at a time, neighbours in row-major order, is in neighbouring registers.
-    near = arranged(layout, pack.bit_length() - 1) if pack > 1 else layout
-    sources = [convert(program, op, program.values[src], layout, near) for src in op.srcs]
+    near = arrange_layout(layout, pack.bit_length() - 1) if pack > 1 else layout
+    sources = [convert_layout(program, op, program.values[src], layout, near) for src in op.srcs]
     found: list[list[Reg]] = [[] for _ in op.res]
     for first in range(0, near.size, pack):
         taken = [reg for regs in sources for reg in regs[first : first + pack]]
@@ -171,4 +171,4 @@ def _map(program: SimtProgram, op: tt.MapElementwiseOp) -> None:
         for number, regs in enumerate(found):
             regs += made[number * pack : (number + 1) * pack]
     for result, regs in zip(op.res, found, strict=True):
-        program.values[result] = convert(program, op, regs, near, program.layout(result))
+        program.values[result] = convert_layout(program, op, regs, near, program.layout(result))

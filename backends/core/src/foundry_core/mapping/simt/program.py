@@ -22,7 +22,7 @@ from ...ir.elements import ElementMap, source
 from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.emission import Statement, Writers
-from ..base.numeric import element, in_memory, in_register
+from ..base.numeric import element_name, in_memory, in_register
 from . import layouts
 from .arena import Arena
 from .cooperative import Fragments, plan_cooperative
@@ -126,12 +126,12 @@ class SimtProgram:
         if isinstance(value.type, tt.PointerType):
             self.group.pointer()
         else:
-            self.group.parameter(in_memory(element(value.type, self.function)))
+            self.group.parameter(in_memory(element_name(value.type, self.function)))
 
     def read_argument(self, value: SSAValue, reg: Reg) -> Reg:
         if isinstance(value.type, tt.PointerType):
             return reg
-        elem = element(value.type, self.function)
+        elem = element_name(value.type, self.function)
         return self.numeric.from_memory(reg, elem)
 
     # Values.
@@ -174,7 +174,7 @@ class SimtProgram:
 
     def exclusive_or(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
         """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
-        common = layouts.union(xs) & layouts.union(ys)
+        common = layouts.union_bits(xs) & layouts.union_bits(ys)
         return self.code.binary("arith.xori" if common else "arith.addi", x, y)
 
     def first_index(self, layout: layouts.Layout) -> Reg:
@@ -186,7 +186,7 @@ class SimtProgram:
     def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
         """Return the row-major index of the elements of some registers, an i32. Default: of all."""
         t, first = self.code, self.first_index(layout)
-        shared = layouts.union(layout.registers) & layout.moving
+        shared = layouts.union_bits(layout.registers) & layout.moving
         name = "arith.xori" if shared else "arith.addi"
         offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
         return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
@@ -280,11 +280,11 @@ class SimtProgram:
 def _constant(program: SimtProgram, op: ConstantOp) -> None:
     if op.splat is None:
         raise unsupported(op, "a tile of different constants")
-    t, elem = program.code, element(op.result.type, op)
+    t, elem = program.code, element_name(op.result.type, op)
     if elem[0] == "i":
         reg = t.integer(op.integers[0], elem)
     else:
-        bits = literals.widened(op.splat, op.element) if in_register(elem) != elem else op.splat
+        bits = literals.to_f32_bits(op.splat, op.element) if in_register(elem) != elem else op.splat
         reg = t.bits(bits, in_register(elem))
     program.values[op.result] = [reg] * program.size(op.result)
 

@@ -17,7 +17,7 @@ from ...front.scaled import FORMATS
 from ...ir import tt
 from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
-from ..base.numeric import element
+from ..base.numeric import element_name
 from .program import SimtProgram, invocation_statement
 from .rows import Rows
 
@@ -32,7 +32,7 @@ class _Tile:
     def __init__(self, program: SimtProgram, op: tt.DotScaledOp, value: SSAValue, stack: ExitStack) -> None:
         self._program = program
         self.layout = program.layout(value)
-        self.elem = element(value.type, op)
+        self.elem = element_name(value.type, op)
         self._value = value
         self._rows = Rows(self.layout.shape, self.elem)
         self._start = self._rows.start(program, stack.enter_context(program.arena.borrowed(op, self._rows.bytes)))
@@ -149,7 +149,7 @@ def _dot_scaled(program: SimtProgram, op: tt.DotScaledOp) -> None:
             return [t.binary("arith.addi", step, t.integer(1, "i32")), *totals]
 
         found = t.repeat(t.integer(a.depth, "i32"), [t.integer(0, "i32"), *program.values[op.c]], turn)
-    elem = element(op.c.type, op)
+    elem = element_name(op.c.type, op)
     program.values[op.result] = [program.numeric.rounded(total, elem) for total in found[1:]]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from .exchange import along_axis, combine, convert, shuffled
+from .exchange import along_axis, combine, convert_layout, shuffled
 from .layouts import Layout
 from .program import SimtProgram, invocation_statement
 from .rows import through_memory
@@ -24,7 +24,7 @@ def _scan(program: SimtProgram, op: tt.ScanOp) -> None:
     for number, basis in enumerate(bits):
         values = [*_Step(program, op, layout, basis, bits[:number]).write(values)]
     for result, regs in zip(op.res, values, strict=True):
-        program.values[result] = convert(program, op, regs, layout, program.layout(result))
+        program.values[result] = convert_layout(program, op, regs, layout, program.layout(result))
 
 
 class _Step:

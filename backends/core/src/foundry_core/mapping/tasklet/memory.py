@@ -23,9 +23,9 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ...errors import source_line
 from ...front.masks import sufficient
-from ...front.scalars import constant
+from ...front.scalars import constant_value
 from ...ir import tile
-from ...ir.elements import chosen, extents, finds, index_mapping
+from ...ir.elements import extents, finds, index_mapping, selected_operands
 from ...ops.elementwise import is_elementwise
 from ..base.atomics import changed
 from ..base.buffers import Buffer
@@ -218,7 +218,7 @@ class StagedMemory(GlobalMemory):
         match op:
             case _ if (of := index_mapping(value)) is not None:
                 self._stage(of.source, self._tiles.source_point(of, point), piece)
-            case _ if elements := chosen(op):
+            case _ if elements := selected_operands(op):
                 for operand in op.operands:
                     if operand not in elements:
                         self._stage(operand, point, piece)
@@ -253,7 +253,7 @@ class StagedMemory(GlobalMemory):
             return 0
         if is_unit(axis):
             return 1
-        stride = constant(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
+        stride = constant_value(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
         size = WIDTHS[self._types(op)[1]] // 8
         return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
@@ -532,7 +532,9 @@ class StagedMemory(GlobalMemory):
     def _strides(accesses: Sequence[tile.Access]) -> list[SSAValue]:
         """Return the strides of some accesses that are known only at run time."""
         axes = [axis.owner for access in accesses for axis in access.axes]
-        return list({op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant(op.stride) is None})
+        return list(
+            {op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant_value(op.stride) is None}
+        )
 
     @contextmanager
     def _loop(self, low: Reg, high: Reg, step: int, strides: Sequence[SSAValue]) -> Iterator[Reg]:

@@ -48,7 +48,7 @@ def unpack(t: Builder, x: Reg, layout: FloatLayout) -> Reg:
     return t.cast("arith.bitcast", t.binary("arith.ori", found, sign), "f32")
 
 
-def pack(t: Builder, x: Reg, layout: FloatLayout, saturate: bool = False) -> Reg:
+def pack_float(t: Builder, x: Reg, layout: FloatLayout, saturate: bool = False) -> Reg:
     """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.pack."""
 
     def int32(value: int) -> Reg:

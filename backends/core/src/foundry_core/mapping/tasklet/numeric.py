@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from ...emit.builder import Builder
 from ...emit.mlir import Reg
-from ...functions.registers import call
+from ...functions.registers import call_function
 from ...scalars import FloatLayout
 from ..base.numeric import Numeric
 from . import narrow
@@ -26,8 +26,8 @@ class TaskletNumeric(Numeric):
     def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if layout.bits == 8:
             name = "saturate" if saturate else "pack"
-            return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack(text, reg, layout, saturate))
-        return super().pack(x, layout) if layout.bias == 127 else narrow.pack(self.text, x, layout)
+            return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack_float(text, reg, layout, saturate))
+        return super().pack(x, layout) if layout.bias == 127 else narrow.pack_float(self.text, x, layout)
 
     def _shared(self, name: str, x: Reg, elem: str, layout: FloatLayout, write: Callable[[Builder, Reg], Reg]) -> Reg:
         """Call a conversion that is in the program once, because a DPU's program memory is small."""
@@ -42,7 +42,7 @@ class TaskletNumeric(Numeric):
 
     def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
         """Call a function of foundry_core.functions. It is not inlined, because a DPU's program memory is small."""
-        return call(self.text, name, elem or next(arg.elem for arg in args if arg.is_float), args)
+        return call_function(self.text, name, elem or next(arg.elem for arg in args if arg.is_float), args)
 
     def _fused(self, a: Reg, b: Reg, c: Reg) -> Reg:
         """Return a * b + c rounded once: the product is exact in f64; the sum is rounded to odd first.

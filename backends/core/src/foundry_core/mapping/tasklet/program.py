@@ -20,10 +20,10 @@ from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.effects import is_sink
-from ...ir.elements import chosen, extents, finds
+from ...ir.elements import extents, finds, selected_operands
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.numeric import element, in_memory, in_register
+from ..base.numeric import element_name, in_memory, in_register
 from ..base.operations.reduce import Reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
@@ -101,7 +101,7 @@ class TaskletKernel:
     doubtful: bool = False
 
 
-def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
+def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     """Return the MLIR of a kernel for a DPU; does not change the module.
 
     Rows are copied in pieces of at most 2048 bytes. Shorter pieces take longer, because each DMA takes 77 cycles to
@@ -248,14 +248,14 @@ class TaskletPlan(BufferPlan):
             return True
         return self._is_costly(value) and any(
             isinstance(use.operation, tt.MapElementwiseOp)
-            or (finds(use.operation) and value in chosen(use.operation))
+            or (finds(use.operation) and value in selected_operands(use.operation))
             or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
             for use in value.uses
         )
 
     def _is_stored_across(self, load: tile.LoadOp) -> bool:
         """Return whether a small tile is contiguous in MRAM along one dimension when read, another when stored."""
-        size = math.prod(extents(load.result)) * WIDTHS[in_register(element(load.result.type, load))] // 8
+        size = math.prod(extents(load.result)) * WIDTHS[in_register(element_name(load.result.type, load))] // 8
         if size > self._room or stored_across(load, self.stored) is None:
             return False
         self._room -= size
@@ -461,7 +461,7 @@ class TaskletProgram(Program):
         allocated = self._allocated.get(op.parent_block(), set())  # type: ignore[arg-type]
         if value.owner is op:
             dead = (names - moved) & allocated - self._read_after(op, names)
-            wanted = (in_register(element(value.type, op)), extents(value), order)
+            wanted = (in_register(element_name(value.type, op)), extents(value), order)
             for buffer in self.tiles.buffers.values():
                 if buffer.name in dead and (buffer.elem, buffer.extents, buffer.order) == wanted:
                     return buffer
@@ -470,7 +470,7 @@ class TaskletProgram(Program):
     def parameter(self, argument: SSAValue) -> str:
         elem = "i8"
         if isinstance(argument.type, tt.PointerType):
-            elem = in_memory(element(argument.type.pointee, self.function))
+            elem = in_memory(element_name(argument.type.pointee, self.function))
         name = argument.name_hint or f"arg{self._body.args.index(argument)}"
         words = [f'foundry.name = "{name}"']
         if isinstance(argument.type, tt.PointerType):

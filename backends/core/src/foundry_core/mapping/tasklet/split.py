@@ -25,7 +25,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.flow import incoming
-from ...front.scalars import Scalar, Scalars, constant
+from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp, ExtSIOp
@@ -238,21 +238,21 @@ class _Accesses:
 
     def _once(self, op: Operation, values: tuple[SSAValue, ...], make: Callable[[], SSAValue]) -> SSAValue:
         """Return what `make` makes of some values, the same for all accesses of a block."""
-        key = (op.parent_block(), *(value if (known := constant(value)) is None else known for value in values))
+        key = (op.parent_block(), *(value if (known := constant_value(value)) is None else known for value in values))
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def _sum(self, write: Scalars, start: SSAValue, stride: SSAValue) -> SSAValue:
-        known = constant(stride)
+        known = constant_value(stride)
         offset = write.mul(self._offset, stride if known is None else known)
-        return write.value(write.add(start if (number := constant(start)) is None else number, offset))
+        return write.value(write.add(start if (number := constant_value(start)) is None else number, offset))
 
     def _clamped(self, write: Scalars, limits: tile.RangeOp) -> SSAValue:
         ends: list[Scalar] = []
         for end, rest in ((limits.low, 0), (limits.high, self._extent)):
             # An end that is the tile's is each slice's.
-            if constant(end) == rest:
+            if constant_value(end) == rest:
                 ends.append(self._size if rest else 0)
             else:
                 ends.append(write.minimum(write.maximum(write.sub(end, self._offset), 0), self._size))

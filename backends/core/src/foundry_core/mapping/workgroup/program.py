@@ -24,7 +24,7 @@ from .space import WorkGroupSpace
 from .target import WorkGroupTarget
 
 
-def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
+def lower_work_group(module: ModuleOp, target: WorkGroupTarget) -> str:
     """Return the MLIR of a kernel in which each work-group executes one program; does not change the module.
 
     Raises:
@@ -32,11 +32,11 @@ def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
         LoweringError: the kernel's tiles need more memory than a work-group has.
     """
     function = kernel(module)
-    program: Mapping = WorkGroup(function, tiles(function, target))
+    program: Mapping = WorkGroup(function, work_group_tiles(function, target))
     return program.write()
 
 
-def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
+def work_group_tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
     """Build the empty text, registers and buffers of a kernel."""
     size = f"reqd_work_group_size = array<i32: {target.work_items}, 1, 1>"
     return WorkGroupTiles(Text(Conventions(attributes=size)), BufferPlan(function.body.block), target)

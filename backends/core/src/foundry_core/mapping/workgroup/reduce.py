@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...emit.mlir import LOCAL, Reg
 from ...ir import tt
 from ..base.buffers import Buffer
-from ..base.numeric import element, in_register
+from ..base.numeric import element_name, in_register
 from ..base.operations.reduce import Reduction, array_type
 from ..base.space import Point
 
@@ -40,7 +40,7 @@ class WorkGroupReduction(Reduction):
             end = self._smaller(self._space.plus(first, t.integer(length)), t.integer(count))
         found = [
             Buffer(t.local(array_type(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
-            for elem in (element(src.type, self._op) for src in self._op.srcs)
+            for elem in (element_name(src.type, self._op) for src in self._op.srcs)
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))

@@ -22,7 +22,7 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element, in_register
+from ..numeric import element_name, in_register
 from .demand import Part, demand
 from .prefetch import Prefetcher
 
@@ -51,7 +51,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     else:
         _batch(program, op, c)
     tiles.buffers[op.result] = c
-    elem = element(op.result.type, op)
+    elem = element_name(op.result.type, op)
     if in_register(elem) != elem:
         lane = len(c.extents) - 1
         with tiles.space.iterate(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
@@ -154,7 +154,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
                     x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, a.space)
                     factor = t.broadcast(widened(x), lanes)
                     row_sums = before_step[len(sums) : len(sums) + columns]
-                    sums += [multiply_add(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
+                    sums += [multiply_accumulate(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
             t.line(f"scf.yield {', '.join(x.name for x in sums)} : {', '.join([kind] * len(sums))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
@@ -181,7 +181,7 @@ def _heights(m: int, most: int) -> list[tuple[int, int]]:
     return [(rows, tall), *([(rows - 1, count - tall)] if tall < count else [])]
 
 
-def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
+def multiply_accumulate(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
     """Return x * y + z, rounded once if the device can do that in one instruction."""
     t = tiles.text
     if not x.is_float:

@@ -17,7 +17,7 @@ from ....ir import tile, tt
 from ....ir.elements import extents, index_mapping
 from ....ops.elementwise import is_elementwise
 from ..buffers import Buffer
-from ..numeric import element, in_memory
+from ..numeric import element_name, in_memory
 from ..plan import is_tile, is_unit
 from .rematerialize import Rematerializer, is_inside
 
@@ -58,7 +58,7 @@ class Prefetcher:
                     self._next.append(found)
 
     def _of(self, load: tile.LoadOp, loop: scf.ForOp, rematerializer: Rematerializer) -> _Next | None:
-        shape, memory = extents(load.result), in_memory(element(load.result.type, load))
+        shape, memory = extents(load.result), in_memory(element_name(load.result.type, load))
         lanes = [d for d, axis in enumerate(load.axes) if is_unit(axis)]
         if len(shape) != 2 or not lanes or load.gather is not None or is_tile(load.base):
             return None

@@ -17,7 +17,7 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element, in_register
+from ..numeric import element_name, in_register
 from ..space import Point
 from .combine import Combination
 
@@ -164,7 +164,7 @@ class Reduction:
         device's compiler keeps them in registers anyway.
         """
         t = self._tiles.text
-        kinds = [element(src.type, self._op) for src in self._op.srcs]
+        kinds = [element_name(src.type, self._op) for src in self._op.srcs]
         cells = [Buffer(t.private(array_type(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
         return cells, Point((t.integer(0),), 0, lanes)
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....emit.mlir import Reg
-from ....front.scalars import constant
+from ....front.scalars import constant_value
 from ....ir.arith import ConstantOp
 from ....ops.elementwise import is_elementwise
 
@@ -43,7 +43,7 @@ class Rematerializer:
 
     def index(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
         """Return what `value_at` returns, as an index; a constant as one of the text's constants."""
-        if (number := constant(value)) is not None:
+        if (number := constant_value(value)) is not None:
             return self._tiles.text.integer(number)
         found = self.value_at(value, loops)
         return None if found is None else self._tiles.text.to_index(found)

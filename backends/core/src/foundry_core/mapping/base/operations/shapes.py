@@ -13,7 +13,7 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import collect
 from ..emission import statement, tile_value
-from ..numeric import element, in_register
+from ..numeric import element_name, in_register
 from ..space import Point
 
 if TYPE_CHECKING:
@@ -102,4 +102,4 @@ def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[R
         here = space.plus(point.index[point.lane], t.integer(lane))
         return one((*point.index[: point.lane], here, *point.index[point.lane + 1 :]))
 
-    return collect(t, point.lanes, in_register(element(op.results[0].type, op)), lane_element)
+    return collect(t, point.lanes, in_register(element_name(op.results[0].type, op)), lane_element)
