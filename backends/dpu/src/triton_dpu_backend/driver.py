@@ -67,7 +67,7 @@ class DpuUtils:
         """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.
 
         Returns:
-            See foundry_core.backend.driver.handles; module and function are the DpuProgram.
+            See foundry_core.backend.driver.binary_info; module and function are the DpuProgram.
         """
         from .launcher import DpuProgram
 

@@ -143,7 +143,7 @@ def plan_launch(
 
     Args:
         arrays: the pointer arguments, by their parameter's index.
-        footprints: returns the footprints of the parts between bounds, as foundry_core.footprint.Footprints.of does.
+        footprints: returns the footprints of the parts between bounds, see foundry_core.footprint.Footprints.compute.
         programs: number of programs in the grid, at least one.
         dpus: number of DPUs, at most one per program.
         heap: the first MRAM address that is free.

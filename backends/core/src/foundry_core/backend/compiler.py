@@ -37,7 +37,7 @@ _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 # Keywords of a launch that Triton itself refuses, with a reason.
 _TRITONS_OWN = ("device", "device_type", "stream")
-# Frames between Triton's kernel and `given`: the backend's parse_options, and in some releases one more function.
+# Frames between Triton's kernel and `launch_options`: the backend's parse_options, in some releases one function more.
 _CALLERS = 4
 
 

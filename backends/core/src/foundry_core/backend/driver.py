@@ -234,8 +234,8 @@ class OpenCLUtils:
         """Build the module on the device.
 
         Returns:
-            see `handles`. The function is the program and the name of a kernel in it; the launcher knows the kernel's
-            parameters.
+            see `binary_info`. The function is the program and the name of a kernel in it; the launcher knows the
+            kernel's parameters.
         """
         opened = self._open_device()
         program = opened.build(kernel)

@@ -45,7 +45,7 @@ class Parameters:
             argument for which they do.
 
     Raises:
-        NotImplementedError: see descriptors.expanded.
+        NotImplementedError: see descriptors.descriptor_types.
     """
 
     def __init__(

@@ -2,9 +2,9 @@
 
 Order and scope of an operation are not passed on: all use acquire and release among everything that shares the memory,
 which is at least what any order and scope of Triton asks for, and costs nothing on a CPU. A fence before and another
-one after all elements of an operation give that order (Memory.execute), because PoCL 6 compiles an atomic instruction
-to a call that accesses its argument's memory only, and moves other accesses across it. It reads an atomic load
-(OpAtomicLoad) as an ordinary one and moves it out of loops, so we use volatile loads.
+one after all elements of an operation give that order (GlobalMemory.execute), because PoCL 6 compiles an atomic
+instruction to a call that accesses its argument's memory only, and moves other accesses across it. It reads an atomic
+load (OpAtomicLoad) as an ordinary one and moves it out of loops, so we use volatile loads.
 
 A device of OpenCL changes integers of 32 and 64 bits as one step. Everything else (sums of floats, narrow types) is a
 loop around a compare-and-exchange of the 32 or 64 bits that contain the element. Such a word is aligned, so it is in

@@ -86,10 +86,10 @@ class TaskletKernel:
         num_tasklets: tasklets of a DPU that can run the kernel at a time.
         stack_bytes: stack of each of them.
         parts: slices of a program, each of which one tasklet runs at a time; a power of 2.
-        most_parts: the largest number of slices that `lower` can make of the kernel.
+        most_parts: the largest number of slices that `lower_tasklet` can make of the kernel.
         computes: whether it computes with floats, which takes a DPU 20 to 1000 instructions for an operation.
         doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
-            target with `iram_instructions` 0, `lower` makes the shorter one.
+            target with `iram_instructions` 0, `lower_tasklet` makes the shorter one.
     """
 
     text: str
