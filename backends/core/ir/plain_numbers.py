@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from foundry_core.analysis.interpret import Interpreter, Part
-from foundry_core.footprint.integers import INTEGERS, OperationForm, form, wrapped
+from foundry_core.footprint.integers import INTEGERS, OperationForm, form, wrap_integer
 from foundry_core.footprint.values import integer_bits, item_bytes
 from foundry_core.ir import tile, tt
 from foundry_core.ir.arith import ConstantOp
@@ -165,7 +165,9 @@ def _along(value: Any, i: Any) -> Any:
         case tile.WrappedOp():
             first, modulus, stride = operands
             remainder, bits = INTEGERS["arith.remsi"].number, op.element.width.data
-            index = np.frompyfunc(lambda n: remainder(OperationForm(64, 64), (wrapped(first + n, bits), modulus)), 1, 1)
+            index = np.frompyfunc(
+                lambda n: remainder(OperationForm(64, 64), (wrap_integer(first + n, bits), modulus)), 1, 1
+            )
             return stride * index(i)
     return np.broadcast_to(operands[0], i.shape)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from foundry_core.footprint.work import Work
-from foundry_core.profile.recording import Launched
+from foundry_core.profile.recording import LaunchRecord
 from foundry_core.runtime.device_report import DeviceReport, Kind
 
 SCRIPT = """import sys
@@ -131,7 +131,7 @@ def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypa
     def shown(seconds: float, operations: dict[str, float], products: dict[str, float]) -> tuple[dict[str, Any], str]:
         work = Work(operations, products, 0.0, 1000)
         monkeypatch.setattr(report, "_work", lambda launched: work)
-        launched = Launched("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
+        launched = LaunchRecord("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
         figures = report.examine(launched)
         return figures, report.format_report(figures)
 

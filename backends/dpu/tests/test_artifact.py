@@ -27,7 +27,7 @@ KERNEL = f"define void @some.kernel({PARAMETERS}) local_unnamed_addr #0 {BODY}"
 def test_each_parameter_has_its_field_where_c_has_it() -> None:
     kernel = parse(KERNEL)
     assert kernel.name == "some.kernel"
-    assert [(p.index, p.llvm_type, p.c_type, p.offset) for p in kernel.passed] == [
+    assert [(p.index, p.llvm_type, p.c_type, p.offset) for p in kernel.host_parameters] == [
         (0, "float addrspace(255)*", "uint32_t", 0),
         (1, "i16 addrspace(255)*", "uint32_t", 4),
         (2, "i8", "int8_t", 8),
@@ -38,12 +38,12 @@ def test_each_parameter_has_its_field_where_c_has_it() -> None:
     ]
     assert kernel.arguments_bytes == 48
     assert [p.element_bytes for p in kernel.parameters[:2]] == [4, 2]
-    assert [p.passed for p in kernel.parameters[-2:]] == [False, False]
+    assert [p.is_passed for p in kernel.parameters[-2:]] == [False, False]
 
 
 def test_a_kernel_without_parameters_still_has_a_struct() -> None:
     kernel = parse(f"define void @nothing() {BODY}")
-    assert kernel.passed == ()
+    assert kernel.host_parameters == ()
     assert kernel.arguments_bytes == 8
 
 

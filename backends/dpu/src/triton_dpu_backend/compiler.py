@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 
 from .artifact import LOG, PARTS
 from .counts import MOST_DPUS, count
-from .legalize import skipped
+from .legalize import is_skipped
 
 if TYPE_CHECKING:
     from foundry_core.mapping.tasklet.program import TaskletKernel
@@ -75,7 +75,7 @@ class DpuBackend(ProgramBackend):
         stages["dpu"] = make_program
 
     def hash(self) -> str:
-        return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
+        return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if is_skipped() else ''}"
 
 
 # The stages. Each imports the lowering when it is called, so that a kernel from Triton's cache does not load it.
@@ -221,7 +221,7 @@ def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
 def _key(text: str, metadata: dict[str, Any]) -> tuple[object, ...]:
     """Return all that a stage makes its output of."""
     facts = tuple(metadata["facts"].items())
-    return text, skipped(), metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
+    return text, is_skipped(), metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
 
 
 @functools.cache

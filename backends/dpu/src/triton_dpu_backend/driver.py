@@ -106,7 +106,7 @@ class DpuDriver(SynchronousDriver):
 
     @classmethod
     def inactive_reason(cls) -> str:
-        return "" if sdk.locate() else sdk.missing()
+        return "" if sdk.locate() else sdk.missing_reason()
 
     @property
     def last_launch(self) -> LaunchCost | None:

@@ -20,7 +20,7 @@ from foundry_core import scalars
 from foundry_core.footprint import Footprints
 from foundry_core.log import LINES_VARIABLE, Words
 from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
-from foundry_core.runtime.launches import Grid, SynchronousLauncher, observed
+from foundry_core.runtime.launches import Grid, SynchronousLauncher, is_recorded
 
 from . import launches, slices
 from .comparing import Comparisons
@@ -116,7 +116,7 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         count, reason, is_asked = self._dpus(programs)
         with _turn:
             function, tasklets, parts = self._sliced(function, -(-programs // count), values)
-            if observed() and is_emulator():
+            if is_recorded() and is_emulator():
                 function = DpuProgram(self._built(parts, by_line=True)[0], function.kernel)
             try:
                 dpus, heap, room, planned = self._ready(grid, values, count, function)

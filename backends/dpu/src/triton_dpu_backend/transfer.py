@@ -122,7 +122,7 @@ def receive_logs(dpus: DpuSet, log: Log, offset: int) -> list[Words]:
     """Return the filled part of each DPU's log. All are as long as the longest, because a transfer has one length."""
     headers = [log.header() for _ in range(dpus.count)]
     dpus.receive(HEAP, offset, headers[0].nbytes, [header.ctypes.data for header in headers])
-    size = max(map(log.filled, headers))
+    size = max(map(log.used_bytes, headers))
     logs = [np.empty(size // header.itemsize, header.dtype) for header in headers]
     dpus.receive(HEAP, offset, size, [words.ctypes.data for words in logs])
     return logs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
 from foundry_core.runtime.device_report import DeviceReport
-from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
+from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, is_recorded
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import PipelineLauncher
@@ -49,7 +49,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         if (
             self._launcher is not None
             and self._positions is not None
-            and not observed()
+            and not is_recorded()
             and not _calls(enter_hook)
             and not _calls(exit_hook)
             and type(x) is type(y) is type(z) is int

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from .. import source_lines
 from ..failure import Failure
 from ..log import Site
-from .memory import memory_of, unwritten
+from .memory import memory_of, poison_mask
 
 # What warnings Python has shown, by their text.
 _shown: dict[Any, Any] = {}
@@ -60,7 +60,7 @@ class Launch:
     def accesses(self, number: int, operation: str = "") -> str:
         """Return the places that access an argument, as text: FILE:LINE and FILE:LINE; "" if none is known."""
         found = [site for site in self.sites if number in site.arguments and site.text.endswith(operation)]
-        return " and ".join(dict.fromkeys(site.where() for site in found))
+        return " and ".join(dict.fromkeys(site.location() for site in found))
 
 
 class Watch:
@@ -74,14 +74,14 @@ class Watch:
         self._launch = launch
         _check_strides(launch)
         views = {number: memory_of(launch.arrays[number]) for number in launch.stored}
-        self._poison = {number: unwritten(view) for number, view in views.items() if view is not None}
+        self._poison = {number: poison_mask(view) for number, view in views.items() if view is not None}
 
     def finish(self) -> None:
         """Warn of what the launch left unwritten."""
         for number, before in self._poison.items():
             view = memory_of(self._launch.arrays[number]) if before.any() else None
             if view is not None:
-                left = before & unwritten(view)
+                left = before & poison_mask(view)
                 written = int(before.sum() - left.sum())
                 if left.any() and written:
                     _warn_of_rest(self._launch, number, left, written)

@@ -55,7 +55,7 @@ from ..ir.elements import is_same, source
 from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
-from .undefined import ends_once, undefined_uses, varying
+from .undefined import ends_once, undefined_uses, varying_dimensions
 from .wide import WideOffsets, builder_after, clone_movement, integer_width, sign_extend
 
 _EQ, _NE, _ULT = 0, 1, 6
@@ -667,12 +667,12 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
             terms = _terms(mask)
-            along = [term for term in terms if axis in varying(term)]
+            along = [term for term in terms if axis in varying_dimensions(term)]
             # Undefined elements behind all others change none of them.
             if isinstance(use, tt.ScanOp) and not use.reverse.value and all(ends_once(term, axis) for term in along):
                 continue
             reported.add(axis)
-            others = [term for term in terms if axis not in varying(term)]
+            others = [term for term in terms if axis not in varying_dimensions(term)]
             if not along:
                 continue
             ok = along[0]

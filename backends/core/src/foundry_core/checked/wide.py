@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import extended, incoming
+from ..analysis.flow import extend_operands, incoming_values
 from ..front.offsets import alike
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
@@ -89,7 +89,7 @@ class WideOffsets:
     ) -> Operation:
         """Replace a loop by one with more results: in 64 bits, those of these numbers."""
         count = len(loop.results)
-        made = extended(loop, zeros, [value.type for value in alike])
+        made = extend_operands(loop, zeros, [value.type for value in alike])
         for at, number in enumerate(numbers):
             self._known[made.results[number]] = made.results[count + at]
         return made
@@ -154,7 +154,7 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         if value in seen:
             continue
         seen.add(value)
-        sources, op = incoming(value), value.owner
+        sources, op = incoming_values(value), value.owner
         if sources is None or isinstance(op, scf.IfOp):
             pending += op.operands if isinstance(op, Operation) and _follows(value) else []
             continue

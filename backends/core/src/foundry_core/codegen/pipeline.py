@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-class Structured(NamedTuple):
+class StructuredKernel(NamedTuple):
     """A kernel in structured form.
 
     Attributes:
@@ -79,7 +79,7 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares: bool = True) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares: bool = True) -> StructuredKernel:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
@@ -103,7 +103,7 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
     # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not accept it.
     printed = _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
     remember(printed, module)
-    return Structured(printed, stored, sites)
+    return StructuredKernel(printed, stored, sites)
 
 
 def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:

@@ -46,7 +46,7 @@ class Span:
         """Whether an end is unknown: the span may cover all of the argument's memory."""
         return self.low <= -_FAR or self.high >= _FAR
 
-    def within(self, low: int, high: int) -> Span:
+    def clip(self, low: int, high: int) -> Span:
         """Return the part of this span within low..high; an empty span if there is none."""
         return Span(min(max(self.low, low), high), max(min(self.high, high), low))
 

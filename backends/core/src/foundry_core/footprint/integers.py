@@ -54,7 +54,7 @@ def form(op: Operation) -> OperationForm | None:
     return OperationForm(source, result, op.predicate_name if isinstance(op, CmpiOp) else "")
 
 
-def wrapped(number: int, bits: int) -> int:
+def wrap_integer(number: int, bits: int) -> int:
     """Return the number that is stored in this many bits."""
     half = 1 << (bits - 1)
     return number & 1 if bits == 1 else (number + half) % (2 * half) - half
@@ -73,7 +73,7 @@ def _signed(intervals: Callable[[Interval, Interval], Interval], c: str, number:
     return Meaning(
         lambda form, a: intervals(*a) if form.result > 1 else None,
         lambda form, a: _wrapped_c(c.format(*a), form.result) if form.result > 1 else None,
-        lambda form, a: wrapped(number(*(-x if form.source == 1 else x for x in a)), form.result),
+        lambda form, a: wrap_integer(number(*(-x if form.source == 1 else x for x in a)), form.result),
     )
 
 
@@ -92,7 +92,7 @@ def _unsigned(
         lambda form, a: (
             _wrapped_c(c.format(*(_unsigned_c(x, form.source) for x in a)), form.result) if form.result > 1 else None
         ),
-        lambda form, a: wrapped(number(*(x % (1 << form.source) for x in a)), form.result),
+        lambda form, a: wrap_integer(number(*(x % (1 << form.source) for x in a)), form.result),
     )
 
 
@@ -100,7 +100,7 @@ def _bitwise(name: str, sign: str, number: Callable[[int, int], int]) -> Meaning
     return Meaning(
         lambda form, a: interval.bits(a[0], a[1], name, form.result),
         lambda form, a: _wrapped_c(f"({a[0]} {sign} {a[1]})", form.result),
-        lambda form, a: wrapped(number(*a), form.result),
+        lambda form, a: wrap_integer(number(*a), form.result),
     )
 
 
@@ -182,6 +182,6 @@ INTEGERS |= dict.fromkeys(
     Meaning(
         lambda form, a: a[0] if form.result > 1 else None,
         lambda form, a: _wrapped_c(a[0], form.result),
-        lambda form, a: wrapped(a[0], form.result),
+        lambda form, a: wrap_integer(a[0], form.result),
     ),
 )

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType, Ten
 from xdsl.ir import Attribute
 
 from ..ir import tile, tt
-from .interval import Interval, add, anything, fit, join
+from .interval import Interval, add, fit, full_interval, join
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ def item_bytes(pointer: Attribute) -> int:
     return max(8, found.pointee.bitwidth) // 8
 
 
-def unknown(type: Attribute) -> Value:
+def unknown_value(type: Attribute) -> Value:
     """Return the value of a type of whose origin nothing is known."""
     bits = integer_bits(type)
     if bits is not None:
-        return anything(bits)
+        return full_interval(bits)
     if isinstance(element_type(type), tt.PointerType):
         return Pointer(None)
     assert not isinstance(type, tile.AxisType | tile.RangeType)

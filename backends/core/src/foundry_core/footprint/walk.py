@@ -21,8 +21,8 @@ from ..ir.effects import reads, writes
 from ..ir.elements import selected_operands
 from .accesses import ByteRanges, box
 from .integers import INTEGERS, form
-from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul
-from .values import Axis, Pointer, Range, Value, either, integer_bits, item_bytes, unknown
+from .interval import Interval, Truth, add, choose, exactly, fit, full_interval, mul
+from .values import Axis, Pointer, Range, Value, either, integer_bits, item_bytes, unknown_value
 
 _INFINITY = float("inf")
 
@@ -83,9 +83,9 @@ class Walk(Interpreter[Value]):
                 return functools.reduce(either, self.lookup(elements))
         bits = integer_bits(result.type)
         if bits is None:
-            return unknown(result.type)
+            return unknown_value(result.type)
         found = self._integer(op, operands)
-        return fit(found, bits) if found is not None else anything(bits)
+        return fit(found, bits) if found is not None else full_interval(bits)
 
     def _integer(self, op: Operation, operands: Sequence[Value]) -> Interval | None:
         """Return the result of an operation before it wraps around; None if it is unknown."""
@@ -108,7 +108,7 @@ class Walk(Interpreter[Value]):
         for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
             if is_made and not self._trial:
                 self._access(accesses, op)
-        return [unknown(result.type) for result in op.results]
+        return [unknown_value(result.type) for result in op.results]
 
     def _access(self, accesses: ByteRanges, op: tile.Access) -> None:
         pointer = self.values[op.base]
@@ -155,7 +155,7 @@ class Walk(Interpreter[Value]):
 
     def repeat(self, op: scf.WhileOp, initial: Sequence[Value], test: Part[Value], body: Part[Value]) -> list[Value]:
         certain = self._certain
-        passed = test([unknown(value.type) for value in op.arguments])[1:]
+        passed = test([unknown_value(value.type) for value in op.arguments])[1:]
         self._certain = np.zeros_like(np.asarray(certain))
         body(passed)
         self._certain = certain
@@ -172,7 +172,7 @@ class Walk(Interpreter[Value]):
 
         steps = [_steps(value, argument) for value, argument in zip(last.operands, arguments, strict=True)]
         matter = [isinstance(value, Interval | Pointer) for value in initial]
-        carried = [unknown(argument.type) for argument in arguments]
+        carried = [unknown_value(argument.type) for argument in arguments]
         final = list(carried)
         if any(matter):
             self._trial = True

@@ -23,14 +23,14 @@ from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
 @dataclass(frozen=True)
-class Strided:
+class AffineAxis:
     """stride * i"""
 
     stride: Scalar
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class ModuloAxis:
     """stride * ((first + i) rem modulus), the sum taken in `width` bits"""
 
     first: Scalar
@@ -40,15 +40,15 @@ class Wrapped:
 
 
 @dataclass(frozen=True)
-class Indexed:
+class GatherAxis:
     """scale * offsets[i]; `offsets` has extent 1 in every other dimension."""
 
     offsets: SSAValue
     scale: Scalar
 
 
-Axis: TypeAlias = Strided | Wrapped | Indexed
-STILL = Strided(0)
+Axis: TypeAlias = AffineAxis | ModuloAxis | GatherAxis
+STILL = AffineAxis(0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Sum:
     def sole_unit_axis(self) -> int | None:
         """Return the dimension along which the sum grows by 1 per index, if it changes along no other; else None."""
         moving = [d for d, axis in enumerate(self.axes) if axis != STILL]
-        if self.rest is None and len(moving) == 1 and self.axes[moving[0]] == Strided(1):
+        if self.rest is None and len(moving) == 1 and self.axes[moving[0]] == AffineAxis(1):
             return moving[0]
         return None
 
@@ -157,9 +157,9 @@ class Offsets:
         start, axes = found.start, list(found.axes)
         for d, extent in enumerate(shape(value)):
             match axes[d]:
-                case Strided() if extent == 1:
+                case AffineAxis() if extent == 1:
                     axes[d] = STILL
-                case Wrapped(first, modulus, stride, _) if extent == 1:
+                case ModuloAxis(first, modulus, stride, _) if extent == 1:
                     scalars = self._writer.scalars_after(value)
                     start = scalars.add(start, scalars.mul(stride, scalars.rem(first, modulus)))
                     axes[d] = STILL
@@ -171,7 +171,7 @@ class Offsets:
         long = [d for d, extent in enumerate(extents) if extent > 1]
         if len(long) == 1:
             axes: list[Axis] = [STILL] * len(extents)
-            axes[long[0]] = Indexed(value, 1)
+            axes[long[0]] = GatherAxis(value, 1)
             return Sum(0, tuple(axes))
         return Sum(0, (STILL,) * len(extents), rest=value)
 
@@ -193,7 +193,7 @@ class Offsets:
                     return self._opaque(value)
                 return replace(found, bits=min(offset_bits(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
             case tt.MakeRangeOp():
-                return Sum(op.start.value.data, (Strided(1),))
+                return Sum(op.start.value.data, (AffineAxis(1),))
             case ExtSIOp():
                 return self._extended(op)
             case _ if (of := index_mapping(value)) is not None:
@@ -204,7 +204,7 @@ class Offsets:
     def _arithmetic(self, op: arith.AddiOp | arith.SubiOp | arith.MuliOp) -> Sum | None:
         match op:
             case arith.AddiOp():
-                return self.added(self.sum_of(op.lhs), self.sum_of(op.rhs), op.result, op.rhs)
+                return self.add(self.sum_of(op.lhs), self.sum_of(op.rhs), op.result, op.rhs)
             case arith.SubiOp():
                 return self._subtracted(op)
             case arith.MuliOp():
@@ -229,15 +229,15 @@ class Offsets:
         # A dimension of extent 1 is constant, and stays so.
         return Sum(source.start, tuple(mapping.to_result(source.axes, STILL)), rest, source.bits)
 
-    def added(self, a: Sum, b: Sum, anchor: SSAValue, b_value: SSAValue) -> Sum:
+    def add(self, a: Sum, b: Sum, anchor: SSAValue, b_value: SSAValue) -> Sum:
         """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `anchor`."""
         scalars = self._writer.scalars_after(anchor)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
             if one == STILL or other == STILL:
                 axes.append(other if one == STILL else one)
-            elif isinstance(one, Strided) and isinstance(other, Strided):
-                axes.append(Strided(scalars.add(one.stride, other.stride)))
+            elif isinstance(one, AffineAxis) and isinstance(other, AffineAxis):
+                axes.append(AffineAxis(scalars.add(one.stride, other.stride)))
             else:
                 # Different axes along one dimension: one of the two tensors must be read element by element.
                 return Sum(a.start, a.axes, self._plus(a.rest, b_value, scalars))
@@ -263,8 +263,8 @@ class Offsets:
         for one, other in zip(a.axes, b.axes, strict=True):
             if other == STILL:
                 axes.append(one)
-            elif isinstance(one, Strided) and isinstance(other, Strided):
-                axes.append(Strided(scalars.sub(one.stride, other.stride)))
+            elif isinstance(one, AffineAxis) and isinstance(other, AffineAxis):
+                axes.append(AffineAxis(scalars.sub(one.stride, other.stride)))
             else:
                 return None
         if b.rest is not None:
@@ -281,12 +281,12 @@ class Offsets:
 
         def scaled(axis: Axis) -> Axis:
             match axis:
-                case Strided(stride):
-                    return Strided(scalars.mul(stride, factor))
-                case Wrapped():
+                case AffineAxis(stride):
+                    return AffineAxis(scalars.mul(stride, factor))
+                case ModuloAxis():
                     return replace(axis, stride=scalars.mul(axis.stride, factor))
-                case Indexed(offsets, scale):
-                    return Indexed(offsets, scalars.mul(scale, factor))
+                case GatherAxis(offsets, scale):
+                    return GatherAxis(offsets, scalars.mul(scale, factor))
 
         return Sum(scalars.mul(a.start, factor), tuple(scaled(axis) for axis in a.axes))
 
@@ -299,5 +299,5 @@ class Offsets:
         d = a.sole_unit_axis()
         assert d is not None
         axes = list(a.axes)
-        axes[d] = Wrapped(a.start, b.start, 1, offset_bits(op.result))
+        axes[d] = ModuloAxis(a.start, b.start, 1, offset_bits(op.result))
         return Sum(0, tuple(axes))

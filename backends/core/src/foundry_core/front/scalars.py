@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import incoming
+from ..analysis.flow import incoming_values
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
 # A number known at compile time, or an i64 value of the program.
@@ -161,7 +161,7 @@ def zeros(scalar: Scalar) -> int:
                 return min(low_zeros(value, visited) for value in op.operands[1:])
             case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.RemSIOp() | arith.OrIOp():
                 return min(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
-        sources = incoming(a)
+        sources = incoming_values(a)
         if sources is not None:
             # A carried value has the zeros that its first value has and that each iteration preserves.
             return 64 if a in visited else min(low_zeros(source, visited | {a}) for source in sources)

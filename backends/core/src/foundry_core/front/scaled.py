@@ -29,7 +29,7 @@ from xdsl.rewriter import Rewriter
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import ConstantOp, TruncIOp
-from ..ir.build import before, broadcast, expand_dims, reshape, transpose
+from ..ir.build import broadcast, builder_before, expand_dims, reshape, transpose
 
 # Without e2m1, two of which are in a byte.
 FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}
@@ -59,7 +59,7 @@ class _Writer:
 
     def __init__(self, op: tt.DotScaledOp) -> None:
         self._op = op
-        self._builder = before(op)
+        self._builder = builder_before(op)
 
     def operand(self, side: int) -> SSAValue:
         """Return a (side 0) or b (side 1) as f32, multiplied by its scales."""

@@ -26,7 +26,7 @@ from .carried import loops, replace_carried
 from .decomposition import decompose_operations
 from .libdevice import replace_functions
 from .masks import Masks
-from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape, splat_constant
+from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant
 from .pairs import replace_pairs
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
@@ -179,12 +179,12 @@ class _Accesses:
     @staticmethod
     def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:
         match axis:
-            case Strided(stride):
+            case AffineAxis(stride):
                 return scalars.builder.insert(tile.AffineOp(scalars.value(stride))).result
-            case Wrapped(first, modulus, stride, width):
+            case ModuloAxis(first, modulus, stride, width):
                 start, size, step = (scalars.value(part) for part in (first, modulus, stride))
                 return scalars.builder.insert(tile.WrappedOp(start, size, step, IntegerType(width))).result
-            case Indexed(offsets, scale):
+            case GatherAxis(offsets, scale):
                 return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
 
     def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
@@ -204,7 +204,7 @@ class _Accesses:
             case tt.AddPtrOp():
                 base, before = self._pointer(op.ptr)
                 if base is not op.ptr:
-                    return base, self._offsets.added(before, self._offsets.sum_of(op.offset), pointer, op.offset)
+                    return base, self._offsets.add(before, self._offsets.sum_of(op.offset), pointer, op.offset)
             case _ if (of := index_mapping(pointer)) is not None:
                 base, before = self._pointer(of.source)
                 known = base is not of.source or not isinstance(base.type, TensorType)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, SSAValue
 
-from ..analysis.flow import incoming
+from ..analysis.flow import incoming_values
 from ..ir import tt
 from ..ir.effects import reads, writes
 from .structured import kernel
@@ -69,7 +69,7 @@ class Sources:
 
     @staticmethod
     def _of(value: SSAValue) -> list[SSAValue]:
-        sources = incoming(value)
+        sources = incoming_values(value)
         if sources is None:
             sources = [] if isinstance(value.owner, Block) else list(value.owner.operands)
         return [source for source in sources if _is_pointer(source)]

@@ -83,7 +83,7 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
     edge = m.select(m.equal(size, 0.0), m.select(rising, 0.0, infinity), m.select(rising, infinity, 0.0))
     found = m.select(ordinary, found, edge)
     negative = m.sign_of(x) < 0
-    found = m.flipped(found, m.select(odd, m.sign_of(x), 0))
+    found = m.flip_sign(found, m.select(odd, m.sign_of(x), 0))
     # A power of a negative number with a non-integer exponent is NaN, except for 0, infinity and infinite exponents.
     broken = m.select(m.equal(whole, bounded), 0.0, 1.0) > 0.0
     broken = m.select(negative, m.select(ordinary, m.select(broken, 1.0, 0.0), 0.0), 0.0) > 0.0
@@ -144,13 +144,13 @@ def _scaled_square(m: Arithmetic, args: tuple[Value, ...]) -> tuple[Value, Value
 
 def _length(m: Arithmetic, *args: Value) -> Value:
     sum, exponent = _scaled_square(m, args)
-    found = m.scaled(m.root(sum), exponent)
+    found = m.scale(m.root(sum), exponent)
     return _infinite(m, found, float("inf"), args)
 
 
 def _inverse_length(m: Arithmetic, *args: Value) -> Value:
     sum, exponent = _scaled_square(m, args)
-    found = m.scaled(1.0 / m.root(sum), 0 - exponent)
+    found = m.scale(1.0 / m.root(sum), 0 - exponent)
     return _infinite(m, found, 0.0, args)
 
 

@@ -13,7 +13,7 @@ from . import tt, ttg
 from .elements import extents
 
 
-def before(op: Operation) -> Builder:
+def builder_before(op: Operation) -> Builder:
     """Return a builder that writes in front of an operation, with its location."""
 
     def place(made: Operation) -> None:

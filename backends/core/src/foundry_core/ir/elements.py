@@ -4,7 +4,7 @@ An operation declares it once, as a trait. Passes and analyses ask the functions
 class, so a new operation of this kind works in all of them.
 
     traits_def(Pure(), ByDimension(lambda op: (1, 0)))          element (i, j) is the operand's element (j, i)
-    traits_def(Pure(), ByDimension(lambda op: (0, At(3))))      element i is the operand's element (i, 3)
+    traits_def(Pure(), ByDimension(lambda op: (0, FixedIndex(3))))      element i is the operand's element (i, 3)
     traits_def(Pure(), ByDimension(lambda op: (None, 1)))       the operation computes the first index
     traits_def(Pure(), RowMajor())                              the elements keep their row-major order
     traits_def(Pure(), ElementMap(operands=(0, 1)))             each element is one of operand 0 or of operand 1
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class At:
+class FixedIndex:
     """The index in a dimension of an operand is this number, for all elements of the result."""
 
     number: int
@@ -35,7 +35,7 @@ class At:
 # The index in a dimension of an operand: the number of the result's dimension that has the same index; a number that is
 # the same for all elements; None if the operation computes it. If the operand's extent is 1 and the result's is not,
 # the element is repeated.
-Index: TypeAlias = "int | At | None"
+Index: TypeAlias = "int | FixedIndex | None"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ElementMap(OpTrait):
 
 
 @dataclass(frozen=True)
-class Composed(OpTrait):
+class Decomposition(OpTrait):
     """What an operation is in simpler ones, by which the front replaces it.
 
     Attributes:
@@ -89,7 +89,7 @@ class RowMajor(ElementMap):
         if [extent for extent in before if extent > 1] != [after[d] for d in long]:
             return None
         rest = iter(long)
-        return tuple(next(rest) if extent > 1 else At(0) for extent in before)
+        return tuple(next(rest) if extent > 1 else FixedIndex(0) for extent in before)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class IndexMapping:
         """Return what the source's dimensions have of the result's items; a constant where there is only one index."""
 
         def item(index: Index, extent: int) -> _T:
-            if isinstance(index, At):
+            if isinstance(index, FixedIndex):
                 return constant(index.number)
             return items[index] if index is not None and extent > 1 else constant(0)
 

@@ -181,8 +181,8 @@ ROWS: tuple[Row, ...] = (
     Row(arith.MaxnumfOp, lambda n, op, args: n.pick_number("ogt", *args)),
     Row(arith.MinimumfOp, lambda n, op, args: n.pick_or_nan("olt", *args)),
     Row(arith.MaximumfOp, lambda n, op, args: n.pick_or_nan("ogt", *args)),
-    Row(tt.ClampFOp, lambda n, op, args: n.clamped(*args, propagate_nan=op.propagate_nan.data == "all")),
-    Row(math.FmaOp, lambda n, op, args: n.fused(op, args), ["fma"], ["fmaf_rn", "fma_rn"]),
+    Row(tt.ClampFOp, lambda n, op, args: n.clamp(*args, propagate_nan=op.propagate_nan.data == "all")),
+    Row(math.FmaOp, lambda n, op, args: n.fma(op, args), ["fma"], ["fmaf_rn", "fma_rn"]),
     Row(
         tt.PreciseSqrtOp,
         lambda n, op, args: n.library("sqrt", args),

@@ -48,7 +48,7 @@ def _bits(n: Numeric, x: Reg) -> Reg:
 def _like(n: Numeric, value: float, x: Reg) -> Reg:
     """Return a constant of the type of a register."""
     if x.is_float:
-        return n.text.floating(value, x.elem, x.lanes)
+        return n.text.float_constant(value, x.elem, x.lanes)
     return n.text.integer(int(value), x.elem, x.lanes)
 
 

@@ -66,7 +66,7 @@ class Line:
         return linecache.getline(*self.place).strip()
 
 
-def loaded(kernel: str) -> list[str]:
+def loaded_objects(kernel: str) -> list[str]:
     """Return the paths of the objects that PoCL has loaded for a kernel into this process."""
     paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
     return sorted(path for path in paths if (found := OBJECT.search(path)) and found["kernel"] == kernel)

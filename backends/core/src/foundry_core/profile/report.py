@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.device_report import Kind
 from . import objects
-from .recording import Launched, Recorder
+from .recording import LaunchRecord, Recorder
 
 if TYPE_CHECKING:
     from ..footprint.work import Work
@@ -52,16 +52,16 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     return "\n\n".join(parts), every
 
 
-def _code(launched: Launched, found: list[Launched]) -> list[str]:
+def _code(launched: LaunchRecord, found: list[LaunchRecord]) -> list[str]:
     """Return the objects that PoCL loaded for a kernel, without those of other kernels of its name."""
-    loaded = objects.loaded(launched.kernel)
+    loaded = objects.loaded_objects(launched.kernel)
     if launched.programs:
         return [path for path in loaded if objects.program(path) in launched.programs]
     others = {program for each in found for program in each.programs}
     return [path for path in loaded if objects.program(path) not in others]
 
 
-def examine(launched: Launched) -> dict[str, Any]:
+def examine(launched: LaunchRecord) -> dict[str, Any]:
     """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted."""
     figures: dict[str, Any] = {
         "kernel": launched.kernel,
@@ -107,7 +107,7 @@ def examine(launched: Launched) -> dict[str, Any]:
     return figures | {"bound": bound, "share": share if share <= 1 else None}
 
 
-def _arithmetic(work: Work, launched: Launched) -> dict[str, float]:
+def _arithmetic(work: Work, launched: LaunchRecord) -> dict[str, float]:
     """Return the operations of a kernel by what the device computes them with, as roofs.Roofs.arithmetic names it.
 
     Products of integers count only if the device multiplies them by cooperative matrices.
@@ -125,7 +125,7 @@ def _arithmetic(work: Work, launched: Launched) -> dict[str, float]:
     return found
 
 
-def _stage(launched: Launched, name: str) -> Path | None:
+def _stage(launched: LaunchRecord, name: str) -> Path | None:
     """Return the file of a stage of a kernel's compilation in Triton's cache; None if there is none."""
     from triton.runtime.cache import get_cache_manager
 
@@ -133,7 +133,7 @@ def _stage(launched: Launched, name: str) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _work(launched: Launched) -> Work:
+def _work(launched: LaunchRecord) -> Work:
     from ..codegen.pipeline import read_kernel
     from ..footprint import Footprints
 

@@ -12,7 +12,7 @@ from ..log import MAPPED, Site
 from ..overlap import overlaps, strides_overlap
 from ..scalars import pointer_element
 from ..tensor import Tensor
-from .descriptors import decomposed, descriptor_types, is_descriptor
+from .descriptors import descriptor_arguments, descriptor_types, is_descriptor
 
 # What a kernel takes for the sites of checks, by their kind, as Triton's types.
 _ADDED = {"conflict": ["*i32", "i64"], MAPPED: ["*i8", "i64"], "stray": ["*i64", "i32"]}
@@ -108,7 +108,7 @@ class Parameters:
             return None
         return [position for (position,) in self._paths]
 
-    def named(self, arguments: Sequence[Any]) -> dict[str, Any]:
+    def named_arguments(self, arguments: Sequence[Any]) -> dict[str, Any]:
         """Return the arguments of a launch, and what is compiled in, by the names of the parameters."""
         return {**self._constants, **dict(zip(self._signature, arguments, strict=True))}
 
@@ -158,7 +158,7 @@ class Parameters:
                 why=f"it is a descriptor of shape {list(value.shape)} with strides {list(value.strides)}",
                 next="describe memory without overlap",
             )
-        return decomposed(value)
+        return descriptor_arguments(value)
 
     def _refuse(self, name: str, tensor: Any, *, is_stored: bool) -> None:
         if getattr(tensor, "readonly", False):

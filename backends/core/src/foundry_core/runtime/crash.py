@@ -70,7 +70,7 @@ class _Action(ctypes.Structure):
     )
 
 
-class Unfinished(NamedTuple):
+class PendingLaunch(NamedTuple):
     """A launch on a device whose code has no lines: the kernel, where it is defined, and the grid."""
 
     kernel: str
@@ -83,7 +83,7 @@ class Unfinished(NamedTuple):
 
 
 # The last launches on such a device that are not known to have finished; the oldest ones are forgotten.
-unfinished: deque[Unfinished] = deque(maxlen=8)
+unfinished: deque[PendingLaunch] = deque(maxlen=8)
 
 
 class _Found(NamedTuple):
@@ -199,7 +199,7 @@ def _is_without_file(instruction: int, stack: int, maps: str) -> bool:
     return any(low <= each < high for each in (instruction, *_returns(stack)) for low, high in ranges)
 
 
-def _without_lines(number: int, address: int, launches: list[Unfinished]) -> Crash:
+def _without_lines(number: int, address: int, launches: list[PendingLaunch]) -> Crash:
     """Return what is said of a crash on a device that compiles into memory."""
     name = signal.Signals(number).name
     why = f"it accesses address {address:#x}, where this process has no memory, or none that it may write"

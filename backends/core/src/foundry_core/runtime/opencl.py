@@ -351,7 +351,7 @@ class OpenCLDevice:
         cl.enqueue_copy(self.queue, buffer, header)
         yield [buffer]
         cl.enqueue_copy(self.queue, header, buffer)
-        words = np.empty(log.filled(header) // header.itemsize, header.dtype)
+        words = np.empty(log.used_bytes(header) // header.itemsize, header.dtype)
         cl.enqueue_copy(self.queue, words, buffer)
         buffer.release()
         log.report([words])

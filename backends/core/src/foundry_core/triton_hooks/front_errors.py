@@ -20,7 +20,7 @@ from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 
 from .. import source_lines
-from .grids import no_constant, referred, replacement
+from .grids import no_constant, replacement, resolve_reference
 
 _ADDED = "  at:   "
 
@@ -120,7 +120,7 @@ def _global(mistake: _Mistake) -> Advice:
 
 
 def _function(mistake: _Mistake) -> Advice:
-    called = referred(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
+    called = resolve_reference(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
     if not callable(called) or str(getattr(called, "__module__", "")).startswith("triton"):
         return "", ""
     return "it is a function of Python", replacement(called)

@@ -96,7 +96,7 @@ def _start() -> None:
     if not library().start(ctypes.cast(_note, ctypes.c_void_p) if validates else None):
         raise VulkanError(
             "Vulkan cannot be used",
-            why=library().why(),
+            why=library().last_error(),
             next="install a Vulkan loader and a driver, such as Debian's libvulkan1 and mesa-vulkan-drivers",
         )
 
@@ -112,7 +112,7 @@ def list_properties() -> list[DeviceProperties]:
     for index in range(library().count()):
         found.append(DeviceProperties())
         if not library().properties(index, found[-1]):
-            raise VulkanError("a Vulkan device cannot be described", why=library().why())
+            raise VulkanError("a Vulkan device cannot be described", why=library().last_error())
     return found
 
 
@@ -279,7 +279,7 @@ class VulkanDevice:
             _said.clear()
             raise VulkanError("Vulkan is used wrongly: a defect of ours", why=messages)
         if not result:
-            raise self.error(what, library().why(), next)
+            raise self.error(what, library().last_error(), next)
         return result
 
     def error(self, what: str, why: str, next: str = "") -> VulkanError:
@@ -309,12 +309,12 @@ class VulkanDevice:
     def check_state(self) -> None:
         """Raise the error of a device that takes nothing more."""
         if library().state(self.handle) != _State.WELL:
-            raise self.error("the device cannot be used", library().why())
+            raise self.error("the device cannot be used", library().last_error())
 
     def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
         """Launch a kernel behind everything that was launched before; return at once."""
         if self._runs_here:
-            crash.unfinished.append(crash.Unfinished(pipeline.name, pipeline.place, grid))
+            crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, grid))
         number = library().launch(self.handle, pipeline.handle, *grid, arguments)
         if not number or _said:
             self.check(number, "a launch failed")
@@ -424,7 +424,7 @@ class VulkanDevice:
             )[0]
             for at in range(3)
         )
-        group.store(base, [group.code.extended("fma", x, y, z)], size)
+        group.store(base, [group.code.extended_instruction("fma", x, y, z)], size)
         arguments = group.argument_bytes
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", arguments, self.properties.subgroup)
         buffer = DeviceBuffer(self, 32, of_host=True)

@@ -107,7 +107,7 @@ class Library:
     def __getattr__(self, name: str) -> ctypes._FuncPointer:
         raise AttributeError(name)
 
-    def why(self) -> str:
+    def last_error(self) -> str:
         """Return what the last call that failed said."""
         return str(self.error().decode(errors="replace"))
 

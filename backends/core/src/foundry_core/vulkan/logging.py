@@ -31,4 +31,4 @@ def logging(device: VulkanDevice, log: Log | None) -> Iterator[list[int]]:
     words[:FIRST_FAILURE] = log.header()
     yield [buffer.address]
     device.wait()
-    log.report([words[: log.filled(words[:FIRST_FAILURE]) // 8]])
+    log.report([words[: log.used_bytes(words[:FIRST_FAILURE]) // 8]])

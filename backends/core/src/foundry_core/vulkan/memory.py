@@ -101,7 +101,7 @@ class MemoryPool:
                 self._device.check_state()
                 self._release()
                 handle = library().allocate(self._device.handle, size, of_host)
-                why = library().why()
+                why = library().last_error()
         if not handle:
             raise DeviceMemoryError(
                 f"{size} bytes cannot be allocated on {self._device.name}",

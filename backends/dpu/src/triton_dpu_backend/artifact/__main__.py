@@ -18,8 +18,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status: 1, with a line on stderr, if it failed."""
     parser = argparse.ArgumentParser(prog="python -m triton_dpu_backend.artifact", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    packing(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
-    wrapping(commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR"))
+    add_pack_options(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
+    add_wrapper_options(
+        commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR")
+    )
     given = parser.parse_args(words)
     try:
         given.run(given)
@@ -29,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def packing(parser: argparse.ArgumentParser) -> None:
+def add_pack_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `pack`."""
     script = "takes --out PATH and writes the kernel's LLVM IR there"
     outs = "parameters that are results, counted from 0; default: all arrays that the kernel writes"
@@ -40,7 +42,7 @@ def packing(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_pack)
 
 
-def wrapping(parser: argparse.ArgumentParser) -> None:
+def add_wrapper_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `wrapper`."""
     parser.add_argument("--ir", type=Path, required=True, metavar="FILE", help="the kernel's LLVM IR")
     parser.add_argument("--kernel", default="", metavar="NAME", help="needed if the IR has several kernels")

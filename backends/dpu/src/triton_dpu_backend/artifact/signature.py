@@ -65,7 +65,7 @@ class Parameter:
         return self.addrspace is not None
 
     @property
-    def passed(self) -> bool:
+    def is_passed(self) -> bool:
         """Whether the host passes a value for it. Triton's internal pointers are null."""
         return self.field is not None
 
@@ -86,9 +86,9 @@ class Kernel:
     parts: int
 
     @property
-    def passed(self) -> tuple[Parameter, ...]:
+    def host_parameters(self) -> tuple[Parameter, ...]:
         """The parameters that the host passes values for, in the order of their fields."""
-        return tuple(parameter for parameter in self.parameters if parameter.passed)
+        return tuple(parameter for parameter in self.parameters if parameter.is_passed)
 
 
 def parse(ir: str, name: str = "") -> Kernel:

@@ -110,7 +110,7 @@ class LLVMModule:
         if name in self.globals:
             return self.globals[name]
         if name in self.functions:
-            return TypedValue(f"@{quoted(name)}", f"{self.functions[name].type()}*")
+            return TypedValue(f"@{quote_symbol(name)}", f"{self.functions[name].type()}*")
         raise LoweringError(f"there is no symbol @{name}")
 
 
@@ -165,12 +165,12 @@ class Body:
     def name(self, value: SSAValue) -> str:
         return self.value(value).name
 
-    def typed(self, value: SSAValue) -> str:
+    def operand(self, value: SSAValue) -> str:
         """Return a value with its type: `i32 %v1`."""
         operand = self.value(value)
         return f"{operand.type} {operand.name}"
 
-    def to(self, value: SSAValue, pointee: str) -> str:
+    def pointer_operand(self, value: SSAValue, pointee: str) -> str:
         """Return a pointer to `pointee` with its type, after a cast if necessary: `float* %v1`."""
         wanted = types.pointer(pointee, types.space(value.type))
         return f"{wanted} {self.as_type(self._values[value], wanted).name}"
@@ -223,7 +223,7 @@ def dictionaries(fields: Mapping[str, Attribute], key: str, count: int) -> list[
     return [item.data if isinstance(item, DictionaryAttr) else {} for item in found]
 
 
-def quoted(name: str) -> str:
+def quote_symbol(name: str) -> str:
     """Return a symbol's name as the text needs it after @ or %, quoted if necessary."""
     plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
     if plain.isalnum() and plain.isascii() and not name[0].isdigit():

@@ -89,20 +89,20 @@ _DYNAMIC = -(1 << 31)
 
 def _binary(body: Body, op: Operation) -> None:
     left, right = op.operands
-    body.define(op.results[0], f"{_word(op)} {body.typed(left)}, {body.name(right)}")
+    body.define(op.results[0], f"{_word(op)} {body.operand(left)}, {body.name(right)}")
 
 
 def _fneg(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"fneg {body.typed(op.operands[0])}")
+    body.define(op.results[0], f"fneg {body.operand(op.operands[0])}")
 
 
 def _freeze(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"freeze {body.typed(op.operands[0])}")
+    body.define(op.results[0], f"freeze {body.operand(op.operands[0])}")
 
 
 def _cast(body: Body, op: Operation) -> None:
     result = op.results[0]
-    body.define(result, f"{_word(op)} {body.typed(op.operands[0])} to {types.type_text(result.type)}")
+    body.define(result, f"{_word(op)} {body.operand(op.operands[0])} to {types.type_text(result.type)}")
 
 
 def _bitcast(body: Body, op: Operation) -> None:
@@ -123,11 +123,11 @@ def _fcmp(body: Body, op: Operation) -> None:
 def _compare(body: Body, op: Operation, predicates: Sequence[str]) -> None:
     left, right = op.operands
     predicate = predicates[integer_field(attributes(op), "predicate")]
-    body.define(op.results[0], f"{_word(op)} {predicate} {body.typed(left)}, {body.name(right)}")
+    body.define(op.results[0], f"{_word(op)} {predicate} {body.operand(left)}, {body.name(right)}")
 
 
 def _select(body: Body, op: Operation) -> None:
-    condition, yes, no = (body.typed(value) for value in op.operands)
+    condition, yes, no = (body.operand(value) for value in op.operands)
     body.define(op.results[0], f"select {condition}, {yes}, {no}")
 
 
@@ -155,7 +155,7 @@ def _alloca(body: Body, op: Operation) -> None:
     if "inalloca" in given:
         raise LoweringError("inalloca")
     pointee = types.type_text(given["elem_type"])
-    line = f"alloca {pointee}, {body.typed(op.operands[0])}{_align(given)}"
+    line = f"alloca {pointee}, {body.operand(op.operands[0])}{_align(given)}"
     space = types.space(op.results[0].type)
     body.define(op.results[0], line + (f", addrspace({space})" if space else ""), types.pointer(pointee, space))
 
@@ -171,7 +171,7 @@ def _getelementptr(body: Body, op: Operation) -> None:
             index = next(dynamic)
             if not types.type_text(index.type).startswith("i"):
                 raise LoweringError("a vector of addresses")
-            indices.append(body.typed(index))
+            indices.append(body.operand(index))
         else:
             indices.append(f"i32 {raw}")
         if position:
@@ -179,7 +179,7 @@ def _getelementptr(body: Body, op: Operation) -> None:
     pointee, space = types.type_text(given["elem_type"]), types.space(base.type)
     # Bit 0 of noWrapFlags is inbounds; nusw comes with the same bit.
     inbounds = " inbounds" if integer_field(given, "noWrapFlags") & 1 and not space else ""
-    line = f"getelementptr{inbounds} {pointee}, {body.to(base, pointee)}, {', '.join(indices)}"
+    line = f"getelementptr{inbounds} {pointee}, {body.pointer_operand(base, pointee)}, {', '.join(indices)}"
     body.define(op.results[0], line, types.pointer(types.type_text(at), space))
 
 
@@ -187,15 +187,17 @@ def _load(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
     of = types.type_text(op.results[0].type)
-    body.define(op.results[0], f"load{_volatile(given)} {of}, {body.to(op.operands[0], of)}{_align(given)}")
+    body.define(
+        op.results[0], f"load{_volatile(given)} {of}, {body.pointer_operand(op.operands[0], of)}{_align(given)}"
+    )
 
 
 def _store(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
     value, address = op.operands
-    to = body.to(address, types.type_text(value.type))
-    body.emit(f"store{_volatile(given)} {body.typed(value)}, {to}{_align(given)}")
+    to = body.pointer_operand(address, types.type_text(value.type))
+    body.emit(f"store{_volatile(given)} {body.operand(value)}, {to}{_align(given)}")
 
 
 def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
@@ -205,24 +207,24 @@ def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
 
 def _extractvalue(body: Body, op: Operation) -> None:
     path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
-    body.define(op.results[0], f"extractvalue {body.typed(op.operands[0])}{path}")
+    body.define(op.results[0], f"extractvalue {body.operand(op.operands[0])}{path}")
 
 
 def _insertvalue(body: Body, op: Operation) -> None:
     path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
     container, value = op.operands
-    body.define(op.results[0], f"insertvalue {body.typed(container)}, {body.typed(value)}{path}")
+    body.define(op.results[0], f"insertvalue {body.operand(container)}, {body.operand(value)}{path}")
 
 
 def _elements(body: Body, op: Operation) -> None:
     """Write extractelement or insertelement."""
-    body.define(op.results[0], f"{_word(op)} {', '.join(body.typed(value) for value in op.operands)}")
+    body.define(op.results[0], f"{_word(op)} {', '.join(body.operand(value) for value in op.operands)}")
 
 
 def _shufflevector(body: Body, op: Operation) -> None:
     mask = integer_fields(attributes(op), "mask")
     picked = ", ".join("i32 undef" if index < 0 else f"i32 {index}" for index in mask)
-    left, right = (body.typed(value) for value in op.operands)
+    left, right = (body.operand(value) for value in op.operands)
     body.define(op.results[0], f"shufflevector {left}, {right}, <{len(mask)} x i32> <{picked}>")
 
 
@@ -252,7 +254,7 @@ def _call(body: Body, op: Operation) -> None:
 def _call_intrinsic(body: Body, op: Operation) -> None:
     name = attributes(op)["intrin"]
     assert isinstance(name, StringAttr)
-    _intrinsic_call(body, op, name.data, [body.typed(value) for value in op.operands])
+    _intrinsic_call(body, op, name.data, [body.operand(value) for value in op.operands])
 
 
 def _signature_of_call(op: Operation, operands: Sequence[SSAValue], declared: Attribute | None) -> Signature:
@@ -265,7 +267,7 @@ def _signature_of_call(op: Operation, operands: Sequence[SSAValue], declared: At
 
 def _argument(body: Body, value: SSAValue, wanted: str) -> str:
     if not wanted or not types.is_pointer(value.type):
-        return body.typed(value)
+        return body.operand(value)
     return f"{wanted} {body.as_type(body.natural(value), wanted).name}"
 
 
@@ -290,7 +292,7 @@ def _intrinsic_call(body: Body, op: Operation, name: str, passed: Sequence[str])
 
 def _overloaded(body: Body, op: Operation) -> None:
     intrinsic = OVERLOADED[name_of(op)]
-    passed = [body.typed(value) for value in op.operands]
+    passed = [body.operand(value) for value in op.operands]
     if intrinsic.flag:
         passed.append(f"i1 {'true' if integer_field(attributes(op), intrinsic.flag) else 'false'}")
     _intrinsic_call(body, op, f"{intrinsic.name}.{types.suffix(op.operands[0].type)}", passed)
@@ -325,7 +327,7 @@ def _return(body: Body, op: Operation) -> None:
     if not op.operands:
         body.emit("ret void")
         return
-    body.emit(f"ret {body.typed(op.operands[0])}")
+    body.emit(f"ret {body.operand(op.operands[0])}")
 
 
 def _unreachable(body: Body, op: Operation) -> None:
@@ -342,7 +344,7 @@ def _cond_br(body: Body, op: Operation) -> None:
     condition, *rest = op.operands
     after: list[str] = []
     first, second = _targets(body, op, [rest[:yes], rest[yes:]], after)
-    body.emit(f"br {body.typed(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
+    body.emit(f"br {body.operand(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
     body.lines += after
 
 
@@ -365,7 +367,7 @@ def _switch(body: Body, op: Operation) -> None:
     otherwise, *targets = _targets(body, op, passed, after)
     of = types.type_text(value.type)
     arms = " ".join(f"{of} {int(case)}, {target}" for case, target in zip(cases, targets, strict=True))
-    body.emit(f"switch {body.typed(value)}, {otherwise} [{f' {arms} ' if arms else ''}]")
+    body.emit(f"switch {body.operand(value)}, {otherwise} [{f' {arms} ' if arms else ''}]")
     body.lines += after
 
 

@@ -12,7 +12,17 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...errors import LoweringError, UnsupportedOperation, source_line
 from . import types
-from .body import Body, LLVMModule, Signature, TypedValue, attributes, dictionaries, integer_field, name_of, quoted
+from .body import (
+    Body,
+    LLVMModule,
+    Signature,
+    TypedValue,
+    attributes,
+    dictionaries,
+    integer_field,
+    name_of,
+    quote_symbol,
+)
 from .constants import constant_text, zero
 from .operations import EMITTERS
 from .reading import read_module
@@ -142,7 +152,7 @@ def _note_function(module: LLVMModule, op: Operation) -> None:
 def _note_global(module: LLVMModule, op: Operation) -> None:
     given = attributes(op)
     of = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
-    module.globals[_name(op)] = TypedValue(f"@{quoted(_name(op))}", of)
+    module.globals[_name(op)] = TypedValue(f"@{quote_symbol(_name(op))}", of)
 
 
 def _global(module: LLVMModule, op: Operation) -> str:
@@ -161,7 +171,7 @@ def _global(module: LLVMModule, op: Operation) -> str:
         words = f"addrspace({space}) " if space else ""
         words += "constant" if "constant" in given else "global"
         align = f", align {alignment}" if (alignment := integer_field(given, "alignment")) else ""
-        return f"@{quoted(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(given)}{align}"
+        return f"@{quote_symbol(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(given)}{align}"
 
 
 def _initialiser(module: LLVMModule, op: Operation) -> str:
@@ -178,7 +188,7 @@ def _initialiser(module: LLVMModule, op: Operation) -> str:
 
 def _prototype(signature: Signature) -> str:
     parameters = ", ".join([*signature.parameters, "..."] if signature.variadic else signature.parameters)
-    return f"{signature.result} @{quoted(signature.name)}({parameters})"
+    return f"{signature.result} @{quote_symbol(signature.name)}({parameters})"
 
 
 def _words(fields: Mapping[str, Attribute]) -> str:
@@ -201,7 +211,9 @@ def _function(module: LLVMModule, op: Operation) -> str:
         if not op.regions or not op.regions[0].blocks:
             parameters = [f"{of}{word}" for of, word in zip(signature.parameters, attributed, strict=True)]
             parameters += ["..."] if signature.variadic else []
-            return f"declare {linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}"
+            return (
+                f"declare {linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}"
+            )
     body = Body(module, signature)
     names = _parameter_names(op)
     blocks = _in_order(op.regions[0].blocks[0])
@@ -215,7 +227,9 @@ def _function(module: LLVMModule, op: Operation) -> str:
         at = None
     scope = module.metadata.scope(signature.name, at)
     debug = "" if scope is None else f" !dbg !{scope}"
-    head = f"{linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
+    head = (
+        f"{linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
+    )
     lines = [f"define {head} {{", *_blocks(body, blocks, _places(module, at, scope)), "}"]
     return "\n".join(lines)
 
@@ -243,7 +257,7 @@ def _parameter_names(op: Operation) -> list[str]:
     names: list[str] = []
     for index, given in enumerate(_parameters(op)):
         wanted = given.get("foundry.name")
-        name = f"%{quoted(wanted.data)}" if isinstance(wanted, StringAttr) and wanted.data else f"%arg{index}"
+        name = f"%{quote_symbol(wanted.data)}" if isinstance(wanted, StringAttr) and wanted.data else f"%arg{index}"
         reserved = re.fullmatch(r"%(v|bb|arg)\d+(\.\d+)?|%entry", name)
         names.append(f"%arg{index}" if name in names or reserved else name)
     return names

@@ -20,9 +20,9 @@ class Mapping(Protocol):
 
     The grid counts programs. The mapping alone decides which invocations of a device execute one program: one
     work-item, all work-items of a work-group, a tasklet, or invocations that each hold a part of every tile in their
-    registers. So a register (Reg) belongs to one invocation. `tiles` (allocate, fill, at) knows where the elements of a
-    tile are and which invocation computes which elements. `tiles.space` writes the loops over them and the
-    synchronization between invocations.
+    registers. So a register (Reg) belongs to one invocation. `tiles` (allocate, fill, evaluate) knows where the
+    elements of a tile are and which invocation computes which elements. `tiles.space` writes the loops over them and
+    the synchronization between invocations.
 
     Attributes:
         function: the kernel.

@@ -100,7 +100,7 @@ class GlobalMemory:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
                 # With one dimension, the offsets' index space is that of the access.
                 inside = point.inside if len(point.index) == 1 else frozenset[SSAValue]()
-                return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1, inside), memo))
+                return t.to_index(self._tiles.evaluate(op.offsets, Point(index, 0, 1, inside), memo))
         raise AssertionError(axis)
 
     def _wrapped_once(self, axis_values: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
@@ -196,7 +196,7 @@ class GlobalMemory:
         for axis, i in zip(op.axes, point.index, strict=True):
             total = self._space.plus(total, self._offset_along(axis, i, point, memo))
         if op.gather is not None:
-            gathered = self._tiles.at(op.gather, replace(point, lanes=1), memo)
+            gathered = self._tiles.evaluate(op.gather, replace(point, lanes=1), memo)
             total = self._space.plus(total, self._text.to_index(gathered))
         return total
 
@@ -286,7 +286,7 @@ class GlobalMemory:
                 masks.append(t.compare("sle", place(low), places))
             masks.append(t.compare("slt", places, place(high)))
         if op.mask is not None and op.mask not in point.inside:
-            masks.append(self._tiles.at(op.mask, point, memo))
+            masks.append(self._tiles.evaluate(op.mask, point, memo))
         return self.all(masks)
 
     def _bits_of_some(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
@@ -317,7 +317,7 @@ class GlobalMemory:
     def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
         """Return the address of a point's first element."""
         if is_tile(op.base):
-            base = self._numeric.pointer(self._tiles.at(op.base, replace(point, lanes=1), memo))
+            base = self._numeric.pointer(self._tiles.evaluate(op.base, replace(point, lanes=1), memo))
         else:
             base = self._tiles.scalar(op.base)
         return self._text.address(base.name, self._start(op, point, memo), self._types(op)[1], GLOBAL)
@@ -328,9 +328,9 @@ class GlobalMemory:
     def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
         elem = in_register(element_name(op.result.type, op))
         if not isinstance(op, tile.AtomicOp) and op.other is not None:
-            return self._tiles.at(op.other, point, memo)
+            return self._tiles.evaluate(op.other, point, memo)
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
-        return zero or self._text.floating(0.0, elem, point.lanes)
+        return zero or self._text.float_constant(0.0, elem, point.lanes)
 
     def _load_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
@@ -338,7 +338,7 @@ class GlobalMemory:
     def _bits_of_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, memo))
+            conditions.append(self._tiles.evaluate(op.mask, point, memo))
         if not conditions:
             return self._bits_of_run(op, point, memo)
         return self._text.choose(
@@ -362,7 +362,7 @@ class GlobalMemory:
         # For reading; to all caches; of data.
         hints = [t.integer(number, "i32") for number in (0, 3, 1)]
         for number in range(count):
-            place = t.shifted(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
+            place = t.offset_address(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
             t.run(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
@@ -426,9 +426,9 @@ class GlobalMemory:
     def _execute_at(self, op: tile.Executed, point: Point, buffer: Buffer | None) -> None:
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, {}))
+            conditions.append(self._tiles.evaluate(op.mask, point, {}))
         if buffer is None:
-            with self._text.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            with self._text.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 self._executed(op, point)
             return
         if not conditions:
@@ -446,7 +446,7 @@ class GlobalMemory:
         elem, _ = self._types(op)
 
         def operand(value: SSAValue) -> Reg:
-            return self._numeric.to_memory(self._tiles.at(value, point, memo), elem)
+            return self._numeric.to_memory(self._tiles.evaluate(value, point, memo), elem)
 
         match op:
             case tile.VolatileLoadOp():
@@ -499,11 +499,11 @@ class GlobalMemory:
         if point.lanes == 1:
             conditions = self._exist(op, point)
             if op.mask is not None:
-                conditions.append(self._tiles.at(op.mask, point, {}))
-            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
-                self._store_run(op, point, self._tiles.at(op.value, point, memo), memo)
+                conditions.append(self._tiles.evaluate(op.mask, point, {}))
+            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+                self._store_run(op, point, self._tiles.evaluate(op.value, point, memo), memo)
             return
-        value = self._tiles.at(op.value, point, memo)
+        value = self._tiles.evaluate(op.value, point, memo)
         some = self._store_some if self._masks(op, point) else self._store_each
         runs = self._runs(op, point)
         if runs is not None and not runs:
@@ -511,9 +511,9 @@ class GlobalMemory:
         elif runs is None:
             some(op, point, value, memo)
         else:
-            with t.nested(f"scf.if {self.all(runs).name} {{", "}"):
+            with t.nest(f"scf.if {self.all(runs).name} {{", "}"):
                 self._store_run(op, point, value, dict(memo))
-            with t.nested("else {"):
+            with t.nest("else {"):
                 some(op, point, value, dict(memo))
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
@@ -530,7 +530,7 @@ class GlobalMemory:
             single = self._single(point, lane)
             conditions = self._exist(op, single)
             if op.mask is not None:
-                conditions.append(self._tiles.at(op.mask, single, {}))
-            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+                conditions.append(self._tiles.evaluate(op.mask, single, {}))
+            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 bits = t.load(t.address(spill, lane, memory, PRIVATE), memory, 1, PRIVATE)
                 t.store(bits, self._address(op, single, {}), GLOBAL)

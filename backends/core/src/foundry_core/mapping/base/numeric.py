@@ -119,7 +119,7 @@ class Numeric:
             return x
         return self._packed.get((x, elem)) or self.pack(x, LAYOUTS[elem])
 
-    def rounded(self, x: Reg, elem: str) -> Reg:
+    def round_float(self, x: Reg, elem: str) -> Reg:
         """Round an f32 to a narrow type; the result is still an f32."""
         return self.from_memory(self.to_memory(x, elem), elem) if elem in LAYOUTS else x
 
@@ -154,7 +154,7 @@ class Numeric:
         """
         t = self.text
         # The factor moves the exponent from one bias to the other, and turns subnormals into normal numbers.
-        factor = t.floating(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
+        factor = t.float_constant(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
         return t.cast("arith.bitcast", t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor), "i32")
 
     def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
@@ -171,7 +171,7 @@ class Numeric:
         # Subnormal: add the power of two whose last place has the weight of the smallest subnormal. This leaves the
         # mantissa, correctly rounded, in the lowest bits of the sum. For f16 that power is 0.5.
         power = 24 - layout.bias - layout.mantissa
-        place = t.floating(2.0**power, "f32", x.lanes)
+        place = t.float_constant(2.0**power, "f32", x.lanes)
         sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), place)
         small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int((127 + power) << 23, x))
         # Normal: move the exponent, and round to nearest even by the carry out of the dropped bits.
@@ -212,7 +212,7 @@ class Numeric:
         found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
         return t.cast("arith.trunci", found, "i16")
 
-    def narrowed(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
+    def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         """Convert an f32 or f64 to the bits of a float with 8 or 16 bits; to 8 bits it saturates.
 
         Args:
@@ -269,7 +269,7 @@ class Numeric:
             upper = t.binary("arith.subi", x, t.binary("arith.andi", x, mask))
             odd = t.binary("arith.ori", upper, t.binary("arith.addi", mask, self._int(1, x, x.elem)))
             x = t.select(t.compare("eq", x, upper), x, odd)
-        return self.rounded(t.cast(name, x, "f32"), elem)
+        return self.round_float(t.cast(name, x, "f32"), elem)
 
     # Small functions that are library calls in OpenCL.
 
@@ -378,7 +378,7 @@ class Numeric:
         if row is None:
             raise unsupported(op)
         result = row.write(self, op, args)
-        return self.rounded(result, elem) if row.is_rounded else result
+        return self.round_float(result, elem) if row.is_rounded else result
 
     # Further functions that the table rows call.
 
@@ -400,7 +400,7 @@ class Numeric:
         negative = t.compare("slt", x, zero)
         return t.select(negative, t.binary("arith.subi", zero, x), x)
 
-    def clamped(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
+    def clamp(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
         """Return min(max(x, low), high); NaN becomes low unless it is propagated."""
         pick = self.pick_or_nan if propagate_nan else self.pick_number
         return pick("olt", pick("ogt", x, low), high)
@@ -444,12 +444,12 @@ class Numeric:
             to, of = LAYOUTS[elem], LAYOUTS.get(source)
             # Every float of 8 bits is also an f16 and a bf16.
             exact = source == elem or (of is not None and of.bits < to.bits)
-            return x if exact else self.from_memory(self.narrowed(x, to, rounding), elem)
+            return x if exact else self.from_memory(self.narrow(x, to, rounding), elem)
         if x.elem == "f64" and elem == "f32" and rounding == "rtz":
             return t.cast("arith.bitcast", self._to_f32(x)[0], "f32")
         return t.cast("arith.truncf" if x.elem == "f64" else "arith.extf", x, elem)
 
-    def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
+    def fma(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         """Return a b + c, rounded once."""
         elem = element_name(op.result.type, op)
         if elem not in LAYOUTS:
@@ -458,7 +458,7 @@ class Numeric:
         # rounding to odd preserves.
         a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
         total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
-        return self.rounded(self._odd(total), elem)
+        return self.round_float(self._odd(total), elem)
 
 
 # Arithmetic of booleans, modulo 2.

@@ -53,7 +53,7 @@ class Program(ABC):
 
     def write(self) -> str:
         """Write the kernel and return its MLIR."""
-        with self.text.at(source_line(self.function.location)):
+        with self.text.location(source_line(self.function.location)):
             parameters = [self.parameter(argument) for argument in self._body.args]
             self.write_operations(self._body.ops)
             parameters += self.more_parameters()
@@ -101,7 +101,7 @@ class Program(ABC):
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
-        with self.text.at(source_line(op.location)):
+        with self.text.location(source_line(op.location)):
             self._write_operation(op)
 
     def _write_operation(self, op: Operation) -> None:
@@ -238,7 +238,7 @@ class Program(ABC):
             pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(inside, initial, strict=True))
             types = ", ".join(reg.type for reg in after)
             head = f"{', '.join(reg.name for reg in after)} = {head} iter_args({pairs}) -> ({types})"
-        with self.text.nested(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
+        with self.text.nest(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
             self._yield("scf.yield", self._part(op, op.body.block, buffers))
         for result, buffer in zip(op.results, buffers, strict=True):
             if buffer is not None:
@@ -327,7 +327,7 @@ class Program(ABC):
         for region, opening in ((op.true_region, f"{head} {{"), (op.false_region, "else {")):
             if not region.blocks:
                 continue
-            with self.text.nested(opening):
+            with self.text.nest(opening):
                 last = region.block.last_op
                 assert last is not None
                 for inner in region.block.ops:
@@ -359,9 +359,9 @@ class Program(ABC):
         pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(outside, initial, strict=True))
         types_in, types_out = (", ".join(r.type for r in regs) for regs in (outside, results))
         names = f"{', '.join(r.name for r in results)} = " if results else ""
-        with t.nested(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
+        with t.nest(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
             condition, *values = self._part(op, before, passed)
             self._yield("scf.condition", values, f"({condition.name}) ")
-        with t.nested("do {", f"}}{' attributes' + _HINT if KEEPS_CODE in op.attributes else ''}"):
+        with t.nest("do {", f"}}{' attributes' + _HINT if KEEPS_CODE in op.attributes else ''}"):
             t.line(f"^bb0({', '.join(f'{r.name}: {r.type}' for r in inside)}):")
             self._yield("scf.yield", self._part(op, after, carried))

@@ -64,7 +64,7 @@ class Space:
             return y
         return x if self.known(y, 1) else self.text.binary("arith.muli", x, y)
 
-    def unfolded(self, linear: Reg, shape: Sequence[int]) -> tuple[Reg, ...]:
+    def unfold(self, linear: Reg, shape: Sequence[int]) -> tuple[Reg, ...]:
         """Return the index of the element that has a place in row-major order."""
         index: list[Reg] = []
         for extent in reversed(shape):

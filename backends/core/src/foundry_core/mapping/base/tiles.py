@@ -136,7 +136,7 @@ class Tiles:
         elem = element_name(value.type, op)
 
         def read(point: Point) -> Reg:
-            found = self.at(value, point, {})
+            found = self.evaluate(value, point, {})
             return found if buffer.elem == in_register(elem) else self.numeric.to_memory(found, elem)
 
         def write(point: Point) -> None:
@@ -176,7 +176,7 @@ class Tiles:
                     return tuple(self.space.step(i, number) if at == d else i for at, i in enumerate(index))
 
                 rows = [read(Point(square(other, n), lane, lanes, inside)) for n in range(lanes)]
-                for n, column in enumerate(t.transposed(rows)):
+                for n, column in enumerate(t.transpose(rows)):
                     self.private.write(buffer, Point(square(lane, n), other, lanes), column)
 
         def several(index: tuple[Reg, ...]) -> None:
@@ -197,7 +197,7 @@ class Tiles:
                 copy(zero, end, lanes * count, several)
             if end != extent[lane]:
                 rest = t.select(t.compare("slt", end, zero), zero, end)
-                with t.nested(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
+                with t.nest(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
                     copy(rest, ends[lane], lanes, tested)
 
     def fill_at_once(
@@ -213,7 +213,7 @@ class Tiles:
         def write(inside: frozenset[SSAValue]) -> None:
             memo: Memo = {}
             for point in self.points(extents(value), lane, lanes, inside):
-                self.private.write(buffer, point, self.at(value, point, memo))
+                self.private.write(buffer, point, self.evaluate(value, point, memo))
 
         runs = self.runs(value, lane)
         inside = frozenset().union(*(run.inside for run in runs or []))
@@ -221,9 +221,9 @@ class Tiles:
         if condition is None:
             write(inside)
             return
-        with self.text.nested(f"scf.if {condition.name} {{"):
+        with self.text.nest(f"scf.if {condition.name} {{"):
             write(inside)
-        with self.text.nested("else {"):
+        with self.text.nest("else {"):
             write(frozenset())
 
     def points(
@@ -308,7 +308,7 @@ class Tiles:
         lane = self.best_lane(value) or len(shape) - 1
         with self.space.iterate(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
             outer = Point((first, *point.index), lane, point.lanes)
-            self.private.write(buffer, point, self.at(value, outer, {}))
+            self.private.write(buffer, point, self.evaluate(value, outer, {}))
 
     def point_bound(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes the loads of expressions need no test, from 0 on.
@@ -412,13 +412,13 @@ class Tiles:
             bits = to_f32_bits(bits, op.element)
         return self.text.bits(bits, in_register(elem), lanes)
 
-    def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
+    def evaluate(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         """Return the elements of a tile at a point; a scalar is broadcast. A pointer is its address."""
         if not is_tile(value):
             return self.text.broadcast(self.numeric.address(self.scalar(value)), point.lanes)
         key = (value, point.index, point.lane, point.lanes)
         if key not in memo:
-            with self.text.at(source_line(value.owner.location) if isinstance(value.owner, Operation) else None):
+            with self.text.location(source_line(value.owner.location) if isinstance(value.owner, Operation) else None):
                 memo[key] = self._at(value, point, memo)
         return memo[key]
 
@@ -427,11 +427,11 @@ class Tiles:
         if value in self.buffers:
             return self.read_buffer(value, self.buffers[value], point)
         if (of := index_mapping(value)) is not None:
-            return self.text.broadcast(self.at(of.source, self.source_point(of, point), memo), point.lanes)
+            return self.text.broadcast(self.evaluate(of.source, self.source_point(of, point), memo), point.lanes)
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):
-            return self.numeric.apply(op, [self.at(operand, point, memo) for operand in op.operands])
+            return self.numeric.apply(op, [self.evaluate(operand, point, memo) for operand in op.operands])
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None
         raise unsupported(owner)

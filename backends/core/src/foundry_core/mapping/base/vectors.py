@@ -50,7 +50,7 @@ class VectorNumeric(Numeric):
     def _eight_by_eight(self, x: Reg, convert: Callable[[Reg], Reg]) -> Reg:
         """Apply an instruction for 8 elements to a register of 8 or 16."""
         parts = [convert(self._vectors.part(x, first, _F16C_LANES)) for first in range(0, x.lanes, _F16C_LANES)]
-        return parts[0] if len(parts) == 1 else self._vectors.joined(*parts)
+        return parts[0] if len(parts) == 1 else self._vectors.concatenate(*parts)
 
     def leading_zeros(self, x: Reg) -> Reg:
         return self._in_parts(lambda part: self.text.leading_zeros(part[0]), [x])
@@ -86,7 +86,7 @@ class VectorNumeric(Numeric):
             return function(args)
         t, half = self._vectors, lanes // 2
         results = [self._in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
-        return t.joined(*results)
+        return t.concatenate(*results)
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
         return self.text.binary("arith.remf", x, y)
@@ -101,7 +101,7 @@ class VectorNumeric(Numeric):
         t = self.text
         if x.elem != "f32" or x.lanes == 1:
             return self.library(name, [x])
-        near = t.compare("olt", self.absolute(x), t.floating(2.0**20, x.elem, x.lanes))
-        large = t.floating(2.0**30, x.elem, x.lanes)
-        one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
+        near = t.compare("olt", self.absolute(x), t.float_constant(2.0**20, x.elem, x.lanes))
+        large = t.float_constant(2.0**30, x.elem, x.lanes)
+        one = self.library(name, [t.select(near, x, t.float_constant(0.0, x.elem, x.lanes))])
         return t.select(near, one, self.library(name, [t.select(near, large, x)]))

@@ -57,7 +57,7 @@ def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> 
     elem = element_name(op.value.type, op)
     match op.kind.data:
         case "fadd":
-            return numeric.rounded(t.binary("arith.addf", old, value), elem)
+            return numeric.round_float(t.binary("arith.addf", old, value), elem)
         case "exch":
             return value
         case "add":

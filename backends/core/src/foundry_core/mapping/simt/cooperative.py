@@ -311,7 +311,7 @@ def is_splat(value: SSAValue) -> bool:
     return scalar or (isinstance(owner, ConstantOp) and owner.splat is not None)
 
 
-def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
+def find_repetition(value: SSAValue) -> tuple[SSAValue, int] | None:
     """Return the column or row that a tile repeats, and the dimension along which it does; None if it does not."""
     of = index_mapping(value)
     if of is None or of.index != (0, 1) or not of.repeats:
@@ -336,7 +336,7 @@ def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
     if op.name not in PAIRS.get(elem, {}):
         return None
     others = [operand for operand in op.operands if operand not in made.fragments]
-    return kept[0] if all(is_splat(each) or repeated(each) for each in others) else None
+    return kept[0] if all(is_splat(each) or find_repetition(each) for each in others) else None
 
 
 def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:

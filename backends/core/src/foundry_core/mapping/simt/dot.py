@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...analysis.flow import incoming
+from ...analysis.flow import incoming_values
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import LoweringError
 from ...ir import tt, ttg
@@ -31,7 +31,7 @@ def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
     return type.get_shape(), element_name(type, op)
 
 
-class Stored:
+class SharedTile:
     """How a tile in workgroup memory is arranged: several that are side by side have one extent more.
 
     Left operands of products in f32 are transposed: a step along K needs a column of them. In rows of memory, an
@@ -58,15 +58,15 @@ class Stored:
 
     def write(self, program: SimtProgram, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
         """Write a tile that begins at `start`, in elements."""
-        self.rows.write(program, layout.permuted(self.dims), start, regs)
+        self.rows.write(program, layout.permute(self.dims), start, regs)
 
     def read(self, program: SimtProgram, layout: Layout, start: Reg) -> list[Reg]:
         """Read a tile."""
-        return self.rows.read(program, layout.permuted(self.dims), start)
+        return self.rows.read(program, layout.permute(self.dims), start)
 
     def offsets(self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
         """Return where the elements of some registers are."""
-        return self.rows.offsets(program, layout.permuted(self.dims), start, registers)
+        return self.rows.offsets(program, layout.permute(self.dims), start, registers)
 
     def stride(self, dimension: int) -> int:
         """Return the distance of neighbours along a dimension, in elements."""
@@ -119,7 +119,7 @@ def _start(program: SimtProgram, tile: SSAValue) -> Reg:
 def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
-    stored = Stored(program, op.result, op)
+    stored = SharedTile(program, op.result, op)
     first = program.arena.take(op, stored.rows.bytes)
     program.allocated[op.result] = first
     start = stored.rows.start(program, first)
@@ -140,7 +140,7 @@ def _index(program: SimtProgram, op: ttg.MemoryIndexOp) -> None:
     if _tile(op.src, op)[0][0] == 1:
         program.values[op.result] = program.values[op.src]
         return
-    length = t.integer(Stored(program, op.result, op).rows.length, "i32")
+    length = t.integer(SharedTile(program, op.result, op).rows.length, "i32")
     moved = t.binary("arith.muli", program.scalar(op.index), length)
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
@@ -154,7 +154,7 @@ def _transpose(program: SimtProgram, op: ttg.MemoryTransOp) -> None:
 @invocation_statement(ttg.LocalStoreOp)
 def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
-        Stored(program, op.dst, op).write(
+        SharedTile(program, op.dst, op).write(
             program, program.layout(op.src), _start(program, op.dst), program.values[op.src]
         )
 
@@ -163,7 +163,7 @@ def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
 def _accessed(program: SimtProgram, tile: SSAValue) -> Iterator[None]:
     """Write a barrier before accesses of a tile in workgroup memory, if one is needed."""
     _settle(program, tile)
-    with program.group.touching(*_bytes(program, tile) or _ANYWHERE):
+    with program.group.limit_accesses(*_bytes(program, tile) or _ANYWHERE):
         yield
 
 
@@ -179,7 +179,7 @@ def _bytes(program: SimtProgram, tile: SSAValue) -> tuple[int, int] | None:
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
         return None
     first = program.allocated[root]
-    return first, first + Stored(program, root, root.owner).rows.bytes
+    return first, first + SharedTile(program, root, root.owner).rows.bytes
 
 
 def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
@@ -190,7 +190,7 @@ def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
     owner = tile.owner
     if isinstance(owner, (ttg.MemoryIndexOp, ttg.MemoryTransOp)):
         return _roots(owner.src, seen)
-    sources = incoming(tile)
+    sources = incoming_values(tile)
     if sources is not None:
         return set[SSAValue | None]().union(*(_roots(source, seen) for source in sources))
     return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
@@ -211,7 +211,7 @@ def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
     if factor is not None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
     else:
-        program.values[op.result] = Stored(program, op.src, op).read(
+        program.values[op.result] = SharedTile(program, op.src, op).read(
             program, program.layout(op.result), _start(program, op.src)
         )
     _release(program, op)
@@ -234,15 +234,15 @@ _ANYWHERE = (0, 1 << 32)
 
 def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
-    t, stored = program.code, Stored(program, load.src, load)
-    layout = factor.layout.permuted(stored.dims)
+    t, stored = program.code, SharedTile(program, load.src, load)
+    layout = factor.layout.permute(stored.dims)
     first = program.combine_bases(layout.warps, program.group.warp())
     found = []
     for number in wanted:
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
         place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
         turned = stored.dims == (1, 0)
-        with program.group.touching(*_bytes(program, load.src) or _ANYWHERE):
+        with program.group.limit_accesses(*_bytes(program, load.src) or _ANYWHERE):
             found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, column_major=turned))
     return found
 
@@ -308,7 +308,7 @@ class _Operand:
         self.is_read, self.steps = isinstance(self._load, ttg.LocalLoadOp), 1
         if isinstance(self._load, ttg.LocalLoadOp):
             source = self._load.src
-            self._stored, self._start = Stored(program, source, self._load), _start(program, source)
+            self._stored, self._start = SharedTile(program, source, self._load), _start(program, source)
             extents = self._layout.shape
             # Memory is read in vectors, of several steps if K is along its rows.
             self._stride = self._stored.stride(axis)
@@ -410,12 +410,12 @@ def _dot(program: SimtProgram, op: tt.DotOp) -> None:
 
         for operand in (a, b):
             operand.prepare(steps)
-        totals = t.unrolled(depth // steps, program.values[op.c], iteration)
+        totals = t.unroll_loop(depth // steps, program.values[op.c], iteration)
     else:
         totals = added(program.values[op.c], depth)
     a.close()
     b.close()
-    program.values[op.result] = [numeric.rounded(total, element_name(op.c.type, op)) for total in totals]
+    program.values[op.result] = [numeric.round_float(total, element_name(op.c.type, op)) for total in totals]
 
 
 class _Factor:
@@ -447,7 +447,7 @@ def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) ->
     elem = element_name(op.c.type, op)
     total, writer = product.total, matrices(program)
     left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
-    regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.retype(elem))]
+    regs = [writer.convert(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.retype(elem))]
     steps = product.depth // product.fragment.depth
     across = product.columns // product.across // product.fragment.columns
     signed = product.fragment.factor == "i8"
@@ -458,7 +458,7 @@ def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) ->
             regs[number] = writer.multiply_add(a, b, reg, signed=signed)
     left.close()
     right.close()
-    program.define(op, op.result, [writer.converted(reg, total.retype(elem).matrix) for reg in regs])
+    program.define(op, op.result, [writer.convert(reg, total.retype(elem).matrix) for reg in regs])
 
 
 def _step(program: SimtProgram, left: Reg, right: Reg, total: Reg) -> Reg:

@@ -88,7 +88,7 @@ def _unordered(
     for bit, basis in enumerate(source.lanes):
         if basis & along:
             for key, values in rows.items():
-                others = [shuffled(program, op, value, mask=1 << bit) for value in values]
+                others = [shuffle(program, op, value, mask=1 << bit) for value in values]
                 rows[key] = combine(program, op, values, others)
     warps = sum({basis for basis in source.warps if basis & along})
     return _across_warps(program, op, rows, source, warps, along) if warps else rows
@@ -112,7 +112,7 @@ def _ordered(
                 "ne", t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32")), t.integer(0, "i32")
             )
             for key, values in rows.items():
-                others = [shuffled(program, op, value, mask=bit) for value in values]
+                others = [shuffle(program, op, value, mask=bit) for value in values]
                 pairs = list(zip(values, others, strict=True))
                 first = [t.select(upper, other, mine) for mine, other in pairs]
                 second = [t.select(upper, mine, other) for mine, other in pairs]
@@ -130,7 +130,7 @@ def _ordered(
     return rows
 
 
-def shuffled(program: SimtProgram, op: Operation, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
+def shuffle(program: SimtProgram, op: Operation, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
     """Return a register of another lane: of the one with this number, or that differs in the bits of a mask."""
     t, group = program.code, program.group
     if not program.target.shuffles:
@@ -146,7 +146,7 @@ def _through_places(program: SimtProgram, op: Operation, value: Reg, lane: Reg) 
     t, group, target = program.code, program.group, program.target
     rows = Rows((target.warps * target.warp_size,), value.elem)
     first = t.binary("arith.muli", group.warp(), t.integer(target.warp_size, "i32"))
-    with program.arena.borrowed(op, rows.bytes) as low:
+    with program.arena.borrow(op, rows.bytes) as low:
         first = t.binary("arith.addi", first, rows.start(program, low))
         group.barrier()
         group.write_shared(t.binary("arith.addi", first, group.lane()), [program.numeric.to_memory(value, value.elem)])

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import Reg
 from ...ir.arith import ConstantOp, SelectOp
 from ..base.numeric import element_name
-from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
+from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat
 from .layouts import Layout, union_bits
 from .matrices import Matrices
 from .rows import Division, Rows
@@ -52,7 +52,7 @@ class _Way:
                 source.shape,
                 fragments.matrix.elem,
                 limit,
-                (source.moving, layout.moving),
+                (source.invocation_bits, layout.invocation_bits),
                 bits=source.registers,
                 dropped=self._own,
                 shortest=0,
@@ -69,7 +69,7 @@ class _Way:
     def fragment_offsets(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
         """Yield the numbers of the fragments of a part, and where each begins."""
         program, t = self._program, self._program.code
-        inner = self._layout.without(self.division.cut | self._own)
+        inner = self._layout.drop_bits(self.division.cut | self._own)
         first = program.combine_bases(inner.warps, program.group.warp())
         ((numbers, _),) = self.division.registers(program, self._layout, part)
         for number in numbers:
@@ -87,10 +87,10 @@ def exchange_memory(
         own = t.integer(program.plan.scratch // rows.size, "i32")
         start = t.binary("arith.addi", t.binary("arith.muli", group.warp(), own), rows.start(program, program.scratch))
         high = program.scratch + program.plan.scratch * program.target.warps
-        with t.accesses.unordered(), group.touching(program.scratch, high):
+        with t.accesses.skip_barriers(), group.limit_accesses(program.scratch, high):
             yield start, matrices(program).barrier
         return
-    with program.arena.borrowed(op, rows.bytes) as first:
+    with program.arena.borrow(op, rows.bytes) as first:
         yield rows.start(program, first), group.barrier
 
 
@@ -134,7 +134,7 @@ def fragments_of(program: SimtProgram, op: Operation, value: SSAValue, wanted: F
         reg, elem = program.values[value][0], wanted.matrix.elem
         number = program.code.cast("arith.truncf", reg, elem) if elem[0] == "f" else reg
         constant = isinstance(value.owner, ConstantOp) and number is reg
-        return [matrices(program).filled(wanted.matrix, number, constant=constant)] * wanted.layout.size
+        return [matrices(program).splat(wanted.matrix, number, constant=constant)] * wanted.layout.size
     return to_fragments(program, op, elements(program, op, value), program.layout(value), wanted)
 
 
@@ -143,7 +143,7 @@ def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wa
 
     A matrix whose rows have the distance 0 in memory has the same row everywhere.
     """
-    t, writer, found = program.code, matrices(program), repeated(value)
+    t, writer, found = program.code, matrices(program), find_repetition(value)
     assert found is not None
     source, along = found
     layout, elem = program.layout(source), wanted.matrix.elem
@@ -157,7 +157,7 @@ def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wa
     rows = Rows((layout.shape[1 - along],), elem)
     local = along == 1 and is_local(tile, wanted) and rows.bytes // program.target.warps <= program.plan.scratch
     mine = sum(layout.warps) if local else 0
-    part = layout.without(mine)
+    part = layout.drop_bits(mine)
     rows = Rows((part.shape[1 - along],), elem)
     with exchange_memory(program, op, rows, local=local) as (start, barrier):
         barrier()
@@ -188,11 +188,11 @@ def combine_fragments(program: SimtProgram, op: Operation) -> None:
     kept, t, writer = program.plan.fragments[result], program.code, matrices(program)
     if isinstance(op, SelectOp):
         first, second = (program.fragments[value] for value in op.operands[1:])
-        chosen = t.when(program.scalar(op.operands[0]), lambda: first, lambda: second)
+        chosen = t.branch(program.scalar(op.operands[0]), lambda: first, lambda: second)
         program.define(op, result, chosen)
         return
     if len(op.operands) == 1:
-        regs = [writer.converted(reg, kept.matrix) for reg in program.fragments[op.operands[0]]]
+        regs = [writer.convert(reg, kept.matrix) for reg in program.fragments[op.operands[0]]]
         program.define(op, result, regs)
         return
     sides = []
@@ -202,4 +202,4 @@ def combine_fragments(program: SimtProgram, op: Operation) -> None:
         else:
             sides.append(_repeated_fragments(program, op, operand, kept))
     name = PAIRS[element_name(result.type, op)][op.name]
-    program.define(op, result, [writer.combined(name, x, y) for x, y in zip(*sides, strict=True)])
+    program.define(op, result, [writer.combine(name, x, y) for x, y in zip(*sides, strict=True)])

@@ -83,7 +83,7 @@ class Layout:
         parts = (tuple(move(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
         return Layout(tuple(shape), *parts)
 
-    def permuted(self, dims: Sequence[int | None]) -> Layout:
+    def permute(self, dims: Sequence[int | None]) -> Layout:
         """Return the layout of the tile with its dimensions in another order; each element stays in its register.
 
         Args:
@@ -99,11 +99,11 @@ class Layout:
         return self.map_indices(shape, permute)
 
     @property
-    def moving(self) -> int:
+    def invocation_bits(self) -> int:
         """Return the bits of an index in which invocations differ, of the same register."""
         return union_bits(self.lanes) | union_bits(self.warps)
 
-    def without(self, mask: int) -> Layout:
+    def drop_bits(self, mask: int) -> Layout:
         """Return the layout of a part of the tile: the elements whose index has the same bits where a mask has some.
 
         The bits of the mask are no longer in the indices. So registers, or invocations, that differ only in them have

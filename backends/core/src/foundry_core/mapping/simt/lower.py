@@ -58,7 +58,7 @@ _BLOCK = (
 )
 
 
-def balanced(ttgir: str, target: SimtTarget) -> str:
+def balance_layouts(ttgir: str, target: SimtTarget) -> str:
     """Give the layouts of products lanes and warps in both dimensions, so that an invocation has a square.
 
     Triton lines up lanes along a row. In a square, invocations need fewer elements of both operands: on an H200, 4096^3
@@ -107,7 +107,7 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
     """
     with deep_expressions():
         # Triton leaves calls of functions with several returns in the function of a scan or a reduction.
-        module = inline_calls(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
+        module = inline_calls(parse(_ALLOCATED.sub(r"\1>", balance_layouts(ttgir, target))))
         stored = write_set(module)
         sites = replace_prints(module)
         function = kernel(module)

@@ -73,7 +73,7 @@ class Matrices:
         scope, order = (self._code.id(self._code.integer(n, "i32")) for n in (_SCOPE_SUBGROUP, _ORDERED_IN_WORKGROUP))
         self._module.do("ControlBarrier", scope, scope, order)
 
-    def filled(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:
+    def splat(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:
         """Return a matrix whose elements are all the same number."""
         m, code, elem = self._module, self._code, self.type(matrix)
         if constant:
@@ -134,14 +134,14 @@ class Matrices:
         found = m.result("CooperativeMatrixMulAdd", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
         return Reg(f"%{found}", total.elem)
 
-    def combined(self, name: str, x: Reg, y: Reg) -> Reg:
+    def combine(self, name: str, x: Reg, y: Reg) -> Reg:
         """Return the result of an instruction on each pair of elements, such as FMul."""
         found = self._code.opaque_result(name, x.elem, x, y)
         if name[0] == "F":
             self._module.exact.append(self._code.id(found))
         return found
 
-    def converted(self, x: Reg, matrix: Matrix) -> Reg:
+    def convert(self, x: Reg, matrix: Matrix) -> Reg:
         """Return a matrix of floats with elements of another type."""
         elem = self.type(matrix)
         return x if elem == x.elem else self._code.opaque_result("FConvert", elem, x)

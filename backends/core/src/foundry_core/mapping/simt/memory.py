@@ -69,7 +69,7 @@ def _load(program: SimtProgram, op: tt.LoadOp) -> None:
     size = WIDTHS[stored] // 8
     addresses = program.values[op.ptr]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
-    zero = t.floating(0.0, held) if held[0] == "f" else t.integer(0, held)
+    zero = t.float_constant(0.0, held) if held[0] == "f" else t.integer(0, held)
     others = program.values[op.other] if op.other is not None else [zero] * len(addresses)
     found: dict[int, Reg] = {}
     # Registers that hold the same element, as they do where a layout repeats, are read once.

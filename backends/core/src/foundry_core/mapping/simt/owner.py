@@ -82,7 +82,7 @@ class OwnerAccess:
             def path(number: int = number, address: Reg = address) -> list[Reg]:
                 return [change(number, address)]
 
-            (found[number],) = t.when(condition, path, lambda: [zero])
+            (found[number],) = t.branch(condition, path, lambda: [zero])
         regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
         if owner is not None and any(list(result.uses) for result in self.op.results):
             # The others are told.

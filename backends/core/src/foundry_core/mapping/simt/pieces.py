@@ -52,7 +52,7 @@ def move(program: SimtProgram, op: Operation) -> None:
             indices = (before.index(of.to_source(after.position(offset), int)) for offset in after.offsets)
             program.values[result] = [regs[before.register_of[index]] for index in indices]
         else:
-            made = before.permuted(of.to_result(range(len(before.shape)), None))
+            made = before.permute(of.to_result(range(len(before.shape)), None))
             program.values[result] = convert_layout(program, op, regs, made, after)
     else:
         raise unsupported(op)
@@ -104,15 +104,15 @@ def _gather(program: SimtProgram, op: tt.GatherOp) -> None:
         wide = t.cast("arith.extui" if WIDTHS[number.elem] < 32 else "arith.trunci", number, "i32")
         at = t.binary("arith.andi", wide, t.integer(extent - 1, "i32"))
         places.append(t.binary("arith.addi", index, t.binary("arith.muli", at, t.integer(stride, "i32"))))
-    regs, unknown = program.values[op.src], reader.moving | along
-    division = Division(source.shape, regs[0].elem, program.arena.free, (source.moving, unknown))
+    regs, unknown = program.values[op.src], reader.invocation_bits | along
+    division = Division(source.shape, regs[0].elem, program.arena.free, (source.invocation_bits, unknown))
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
             division.write(program, source, part, start, regs)
             wanting = [k for k, offset in enumerate(reader.offsets) if not (offset ^ part) & division.cut & ~unknown]
-            inside = [division.inside(program, places[k]) for k in wanting]
+            inside = [division.part_index(program, places[k]) for k in wanting]
             for k, reg in zip(wanting, division.rows.read_at(program, inside, start), strict=True):
                 merge(program, k, reg, division.has(program, part, places[k], unknown), found)
     gathered = [found[number] for number in range(wanted.size)]
@@ -126,10 +126,10 @@ def _histogram(program: SimtProgram, op: tt.HistogramOp) -> None:
     (bins,) = result.shape
     masks: Sequence[Reg | None] = [None] * layout.size if op.mask is None else program.values[op.mask]
     once = owner_predicate(program, layout)
-    division = Division((bins,), "i32", program.arena.free, (result.moving, result.moving))
+    division = Division((bins,), "i32", program.arena.free, (result.invocation_bits, result.invocation_bits))
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
             group.barrier()
             division.write(program, result, part, start, [t.integer(0, "i32")] * result.size)
@@ -140,7 +140,7 @@ def _histogram(program: SimtProgram, op: tt.HistogramOp) -> None:
                 conditions = [each for each in (mask, once, division.has(program, part, wide)) if each is not None]
                 if bins < 1 << WIDTHS[value.elem] - 1:
                     conditions.append(t.compare("ult", value, t.integer(bins, value.elem)))
-                place = t.binary("arith.addi", division.inside(program, wide), start)
+                place = t.binary("arith.addi", division.part_index(program, wide), start)
                 if conditions:
                     counted = functools.reduce(functools.partial(t.binary, "arith.andi"), conditions)
                     t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]

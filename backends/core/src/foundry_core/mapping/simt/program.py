@@ -186,7 +186,7 @@ class SimtProgram:
     def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
         """Return the row-major index of the elements of some registers, an i32. Default: of all."""
         t, first = self.code, self.first_index(layout)
-        shared = layouts.union_bits(layout.registers) & layout.moving
+        shared = layouts.union_bits(layout.registers) & layout.invocation_bits
         name = "arith.xori" if shared else "arith.addi"
         offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
         return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
@@ -354,7 +354,7 @@ def _if(program: SimtProgram, op: scf.IfOp) -> None:
         return write
 
     # PoCL 6 loses stores behind barriers in an if and an else of a loop.
-    write = program.code.when_in_turn if program.target.flavour == "kernel" else program.code.when
+    write = program.code.when_in_turn if program.target.flavour == "kernel" else program.code.branch
     found = write(program.scalar(op.cond), path(op.true_region), path(op.false_region))
     program.bind(op, op.results, found)
 

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from ...emit.mlir import Reg
 from ...ir import tile
 from ...log import RECORD
-from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
+from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, invert_condition, record_words
 from .layouts import Layout
 from .owner import first_invocation, owner_predicate
 from .program import SimtProgram, invocation_statement
@@ -64,20 +64,20 @@ def _check(program: SimtProgram, op: tile.CheckOp) -> None:
         def write() -> None:
             _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, t.integer(0, "i32"), value)
 
-        t.do_when(t.binary("arith.andi", inverted(t, passed), first_invocation(program)), write)
+        t.do_when(t.binary("arith.andi", invert_condition(t, passed), first_invocation(program)), write)
         program.values[op.result] = [passed]
         return
     layout = program.layout(op.condition)
     if op.value is not None:
         _check_first(program, op, layout)
         return
-    failed = t.compare("ne", _counted(program, op, inverted(t, passed)), t.integer(0, "i32"))
+    failed = t.compare("ne", _counted(program, op, invert_condition(t, passed)), t.integer(0, "i32"))
     # The parts are in the order of their elements.
     division = Division(layout.shape, "i1", program.arena.free, ())
     rows, length = division.rows, prod(layout.shape) >> division.cut.bit_count()
 
     def write_part(part: int) -> None:
-        with program.arena.borrowed(op, rows.bytes) as low:
+        with program.arena.borrow(op, rows.bytes) as low:
             start = rows.start(program, low)
             group.barrier()
             division.write(program, layout, part, start, conditions)
@@ -87,7 +87,7 @@ def _check(program: SimtProgram, op: tile.CheckOp) -> None:
                 (condition,) = rows.read_at(program, regs, start)
                 index = t.binary("arith.addi", regs[0], t.integer(part, "i32"))
                 t.do_when(
-                    inverted(t, condition),
+                    invert_condition(t, condition),
                     lambda: _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, index, None),
                 )
                 return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
@@ -102,7 +102,7 @@ def _check(program: SimtProgram, op: tile.CheckOp) -> None:
             write_part(part)
 
     t.do_when(failed, write_all)
-    program.values[op.result] = [inverted(t, failed)]
+    program.values[op.result] = [invert_condition(t, failed)]
 
 
 def _check_first(program: SimtProgram, op: tile.CheckOp, layout: Layout) -> None:
@@ -118,9 +118,9 @@ def _check_first(program: SimtProgram, op: tile.CheckOp, layout: Layout) -> None
     number = most
     for register in layout.distinct:
         index = indices[register]
-        before = t.binary("arith.andi", inverted(t, conditions[register]), t.compare("ult", index, number))
+        before = t.binary("arith.andi", invert_condition(t, conditions[register]), t.compare("ult", index, number))
         number = t.select(before, index, number)
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = t.integer(low // 4, "i32")
         group.barrier()
         t.do_when(first_invocation(program), lambda: group.write_shared(place, [most]))
@@ -146,7 +146,7 @@ def _check_first(program: SimtProgram, op: tile.CheckOp, layout: Layout) -> None
 def _shared_word(program: SimtProgram, op: Operation, compute: Callable[[], Reg]) -> Reg:
     """Return an i32 that the first invocation computes, in all invocations."""
     group = program.group
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = program.code.integer(low // 4, "i32")
         group.barrier()
         program.code.do_when(first_invocation(program), lambda: group.write_shared(place, [compute()]))
@@ -157,7 +157,7 @@ def _shared_word(program: SimtProgram, op: Operation, compute: Callable[[], Reg]
 def _counted(program: SimtProgram, op: Operation, condition: Reg) -> Reg:
     """Return in how many invocations a condition holds."""
     group, t = program.group, program.code
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = t.integer(low // 4, "i32")
         group.barrier()
         t.do_when(first_invocation(program), lambda: group.write_shared(place, [t.integer(0, "i32")]))

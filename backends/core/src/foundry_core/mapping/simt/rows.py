@@ -225,7 +225,7 @@ class Division:
         own = t.binary("arith.andi", index, t.integer(bits, "i32"))
         return t.compare("eq", own, t.integer(part & bits, "i32")) if bits else None
 
-    def inside(self, program: SimtProgram, index: Reg) -> Reg:
+    def part_index(self, program: SimtProgram, index: Reg) -> Reg:
         """Return the index of an element inside its part."""
         t, gone = program.code, self.cut | self._dropped
         if not gone:
@@ -283,7 +283,7 @@ class Division:
         """
         t = program.code
         program.group.order(self.rows.span(program, start), writes=True)
-        inner = layout.without(self.cut | self._dropped)
+        inner = layout.drop_bits(self.cut | self._dropped)
         for numbers, condition in self.registers(program, layout, part, mask):
 
             def write(numbers: list[int] = numbers) -> None:
@@ -302,7 +302,7 @@ class Division:
             found: the registers by their numbers. What an invocation has none of is read, too, and another part
                 replaces it.
         """
-        inner = layout.without(self.cut | self._dropped)
+        inner = layout.drop_bits(self.cut | self._dropped)
         for numbers, condition in self.registers(program, layout, part):
             for number, reg in zip(numbers, self.rows.read(program, inner, start, numbers), strict=True):
                 merge(program, number, reg, condition, found)
@@ -334,11 +334,11 @@ def through_memory(
     """
     bits = bits or {}
     replaced, ones = sum(bits), sum(bit for bit, is_set in bits.items() if is_set)
-    moving = (source.moving, target.moving & ~replaced)
+    moving = (source.invocation_bits, target.invocation_bits & ~replaced)
     division = Division(source.shape, regs[0].elem, program.arena.free, moving, dropped=replaced)
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
             division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
             if owner is not None:

@@ -35,7 +35,7 @@ class _Tile:
         self.elem = element_name(value.type, op)
         self._value = value
         self._rows = Rows(self.layout.shape, self.elem)
-        self._start = self._rows.start(program, stack.enter_context(program.arena.borrowed(op, self._rows.bytes)))
+        self._start = self._rows.start(program, stack.enter_context(program.arena.borrow(op, self._rows.bytes)))
 
     def write(self) -> None:
         self._rows.write(self._program, self.layout, self._start, self._program.values[self._value])
@@ -150,7 +150,7 @@ def _dot_scaled(program: SimtProgram, op: tt.DotScaledOp) -> None:
 
         found = t.repeat(t.integer(a.depth, "i32"), [t.integer(0, "i32"), *program.values[op.c]], turn)
     elem = element_name(op.c.type, op)
-    program.values[op.result] = [program.numeric.rounded(total, elem) for total in found[1:]]
+    program.values[op.result] = [program.numeric.round_float(total, elem) for total in found[1:]]
 
 
 def _moved(program: SimtProgram, x: Reg, offset: int) -> Reg:

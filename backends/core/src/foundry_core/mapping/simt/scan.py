@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from .exchange import along_axis, combine, convert_layout, shuffled
+from .exchange import along_axis, combine, convert_layout, shuffle
 from .layouts import Layout
 from .program import SimtProgram, invocation_statement
 from .rows import through_memory
@@ -92,7 +92,7 @@ class _Step:
         if any(basis in self._wanted for basis in layout.lanes):
             lane = self._moved(layout.lanes, group.lane())
             moved = [
-                {k: shuffled(self._program, self._op, regs[k], lane) for k in sorted(set(sources))} for regs in values
+                {k: shuffle(self._program, self._op, regs[k], lane) for k in sorted(set(sources))} for regs in values
             ]
             return [[regs[k] for k in sources] for regs in moved]
         return [[regs[k] for k in sources] for regs in values]

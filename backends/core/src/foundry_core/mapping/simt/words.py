@@ -292,7 +292,7 @@ class SpirvModule:
         if extension:
             self._extensions[extension] = None
 
-    def extended(self, name: str) -> tuple[int, int]:
+    def extended_instruction(self, name: str) -> tuple[int, int]:
         """Return the ID of the module's set of extended instructions, and the number of one in it."""
         if self._set not in self._imports:
             self._imports[self._set] = self.new()
@@ -353,7 +353,7 @@ class SpirvModule:
     def composite(self, type: int, *parts: int) -> int:
         return self._once(("Composite", type, parts), self._declarations, "ConstantComposite", type, parts)
 
-    def undefined(self, type: int) -> int:
+    def undef(self, type: int) -> int:
         """Return any value of a type."""
         return self._once(("Undef", type), self._declarations, "Undef", type, ())
 

@@ -27,7 +27,7 @@ from ...front.scalars import constant_value
 from ...ir import tile
 from ...ir.elements import extents, finds, index_mapping, selected_operands
 from ...ops.elementwise import is_elementwise
-from ..base.atomics import changed
+from ..base.atomics import apply_atomic
 from ..base.buffers import Buffer
 from ..base.memory import GlobalMemory, WrappedAxis
 from ..base.numeric import in_memory
@@ -52,7 +52,7 @@ _LONGEST_STRIDE = 64
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedLoad:
     """A load's elements in WRAM, for the piece at `point`.
 
     Attributes:
@@ -79,7 +79,7 @@ class Piece:
         self.point = point
         self.count = count
         self.rounded = rounded
-        self.staged: dict[tile.LoadOp, list[Staged]] = {}
+        self.staged: dict[tile.LoadOp, list[StagedLoad]] = {}
         self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
         # Expressions are graphs, not trees: the loads below a value at a point are staged once.
         self.seen: set[tuple[SSAValue, Point]] = set()
@@ -174,14 +174,14 @@ class StagedMemory(GlobalMemory):
 
         def several(turn: Reg, running: Sequence[Reg]) -> Sequence[Reg]:
             for number in range(unroll):
-                running = body(self.at(piece, turn, number), self._space.step(turn, number), running)
+                running = body(self.element_point(piece, turn, number), self._space.step(turn, number), running)
             return running
 
         made = t.carry(t.integer(first), count, unroll, values, several)
         piece.inner = None
         return made
 
-    def at(self, piece: Piece, turn: Reg, number: int) -> Point:
+    def element_point(self, piece: Piece, turn: Reg, number: int) -> Point:
         """Return the element of a piece at position `turn + number`, and make it the one being computed."""
         point = piece.point
         i = self._space.step(self._space.plus(point.index[point.lane], turn), number)
@@ -243,8 +243,8 @@ class StagedMemory(GlobalMemory):
         if stride:
             entries = piece.staged.setdefault(op, [])
             if all(entry.point.index != point.index for entry in entries):
-                with self._text.at(source_line(op.location)):
-                    entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
+                with self._text.location(source_line(op.location)):
+                    entries.append(StagedLoad(point, self._fetch(op, point, piece, stride), stride))
 
     def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
         """Return the stride, in elements, of a row that is read as one run of bytes; 0 for any other row."""
@@ -350,7 +350,7 @@ class StagedMemory(GlobalMemory):
         with t.loop(low, high, 1) as place:
             single = self._single(point, place)
             piece.inner = (single.index[point.lane], place)
-            with t.nested(f"scf.if {self._tiles.at(op.mask, single, {}).name} {{"):
+            with t.nest(f"scf.if {self._tiles.evaluate(op.mask, single, {}).name} {{"):
                 t.store(self._smaller(place, t.load(cells[0], t.index, 1, PRIVATE)), cells[0], PRIVATE)
                 t.store(self._space.plus(place, t.integer(1)), cells[1], PRIVATE)
         piece.inner = before
@@ -380,7 +380,7 @@ class StagedMemory(GlobalMemory):
         begin = self._address(op, Point(point.index, point.lane, 1), {})
         address = t.op(f"llvm.ptrtoint {begin} : {GLOBAL} to i32", "i32")
         into = t.binary("arith.andi", address, mask)
-        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
+        with t.nest(f"scf.if {t.compare('sgt', high, low).name} {{"):
             words = t.integer(-DMA_ALIGNMENT)
             before = self._space.plus(into, self._space.times(low, step))
             # Up to the end of the last element, less than a stride after its start.
@@ -391,7 +391,7 @@ class StagedMemory(GlobalMemory):
             word = self._space.plus(t.binary("arith.andi", address, words), first)
             source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
             t.copy(t.address(buffer, first, "i8", PRIVATE), PRIVATE, source.name, GLOBAL, length, DMA_ALIGNMENT)
-        return t.inside(buffer, into)
+        return t.byte_address(buffer, into)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Return an element of a load, from WRAM if a current piece has staged it."""
@@ -406,11 +406,11 @@ class StagedMemory(GlobalMemory):
                     elem, memory = self._types(op)
                     turn, number = self._space.parts(piece.inner[1])
                     first = t.address(staged.first, self._space.times(turn, t.integer(staged.stride)), memory, PRIVATE)
-                    address = t.shifted(first, number * staged.stride, memory, PRIVATE)
+                    address = t.offset_address(first, number * staged.stride, memory, PRIVATE)
                     value = self._numeric.from_memory(t.load(address, memory, 1, PRIVATE), elem)
                     if op.mask is None:
                         return value
-                    return t.select(self._tiles.at(op.mask, point, memo), value, self._other(op, point, memo))
+                    return t.select(self._tiles.evaluate(op.mask, point, memo), value, self._other(op, point, memo))
         return self._load_one(op, point, memo)
 
     @staticmethod
@@ -474,7 +474,7 @@ class StagedMemory(GlobalMemory):
         """Read an element, and write the changed one, under the lock of this DPU's MRAM."""
         with self._locked():
             old = self._text.load(address, in_memory(elem), 1, GLOBAL)
-            self._text.store(changed(self._numeric, kind, elem, old, value, compare), address, GLOBAL)
+            self._text.store(apply_atomic(self._numeric, kind, elem, old, value, compare), address, GLOBAL)
         return old
 
     def sweep(
@@ -551,7 +551,7 @@ class StagedMemory(GlobalMemory):
         carried = ", ".join(f"{x.name} = {y.name}" for x, y in zip(products, starts, strict=True))
         types = ", ".join(t.index for _ in strides)
         head = f"{t.fresh()}:{len(strides)} = scf.for {index.name} = {low.name} to {high.name} "
-        with t.nested(f"{head}step {t.integer(step).name} iter_args({carried}) -> ({types}) : {t.index} {{"):
+        with t.nest(f"{head}step {t.integer(step).name} iter_args({carried}) -> ({types}) : {t.index} {{"):
             self._products.update(((index, stride), x) for stride, x in zip(strides, products, strict=True))
             yield index
             after = [space.plus(x, y) for x, y in zip(products, steps, strict=True)]
@@ -581,10 +581,10 @@ class StagedMemory(GlobalMemory):
         axis = op.axes[point.lane]
         if isinstance(axis.owner, tile.WrappedOp):
             conditions.append(self._wrapped[axis].no_wrap)
-        with t.nested(f"scf.if {self.all(conditions).name} {{"):
+        with t.nest(f"scf.if {self.all(conditions).name} {{"):
             to = self._tiles.private.address(buffer, point.index)
             t.copy(to, PRIVATE, source, GLOBAL, t.integer(point.lanes * size), DMA_ALIGNMENT)
-        with t.nested("else {"):
+        with t.nest("else {"):
             yield
 
     def _fills(self, op: tile.LoadOp, buffer: Buffer, lane: int) -> bool:
@@ -608,11 +608,11 @@ class StagedMemory(GlobalMemory):
         t = self._text
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, {}))
-        with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            conditions.append(self._tiles.evaluate(op.mask, point, {}))
+        with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
             memo: Memo = {}
             elem, memory = self._types(op)
-            value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)
+            value = self._numeric.to_memory(self._tiles.evaluate(op.value, point, memo), elem)
             address = self._address(op, point, memo)
             # A store of less than a word reads the MRAM word and writes it back.
             with self._locked() if WIDTHS[memory] < 64 else nullcontext():
@@ -637,13 +637,13 @@ class StagedMemory(GlobalMemory):
 
         def put(array: str, kind: str, place: Reg, value: Reg) -> None:
             turn, number = self._space.parts(place)
-            t.store(value, t.shifted(t.address(array, turn, kind, PRIVATE), number, kind, PRIVATE), PRIVATE)
+            t.store(value, t.offset_address(t.address(array, turn, kind, PRIVATE), number, kind, PRIVATE), PRIVATE)
 
         def compute(at: Point, place: Reg) -> None:
             memo: Memo = {}
-            put(first, memory, place, self._numeric.to_memory(self._tiles.at(op.value, at, memo), elem))
+            put(first, memory, place, self._numeric.to_memory(self._tiles.evaluate(op.value, at, memo), elem))
             if op.mask is not None:
-                put(chosen, "i8", place, t.cast("arith.extui", self._tiles.at(op.mask, at, memo), "i8"))
+                put(chosen, "i8", place, t.cast("arith.extui", self._tiles.evaluate(op.mask, at, memo), "i8"))
 
         def copy_out(low: Reg, high: Reg, start: str = first) -> None:
             bytes = self._space.times(t.binary("arith.subi", high, low), t.integer(WIDTHS[memory] // 8))
@@ -659,18 +659,18 @@ class StagedMemory(GlobalMemory):
             whole = t.compare("eq", into, t.integer(0))
             if not self._space.known(piece.count, point.lanes):
                 whole = t.binary("arith.andi", whole, t.compare("eq", piece.count, t.integer(point.lanes)))
-            with t.nested(f"scf.if {whole.name} {{", "}"):
+            with t.nest(f"scf.if {whole.name} {{", "}"):
                 t.copy(target, GLOBAL, start, PRIVATE, t.integer(length), DMA_ALIGNMENT)
-            with t.nested("else {"):
+            with t.nest("else {"):
                 copy_out(t.integer(0), piece.count, start)
 
         loaded = self._only_moved(op, piece)
         if loaded is not None:
             there = t.op(f"llvm.ptrtoint {loaded} : {PRIVATE} to i32", "i32")
             offset = t.binary("arith.andi", t.binary("arith.subi", there, address), t.integer(DMA_ALIGNMENT - 1))
-            with t.nested(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
+            with t.nest(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
                 copy_piece(loaded)
-            with t.nested("else {"):
+            with t.nest("else {"):
                 self.iterate(piece, roots, compute)
                 copy_out(t.integer(0), piece.count)
             return
@@ -680,9 +680,9 @@ class StagedMemory(GlobalMemory):
             return
         unmasked = self._unmasked(op.mask)
         if unmasked is not None:
-            with t.nested(f"scf.if {unmasked.name} {{", "}"):
+            with t.nest(f"scf.if {unmasked.name} {{", "}"):
                 copy_out(t.integer(0), piece.count)
-            with t.nested("else {"):
+            with t.nest("else {"):
                 self._copy_chosen(piece, chosen, copy_out)
             return
         self._copy_chosen(piece, chosen, copy_out)
@@ -706,7 +706,7 @@ class StagedMemory(GlobalMemory):
         begin, place = Reg(t.fresh(), t.index), Reg(t.fresh(), t.index)
         end = t.binary("arith.addi", piece.count, t.integer(1))
         head = f"{t.fresh()} = scf.for {place.name} = {t.integer(0).name} to {end.name} step {t.integer(1).name}"
-        with t.nested(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
+        with t.nest(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
 
             def flag() -> Reg:
                 found = t.load(t.address(chosen, place, "i8", PRIVATE), "i8", 1, PRIVATE)
@@ -715,7 +715,7 @@ class StagedMemory(GlobalMemory):
             inside = t.choose(t.compare("slt", place, piece.count), flag, lambda: t.integer(0, "i1"))
             running = t.compare("sge", begin, t.integer(0))
             ends = t.binary("arith.andi", running, t.binary("arith.xori", inside, t.integer(1, "i1")))
-            with t.nested(f"scf.if {ends.name} {{"):
+            with t.nest(f"scf.if {ends.name} {{"):
                 copy_out(begin, place)
             following = t.select(inside, t.select(running, begin, place), none)
             t.line(f"scf.yield {following.name} : {t.index}")

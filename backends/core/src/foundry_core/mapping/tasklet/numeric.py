@@ -61,7 +61,7 @@ class TaskletNumeric(Numeric):
             t.binary("arith.subf", z, back),
         )
         bits = t.cast("arith.bitcast", total, "i64")
-        zero = t.floating(0.0, "f64")
+        zero = t.float_constant(0.0, "f64")
         even = t.compare("eq", t.binary("arith.andi", bits, t.integer(1, "i64")), t.integer(0, "i64"))
         inexact = t.binary("arith.andi", even, t.compare("one", rest, zero))
         outwards = t.compare("eq", t.compare("ogt", rest, zero), t.compare("ogt", total, zero))

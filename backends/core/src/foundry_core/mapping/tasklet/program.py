@@ -32,7 +32,7 @@ from ..base.target import Target
 from ..base.tiles import Tiles
 from .memory import StagedMemory
 from .numeric import TaskletNumeric
-from .split import Splitting
+from .split import SplitKernel
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 from .wram import TaskletText
 
@@ -142,10 +142,10 @@ def _refuse_addresses(function: tt.FuncOp) -> None:
 
 def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
     """Lower the kernel with the fewest slices that leave room for enough tasklets, or with those that are asked for."""
-    most = Splitting(module).most_parts
+    most = SplitKernel(module).most_parts
 
     def sliced(parts: int) -> tt.FuncOp:
-        return kernel(module if parts == 1 else Splitting(module).split(parts))
+        return kernel(module if parts == 1 else SplitKernel(module).split(parts))
 
     def noted(lowered: TaskletKernel, parts: int) -> TaskletKernel:
         return replace(lowered, parts=parts, most_parts=most)
@@ -327,7 +327,7 @@ class TaskletTiles(Tiles):
             memory.unless_copied(value, buffer, point, count),
             memory.piece(point, count, [value]) as piece,
         ):
-            memory.iterate(piece, [value], lambda at, _: self.private.write(buffer, at, self.at(value, at, {})))
+            memory.iterate(piece, [value], lambda at, _: self.private.write(buffer, at, self.evaluate(value, at, {})))
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         t, shape = self.text, extents(value)
@@ -336,7 +336,7 @@ class TaskletTiles(Tiles):
 
         def write(point: Point, _: Reg) -> None:
             inner = Point(point.index[1:], lane - 1, 1)
-            self.private.write(buffer, inner, self.at(value, point, {}))
+            self.private.write(buffer, inner, self.evaluate(value, point, {}))
 
         for piece in self.memory.sweep(limits, shape, lane, [value]):
             self.memory.iterate(piece, [value], write)
@@ -363,9 +363,9 @@ class TaskletReduction(Reduction):
         with memory.piece(at(t.integer(0)), whole, sources) as piece:
             turn = memory.turn(piece, sources)
             zero = t.integer(0)
-            values = self._read(memory.at(piece, zero, 0))
+            values = self._read(memory.element_point(piece, zero, 0))
             for number in range(1, turn):
-                values = self._combination.write(values, self._read(memory.at(piece, zero, number)))
+                values = self._combination.write(values, self._read(memory.element_point(piece, zero, number)))
             if count == turn:
                 return values
             values = memory.fold(piece, sources, values, combine, first=turn)

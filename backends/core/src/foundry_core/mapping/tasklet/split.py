@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...analysis.flow import incoming
+from ...analysis.flow import incoming_values
 from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
@@ -130,7 +130,7 @@ class _Dimensions:
             case scf.ForOp() | scf.IfOp():
                 inner = op.body.block.args[1:] if isinstance(op, scf.ForOp) else ()
                 for value in (*inner, *op.results):
-                    self._alike((value, *(incoming(value) or ())))
+                    self._alike((value, *(incoming_values(value) or ())))
             case scf.YieldOp() if isinstance(op.parent_op(), scf.ForOp | scf.IfOp):
                 pass
             case _ if is_elementwise(op):
@@ -139,7 +139,7 @@ class _Dimensions:
                 self._bind((*op.operands, *op.results))
 
 
-class Splitting:
+class SplitKernel:
     """A copy of a kernel that can be split.
 
     Attributes:

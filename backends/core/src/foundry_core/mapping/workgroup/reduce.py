@@ -44,7 +44,7 @@ class WorkGroupReduction(Reduction):
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))
-        with self._space.barriers(), t.nested(f"scf.if {has_one.name} {{"):
+        with self._space.barriers(), t.nest(f"scf.if {has_one.name} {{"):
             values = self._folded(first, self._space.plus(first, t.integer(stride)), end, stride, point)
             self._write(found, Point((me, t.integer(0)), 1, lanes), values)
         zero = t.integer(0)

@@ -105,7 +105,7 @@ class SumsInRegisters(Program):
         pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(before, values, strict=True))
         rest = [Reg(t.fresh(), reg.elem, reg.lanes) for reg in values]
         names = ", ".join(reg.name for reg in rest)
-        with t.nested(f"{names} = scf.while ({pairs}) : ({types}) -> ({types}) {{"):
+        with t.nest(f"{names} = scf.while ({pairs}) : ({types}) -> ({types}) {{"):
             # The conditions need scalars only.
             self.write_operations(
                 each for each in block.ops if each is not last and not any(is_tile(result) for result in each.results)
@@ -114,7 +114,7 @@ class SumsInRegisters(Program):
             conditions = [t.compare("slt", before[0], tiles.scalar(op.ub)), *filter(None, exist)]
             regs = ", ".join(reg.name for reg in before)
             t.line(f"scf.condition({tiles.memory.all(conditions).name}) {regs} : {types}")
-        with t.nested("do {"):
+        with t.nest("do {"):
             inside = self._fresh_scalars(arguments)
             t.line(f"^bb0({', '.join(f'{reg.name}: {reg.type}' for reg in inside)}):")
             self.write_operations(each for each in block.ops if each is not last)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue, Use
 
-from ....analysis.flow import yielded
+from ....analysis.flow import yield_targets
 from ....emit.mlir import Reg
 from ....ir import tile, tt
 from ....ir.arith import ConstantOp
@@ -88,7 +88,7 @@ class _Uses:
                 self.stores.add(op)
                 return True
             case scf.YieldOp() as op:
-                outer, values = op.parent_op(), yielded(use)
+                outer, values = op.parent_op(), yield_targets(use)
                 if isinstance(outer, scf.ForOp):
                     self.loops.add(outer)
                 return bool(values) and all(map(self.follow, reversed(values)))

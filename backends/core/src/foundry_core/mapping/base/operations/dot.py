@@ -55,7 +55,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     if in_register(elem) != elem:
         lane = len(c.extents) - 1
         with tiles.space.iterate(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
-            tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
+            tiles.private.write(c, point, tiles.numeric.round_float(tiles.private.read(c, point), elem))
 
 
 def _packed(program: Program, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
@@ -145,7 +145,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
             f"{', '.join(f'{x.name} = {y.name}' for x, y in zip(carried, before, strict=True))}) -> "
             f"({', '.join([kind] * len(before))}) : {t.index} {{"
         )
-        with t.nested(head):
+        with t.nest(head):
             sums = carried
             for step in (tiles.space.step(first, number) for number in range(steps)):
                 b_row = [widened(vector(panel, step, v)) for v in b_index]

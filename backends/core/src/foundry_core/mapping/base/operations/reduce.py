@@ -70,7 +70,7 @@ class Reduction:
 
     def _read(self, point: Point) -> list[Reg]:
         memo: Memo = {}
-        values = [self._tiles.at(src, point, memo) for src in self._op.srcs]
+        values = [self._tiles.evaluate(src, point, memo) for src in self._op.srcs]
         return self._combination.fold_lanes(values) if self._folds_lanes(point) else values
 
     def _folds_lanes(self, point: Point) -> bool:
@@ -120,9 +120,9 @@ class Reduction:
         else:
             # A row that is a multiple of `several` long then has no single vectors behind it.
             is_long = t.compare("sle", group, until)
-            with t.nested(f"scf.if {is_long.name} {{"):
+            with t.nest(f"scf.if {is_long.name} {{"):
                 self._write(cells, cell, several(zero))
-            with t.nested("else {"):
+            with t.nest("else {"):
                 self._write(cells, cell, at(zero))
             start = t.select(is_long, group, one)
             whole = t.select(is_long, t.binary("arith.andi", until, t.integer(-_AT_ONCE * step)), one)
