@@ -10,7 +10,7 @@ from ..ir.elements import Decomposition
 
 
 def decompose_operations(body: Block) -> None:
-    """Replace each operation that declares what it is in simpler ones (elements.Composed)."""
+    """Replace each operation that declares what it is in simpler ones (elements.Decomposition)."""
     for op in list(body.walk()):
         composed = op.get_trait(Decomposition)
         if composed is None:

@@ -1,8 +1,8 @@
 """Tensor descriptors that the host makes (triton.tools.tensor_descriptor.TensorDescriptor), as arguments of a launch.
 
-Triton's passes rewrite a descriptor to a pointer and numbers. `descriptor_types` and `decomposed` know their order.
-`install` lets a descriptor describe a NumPy array or a foundry_core.Tensor: Triton's class asks the base for torch's
-methods.
+Triton's passes rewrite a descriptor to a pointer and numbers. `descriptor_types` and `descriptor_arguments` know their
+order. `install` lets a descriptor describe a NumPy array or a foundry_core.Tensor: Triton's class asks the base for
+torch's methods.
 """
 
 from __future__ import annotations

@@ -519,7 +519,7 @@ class Code:
     def when_in_turn(
         self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
     ) -> list[Reg]:
-        """Write what `when` writes as two branches with one path each, the second under the opposite condition."""
+        """Write what `branch` writes as two branches with one path each, the second under the opposite condition."""
         inverted = self._pure("LogicalNot", "i1", condition)
         return self._or_before(inverted, otherwise, self._or_before(condition, then, None))
 

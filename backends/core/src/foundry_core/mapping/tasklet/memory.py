@@ -208,7 +208,7 @@ class StagedMemory(GlobalMemory):
     # Loads.
 
     def _stage(self, value: SSAValue, point: Point, piece: Piece) -> None:
-        """Stage what a value loads at the points of a piece; mirrors Tiles.at."""
+        """Stage what a value loads at the points of a piece; mirrors Tiles.evaluate."""
         op = value.owner
         if not is_tile(value) or value in self._tiles.buffers or not isinstance(op, Operation):
             return

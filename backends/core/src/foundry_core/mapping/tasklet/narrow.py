@@ -49,7 +49,7 @@ def unpack(t: Builder, x: Reg, layout: FloatLayout) -> Reg:
 
 
 def pack_float(t: Builder, x: Reg, layout: FloatLayout, saturate: bool = False) -> Reg:
-    """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.pack."""
+    """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.narrow."""
 
     def int32(value: int) -> Reg:
         return t.integer(value, "i32")

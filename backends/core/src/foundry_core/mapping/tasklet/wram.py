@@ -19,7 +19,7 @@ class TaskletText(Text):
         super().__init__(conventions)
         # The first byte of each array in use, and the byte behind it.
         self._used: dict[str, tuple[int, int]] = {}
-        # Addresses from `inside`: the part that changes, and the constant number of bytes behind it.
+        # Addresses from `byte_address`: the part that changes, and the constant number of bytes behind it.
         self._parts: dict[str, tuple[str, int]] = {}
 
     def byte_address(self, array: str, offset: Reg) -> str:
