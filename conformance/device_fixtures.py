@@ -81,7 +81,7 @@ if _HAS_TORCH:
         import torch
         from torch.overrides import TorchFunctionMode
 
-        class OnCpu(TorchFunctionMode):
+        class OnCpu(TorchFunctionMode):  # type: ignore[misc]
             """Makes tensors on the CPU when a test names "cuda" because it was written for one kind of device."""
 
             def __torch_function__(

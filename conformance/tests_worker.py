@@ -175,7 +175,7 @@ def _in_child(work: Callable[[], list[str]]) -> list[str]:
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     try:
-        found = json.loads(text)
+        answer = json.loads(text)
     except ValueError:
-        found = None
-    return found if isinstance(found, list) else [COLLECTION]
+        answer = None
+    return answer if isinstance(answer, list) else [COLLECTION]

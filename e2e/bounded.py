@@ -84,7 +84,7 @@ class Bounded:
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Bounded:
-        return _FUNCTIONS[function](*arguments, **options or {})  # type: ignore[no-any-return]
+        return _FUNCTIONS[function](*arguments, **options or {})
 
 
 def _smooth(function: Any, slope: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Bounded], Bounded]:
@@ -106,14 +106,14 @@ def _relu(x: Bounded) -> Bounded:
 
 def _sigmoid(x: Bounded) -> Bounded:
     """Compute 1 / (1 + exp(-x))."""
-    return x._other(1.0) / (torch.exp(-x) + 1.0)  # type: ignore[arg-type, operator]
+    return x._other(1.0) / (torch.exp(-x) + 1.0)
 
 
 def _softmax(x: Bounded, dim: int) -> Bounded:
     """Compute exp(x - max) / sum. A sum of n positive terms is rounded n times; each partial sum is at most the sum."""
-    powers = torch.exp(x._rounded(x.value - x.value.amax(dim, keepdim=True), 2 * x.error))  # type: ignore[arg-type]
-    value, error = (part.sum(dim, keepdim=True) for part in (powers.value, powers.error))  # type: ignore[attr-defined]
-    return powers / Bounded(value, error + x.value.shape[dim] * _ULP * value, x.dtype)  # type: ignore[return-value, operator]
+    powers = torch.exp(x._rounded(x.value - x.value.amax(dim, keepdim=True), 2 * x.error))
+    value, error = (part.sum(dim, keepdim=True) for part in (powers.value, powers.error))
+    return powers / Bounded(value, error + x.value.shape[dim] * _ULP * value, x.dtype)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Bounded]] = {

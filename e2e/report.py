@@ -14,9 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from supervise import LIMIT, WORKER, main
+
+# What a case returns; see Case.run.
+Outcome: TypeAlias = float | str | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Case:
 
     suite: str
     name: str
-    run: Callable[[], float | str | Mapping[str, Any] | None]
+    run: Callable[[], Outcome]
     variables: Mapping[str, str] = field(default_factory=dict)
     anywhere: bool = False
 
@@ -125,7 +128,7 @@ def serve(cases: Callable[[], Iterable[Case]]) -> None:
 def run(case: Case) -> Result:
     """Run a case in this process."""
     start = time.perf_counter()
-    found: float | str | Mapping[str, Any] | None = None
+    found: Outcome = None
     failure = None
     with _launches() as launches:
         try:

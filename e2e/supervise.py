@@ -278,6 +278,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
         return 1
     work = partial(_lane, limit=options.limit, report=report)
     shared = deque(lanes.pop(()))
+    lots: list[tuple[deque[tuple[str, str]], Variables, Worker | None]]
     lots = [(shared, (), None if number else first) for number in range(max(1, min(workers, len(shared))))]
     lots += [(deque(keys), variables, None) for variables, keys in lanes.items()]
     with ThreadPoolExecutor(len(lots)) as pool:

@@ -98,7 +98,7 @@ def on_the_device() -> Iterator[None]:
 
     The function must be compiled before, because a compiler that folds constants may compute on the CPU.
     """
-    fallbacks = getattr(torch.vsi, "fallbacks", dict)
+    fallbacks: Callable[[], dict[str, int]] = getattr(torch.vsi, "fallbacks", dict)
     damaged = getattr(torch.vsi, "damaged_blocks", lambda: 0)
     before, unharmed = fallbacks(), damaged()
     with kernels_run() as ran:

@@ -58,7 +58,7 @@ def operands(n: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], npt.NDArra
     if kind.kind == "i":
         limits = np.iinfo(kind)
         x, y = (random.integers(limits.min, limits.max, n, kind, endpoint=True) for _ in range(2))
-        specials = [(limits.max, 1), (limits.min, -1), (limits.min, limits.min)]
+        specials: list[tuple[float, float]] = [(limits.max, 1), (limits.min, -1), (limits.min, limits.min)]
     else:
         x, y = (random.standard_normal(n, np.float32).astype(kind) for _ in range(2))
         largest = float(ml_dtypes.finfo(kind).max)

@@ -248,7 +248,7 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
         "ruff check .",
         "ruff format --check .",
         "toolchains.testing.import_layers",
-        "mypy",
+        "toolchains.testing.type_checks",
         f"{suites._PYTEST[-1]} --allow-drift",
     ]
     expected = [*checks, "e2e dpu", "e2e dpu"]

@@ -24,7 +24,7 @@ class Line:
     power: tl.constexpr
 
     @triton.constexpr_function
-    def __init__(self, slope, offset, power):  # type: ignore[no-untyped-def]
+    def __init__(self, slope, offset, power):
         self.slope = slope
         self.offset = offset
         self.power = tl.constexpr(power)
@@ -50,7 +50,7 @@ class Lines:
     out: tl.tensor
 
     @triton.constexpr_function
-    def __init__(self, first, second, out):  # type: ignore[no-untyped-def]
+    def __init__(self, first, second, out):
         self.first = first
         self.second = second
         self.out = out

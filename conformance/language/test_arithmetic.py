@@ -12,8 +12,8 @@ from foundry_core.ops.limits import ULPS
 
 # Triton computes quotients of f16 and bf16 in f32.
 QUOTIENTS = ("f32", "f64")
-BINARY = {"a + b": np.add, "a - b": np.subtract, "a * b": np.multiply}
-BITWISE = {"a & b": np.bitwise_and, "a | b": np.bitwise_or, "a ^ b": np.bitwise_xor}
+BINARY: dict[str, np.ufunc] = {"a + b": np.add, "a - b": np.subtract, "a * b": np.multiply}
+BITWISE: dict[str, np.ufunc] = {"a & b": np.bitwise_and, "a | b": np.bitwise_or, "a ^ b": np.bitwise_xor}
 
 
 @pytest.mark.operation("{expression}")

@@ -186,7 +186,7 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
         CheckPart(
             "import-linter", partial(_python, "lint-imports", ["-m", "toolchains.testing.import_layers"]), beside=True
         ),
-        CheckPart("mypy", partial(_tool, ["mypy"]), beside=True),
+        CheckPart("mypy", partial(_python, "mypy", ["-m", "toolchains.testing.type_checks"]), beside=True),
         CheckPart(
             "tests/ on this machine", partial(_tool, [*_PYTEST, *options, f"--junitxml={junit}"]), junit, beside=True
         ),

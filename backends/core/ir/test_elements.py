@@ -22,8 +22,8 @@ from foundry_core.mapping.base.numeric import element_name, in_register
 from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
-from foundry_core.mapping.simt.exchange import Rows
 from foundry_core.mapping.simt.program import SimtProgram, invocation_statement
+from foundry_core.mapping.simt.rows import Rows
 from foundry_core.mapping.tasklet.split import SplitKernel
 from test_ir import simt
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType

@@ -37,7 +37,6 @@ from foundry_core.codegen.pipeline import (
     WorkGroupTarget,
     WorkItemTarget,
     read_kernel,
-    read_structured,
     to_mlir,
     to_structured,
     to_tasklet_mlir,
@@ -45,6 +44,7 @@ from foundry_core.codegen.pipeline import (
 )
 from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
+from foundry_core.ir.parse import read_structured
 from foundry_core.mapping.base.plan import BufferPlan, is_tile
 from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.mapping.simt.target import Fragment, SimtTarget

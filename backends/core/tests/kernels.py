@@ -24,7 +24,7 @@ class Backend(ProgramBackend):
     def parse_options(self, options: Mapping[str, Any]) -> ProgramOptions:
         return ProgramOptions()
 
-    def add_stages(self, stages: dict[str, Any], options: object, language: object = None) -> None:
+    def add_stages(self, stages: dict[str, Any], options: Any, language: object = None) -> None:
         """Add nothing: the structured form is the last stage."""
 
     def hash(self) -> str:

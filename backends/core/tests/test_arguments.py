@@ -6,6 +6,7 @@ import re
 from collections import namedtuple
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -52,7 +53,7 @@ def named(pair, out, shape: tl.constexpr, rest, last):
 
 @tuples
 @pytest.mark.parametrize("shape", [Pair(5, 6), ((1, 2), (None, 3))])
-def test_named_tuples_and_tensors_in_tuples(shape: tuple[object, ...]) -> None:
+def test_named_tuples_and_tensors_in_tuples(shape: tuple[Any, ...]) -> None:
     out, one = np.full(4, -1, np.int32), np.full(1, 77, np.int32)
     named[(1,)](Pair(2, 3), Tensor(out), shape, (Tensor(one), tl.constexpr(4)), 40)
     assert out.tolist() == [2, 3, 77, 44]
@@ -212,7 +213,7 @@ def test_a_numpy_array_is_refused_as_the_tensor_over_it_is() -> None:
 
 
 @pytest.mark.parametrize("number", [np.int64(8), np.float32(8), np.bool_(True)])
-def test_a_number_of_numpys_is_refused_with_the_next_step(number: object) -> None:
+def test_a_number_of_numpys_is_refused_with_the_next_step(number: Any) -> None:
     x = np.arange(8, dtype=np.float32)
     with pytest.raises(TypeError, match=rf"numpy.{type(number).__name__}(?s:.*)\.item\(\)"):
         copy[(1,)](x, x, number, BLOCK=8)
@@ -315,7 +316,7 @@ def test_nothing_is_stored_through_a_const_pointer() -> None:
         (ml_dtypes.float8_e3m4, "convert"),
     ],
 )
-def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint: str) -> None:
+def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: Any, hint: str) -> None:
     array = np.zeros(3, dtype)
     with pytest.raises(TypeError, match=hint) as refused:
         Tensor(array)
@@ -341,7 +342,7 @@ def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: object, hint:
         {"maxnreg": 0},
     ],
 )
-def test_options_without_a_meaning_are_refused_by_name(option: dict[str, object]) -> None:
+def test_options_without_a_meaning_are_refused_by_name(option: dict[str, Any]) -> None:
     ((name, value),) = option.items()
     with pytest.raises(OptionError, match=re.escape(f"{name}={value!r}")):
         ProgramOptions(**option)
@@ -442,7 +443,7 @@ def test_grids_of_one_to_three_sides(grid: object) -> None:
 
 
 @pytest.mark.parametrize("grid", [(-1,), (2**31,), (1, 2**40), (2**16, 2**16), (2.5,), ("3",)])
-def test_a_grid_that_no_launch_can_have_is_refused(grid: tuple[object, ...]) -> None:
+def test_a_grid_that_no_launch_can_have_is_refused(grid: tuple[Any, ...]) -> None:
     out = np.full(8, -1, np.int32)
     with pytest.raises(GridError, match=r"kernel numbered is launched on a grid of .* x 1 programs\n  why:"):
         numbered[grid](out, 1)

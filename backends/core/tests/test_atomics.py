@@ -26,7 +26,7 @@ if triton.__version__.startswith("3.2."):
     del FLOATS["bf16"]  # Triton itself refuses it
 
 
-def launched(dtype: object) -> AbstractContextManager[object]:
+def launched(dtype: Any) -> AbstractContextManager[object]:
     """Return the context of a launch on arrays of a type: vsi refuses 64 bits by the missing capability of SPIR-V."""
     if BACKEND == "vsi" and np.dtype(dtype).itemsize == 8:
         return pytest.raises(Failure, match=r"Int64Atomics|Float64")

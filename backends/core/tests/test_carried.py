@@ -6,6 +6,7 @@ import ctypes
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45, -1e-40, 3.4028235
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 
 
-def random(*shape: int, dtype: object) -> np.ndarray:
+def random(*shape: int, dtype: Any) -> np.ndarray:
     if np.dtype(dtype).kind != "f":
         return rng.integers(-128, 127, shape).astype(dtype)
     found = rng.standard_normal(shape).astype(dtype)
@@ -42,7 +43,7 @@ def weighted(a, x, out, m, n, BM: tl.constexpr, BN: tl.constexpr, KIND: tl.const
 @pytest.mark.every_cpu
 @pytest.mark.parametrize(("bm", "bn"), [(1, 64), (4, 16), (8, 16), (2, 2)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8])
-def test_a_sum_of_rows(dtype: object, bm: int, bn: int) -> None:
+def test_a_sum_of_rows(dtype: Any, bm: int, bn: int) -> None:
     carried, kind = (tl.float32, np.float32) if np.dtype(dtype).kind == "f" else (tl.int32, np.int32)
     for m, n in ((5, 0), (5, 1), (11, 3 * bn), (3, 2 * bn + 5)):
         a, x = random(m, n, dtype=dtype), random(n, dtype=dtype)
@@ -159,7 +160,7 @@ def some(x, chosen, out, n, BLOCK: tl.constexpr):
 @pytest.mark.every_cpu
 @pytest.mark.skipif(ON_DPU, reason="a DPU does not read the host's pages")
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int8, np.int64])
-def test_elements_that_do_not_exist_are_neither_read_nor_written(dtype: object) -> None:
+def test_elements_that_do_not_exist_are_neither_read_nor_written(dtype: Any) -> None:
     """What follows the arrays is a page that the process may not access."""
     item = np.dtype(dtype).itemsize
     for n in (0, 1, 15, 77, 128):

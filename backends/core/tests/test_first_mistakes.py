@@ -28,7 +28,7 @@ from triton.compiler.errors import CompilationError
 HERE = Path(__file__).name
 
 
-def line(of: Callable[..., object], text: str) -> str:
+def line(of: Callable[..., Any], text: str) -> str:
     """Return `FILE:LINE` of a function's first line that contains a text."""
     source, first = inspect.getsourcelines(getattr(of, "fn", of))
     return f"{HERE}:{first + next(i for i, each in enumerate(source) if text in each)}"
@@ -262,7 +262,7 @@ def test_a_grid_that_is_no_tuple_of_up_to_three(grid: object) -> None:
     ],
     ids=["jit", "autotune", "heuristics"],
 )
-def test_a_launch_without_a_grid(kernel: Callable[..., object]) -> None:
+def test_a_launch_without_a_grid(kernel: Callable[..., Any]) -> None:
     def launch() -> None:
         kernel(array(), array(), 1000)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import triton
 from foundry_core.runtime.spans import memory_spans
 from foundry_core.tensor import Tensor
 
@@ -57,6 +58,14 @@ def test_a_view_alone_reaches_to_the_end_of_its_allocation() -> None:
 
 def test_a_tensor_without_elements_needs_no_memory() -> None:
     assert spans(np.zeros(0, np.float32)) == []
+
+
+def test_a_devices_compiler_starts_while_tritons_front_end_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(opencl, "start_compilers", lambda: started.append("all"))
+    target = triton.runtime.driver.active.get_current_target()
+    triton.compiler.make_backend(target).get_codegen_implementation()
+    assert started == ["all"]
 
 
 def test_the_first_device_that_takes_spirv_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

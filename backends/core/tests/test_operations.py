@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,17 +18,17 @@ F16, BF16, F32, F64 = np.float16, ml_dtypes.bfloat16, np.float32, np.float64
 FLOATS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
 
 
-def numbers(dtype: object, count: int = N, low: float = 0.1, high: float = 4.0, seed: int = 0) -> np.ndarray:
+def numbers(dtype: Any, count: int = N, low: float = 0.1, high: float = 4.0, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.uniform(low, high, count).astype(dtype)
 
 
-def integers(dtype: object, count: int = N, seed: int = 0) -> np.ndarray:
+def integers(dtype: Any, count: int = N, seed: int = 0) -> np.ndarray:
     info = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(info.min, info.max, count, dtype=dtype, endpoint=True)
 
 
-def poisoned(dtype: object, count: int = N) -> np.ndarray:
+def poisoned(dtype: Any, count: int = N) -> np.ndarray:
     if np.dtype(dtype).kind in "iub":
         return np.full(count, 77, dtype)
     return np.full(count, np.nan, dtype)
@@ -101,7 +103,7 @@ UNARY = {
 ERRORS = ULPS | {"sigmoid": 4}
 
 
-def ulp(reference: np.ndarray, dtype: object) -> np.ndarray:
+def ulp(reference: np.ndarray, dtype: Any) -> np.ndarray:
     """Return the distance from a number to the next one of its type, at each element of a float64 array."""
     info = ml_dtypes.finfo(dtype)
     exponent = np.floor(np.log2(np.maximum(np.abs(reference), float(info.smallest_normal))))
@@ -227,7 +229,7 @@ INT_BINARY = {
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
 @pytest.mark.parametrize("name", INT_BINARY)
-def test_integer_arithmetic_wraps_around(name: str, dtype: object) -> None:
+def test_integer_arithmetic_wraps_around(name: str, dtype: Any) -> None:
     x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
     launch(binary, x, y, out, OP=name)
     with np.errstate(all="ignore"):
@@ -237,7 +239,7 @@ def test_integer_arithmetic_wraps_around(name: str, dtype: object) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint32])
 @pytest.mark.parametrize("name", ["floordiv", "mod"])
-def test_integer_division_truncates_as_in_c(name: str, dtype: object) -> None:
+def test_integer_division_truncates_as_in_c(name: str, dtype: Any) -> None:
     x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
     y[y == 0] = 3
     launch(binary, x, y, out, OP=name)
@@ -255,7 +257,7 @@ def test_dividing_by_zero_or_overflowing_does_not_kill_the_process() -> None:
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, F64], ids=["f16", "bf16", "f32", "f64"])
-def test_min_and_max_treat_nan_as_asked(dtype: object) -> None:
+def test_min_and_max_treat_nan_as_asked(dtype: Any) -> None:
     x, y = numbers(dtype, seed=1), numbers(dtype, seed=2)
     x[::3], y[::5] = np.nan, np.nan
     for name, reference in (
@@ -364,7 +366,7 @@ def test_clamp_keeps_nan_only_if_asked(type: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int16, F16, BF16], ids=["i16", "f16", "bf16"])
-def test_copying_keeps_every_bit_of_16_bit_types(dtype: object) -> None:
+def test_copying_keeps_every_bit_of_16_bit_types(dtype: Any) -> None:
     bits = np.arange(65536, dtype=np.uint16)
     out = np.full(65536, 0x1234, np.uint16)
     copy_all[(64,)](Tensor(bits.view(dtype)), Tensor(out.view(dtype)), BLOCK=1024)

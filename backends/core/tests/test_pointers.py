@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import triton
@@ -13,7 +15,7 @@ TARGET = triton.runtime.driver.active.get_current_target()
 BACKEND, VULKAN = TARGET.backend, str(TARGET.arch).startswith("vulkan")
 
 
-def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
+def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
@@ -29,7 +31,7 @@ def chosen(x, y, out, m, n, M: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
-def test_pointers_into_two_arrays_are_chosen_for_each_element(dtype: object) -> None:
+def test_pointers_into_two_arrays_are_chosen_for_each_element(dtype: Any) -> None:
     m, n = 45, 29
     x, y = (rng.integers(1, 50, shape).astype(dtype) for shape in ((m, n), (n, m)))
     out, x_before, y_before = poison(48, 32, dtype=dtype), x.copy(), y.copy()

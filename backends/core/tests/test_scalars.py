@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -52,7 +53,7 @@ def element(row: Scalar) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, row.dtype, row.dtype) or np.uint8)
 
 
-def numbers(row: Scalar) -> list[object]:
+def numbers(row: Scalar) -> list[Any]:
     if row.bits == 1:
         return [True, False]
     if row.dtype.lstrip("u").startswith("int"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import triton
@@ -13,11 +15,11 @@ rng = np.random.default_rng(0)
 ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 
 
-def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
+def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
-def bits(count: int, dtype: object) -> np.ndarray:
+def bits(count: int, dtype: Any) -> np.ndarray:
     """Return numbers of random bits, among them NaN, infinities, both zeros and subnormals."""
     found = rng.integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8).view(dtype)
     if found.dtype.kind == "f":
@@ -57,7 +59,7 @@ def halves(x, y, joined, interleaved, chained, left, right, swapped, N: tl.const
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(64, np.float32), (4, np.float16), (32, bool)])
-def test_tiles_are_joined_and_split(n: int, dtype: object) -> None:
+def test_tiles_are_joined_and_split(n: int, dtype: Any) -> None:
     x, y, z = (bits(n, np.uint8) > 99 if dtype is bool else bits(n, dtype) for _ in range(3))
     joined, interleaved, chained, halves_of_x = (poison(2 * n, dtype=dtype) for _ in range(4))
     swapped, left, right = z.copy(), halves_of_x[: n // 2], halves_of_x[n : n + n // 2]
@@ -109,7 +111,7 @@ def gathers(x, index, out, AXIS: tl.constexpr, L: tl.constexpr, M: tl.constexpr,
 @pytest.mark.parametrize(
     ("axis", "dtype", "kind"), [(0, np.float32, np.int32), (1, np.int64, np.uint8), (2, np.float16, np.int64)]
 )
-def test_gather_along_each_axis(axis: int, dtype: object, kind: object) -> None:
+def test_gather_along_each_axis(axis: int, dtype: Any, kind: Any) -> None:
     shape, count = (4, 2, 8), 16
     x = rng.integers(-100, 100, shape).astype(dtype)
     wanted = (*shape[:axis], count, *shape[axis + 1 :])
@@ -127,7 +129,7 @@ def gathers_anywhere(x, index, out, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
-def test_an_index_outside_the_tile_takes_an_element_of_the_tile(kind: object) -> None:
+def test_an_index_outside_the_tile_takes_an_element_of_the_tile(kind: Any) -> None:
     """Triton leaves the result undefined. Nothing else may be read."""
     x, out = rng.uniform(-1, 1, 64).astype("f"), poison(64)
     index = bits(64, kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -84,7 +86,7 @@ def test_size_and_device_are_as_torchs() -> None:
 @pytest.mark.parametrize(
     "key", [0, -1, np.int64(2), slice(1, 3), slice(None, None, -2), (1, 2), (..., 0), None, (slice(2), None), (), ...]
 )
-def test_an_index_is_a_view_of_the_same_memory(key: object) -> None:
+def test_an_index_is_a_view_of_the_same_memory(key: Any) -> None:
     array = np.arange(1, 13).reshape(3, 4)
     expected = array.copy()
     expected[key] = 0
@@ -98,7 +100,7 @@ def test_an_index_is_a_view_of_the_same_memory(key: object) -> None:
 
 
 @pytest.mark.parametrize("key", [[0, 1], np.array([0]), np.array(1), True, np.bool_(True), (0, [1]), 1.0, "a"])
-def test_an_index_that_would_copy_is_refused(key: object) -> None:
+def test_an_index_that_would_copy_is_refused(key: Any) -> None:
     with pytest.raises(TypeError, match=r"takes no index(?s:.*)tensor\.numpy\(\)"):
         Tensor(np.arange(12).reshape(3, 4))[key]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 WRAM_FOR_TILES = 60416
 
 
-def poison(*shape: int, dtype: object = np.float32) -> np.ndarray:
+def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
@@ -36,7 +38,7 @@ def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constex
 @pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (33, 70), (1, 5), (100, 3)])
-def test_transpose(m: int, n: int, dtype: object, by_columns: bool) -> None:
+def test_transpose(m: int, n: int, dtype: Any, by_columns: bool) -> None:
     size = np.dtype(dtype).itemsize
     x = rng.integers(0, 256, (m, n * size), np.uint8).view(dtype)
     out = np.concatenate([poison(n, m, dtype=dtype), x[:1, :1].repeat(m, 1)])
@@ -57,7 +59,7 @@ def turned_and_reshaped(x, turned, flat, M: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_a_tile_that_is_turned_is_also_stored_in_another_shape(dtype: object) -> None:
+def test_a_tile_that_is_turned_is_also_stored_in_another_shape(dtype: Any) -> None:
     x = rng.integers(0, 256, (32, 8 * np.dtype(dtype).itemsize), np.uint8).view(dtype)
     turned, flat = poison(8, 32, dtype=dtype), poison(8 * 32, dtype=dtype)
     turned_and_reshaped[(1,)](*map(Tensor, (x, turned, flat)), M=8, N=32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from typing import Any
 
 LIBRARY = "libLLVM-14.so.1"
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -43,7 +44,7 @@ class Program:
             raise AssertionError((said.value or b"").decode())
         self._engine = engine
 
-    def function(self, name: str, result: object, *arguments: object) -> ctypes._CFuncPtr:
+    def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """Return a function by name. The types are ctypes' (None for void)."""
         address = _llvm().LLVMGetFunctionAddress(self._engine, name.encode())
         assert address, f"the module has no function {name}"

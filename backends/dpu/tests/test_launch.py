@@ -152,7 +152,7 @@ def integers(n: int) -> np.ndarray:
     return rng.integers(-(2**20), 2**20, n, dtype=np.int32)
 
 
-def poison(n: int, dtype: Any = np.int32) -> np.ndarray:
+def poison(n: int | tuple[int, ...], dtype: Any = np.int32) -> np.ndarray:
     return np.full(n, np.nan if np.dtype(dtype).kind == "f" else 0x5A5A5A5A, dtype)
 
 
@@ -242,20 +242,20 @@ def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch
 def test_what_is_no_number_of_dpus_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_NUM_DPUS", number)
     with pytest.raises(DpuError, match=f"TRITON_DPU_NUM_DPUS='?{number}'? .* from 1 to 2560"):
-        add(*(Tensor(integers(64)) for _ in range(3)), 64)
+        add(Tensor(integers(64)), Tensor(integers(64)), Tensor(integers(64)), 64)
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "4", 2561, np.float32(4), np.bool_(True)])
 def test_a_launch_and_a_script_refuse_what_is_no_number_of_dpus(number: object) -> None:
-    tensors = [Tensor(integers(64)) for _ in range(3)]
+    x, y, out = (Tensor(integers(64)) for _ in range(3))
     with pytest.raises(ValueError, match=r"num_dpus=.* is not allowed: give an integer from 1 to 2560"):
-        add(*tensors, 64, num_dpus=number)
+        add(x, y, out, 64, num_dpus=number)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "TRITON_DPU_NUM_DPUS", number)
         add_kernel.device_caches.clear()
         try:
             with pytest.raises(DpuError, match=r"TRITON_DPU_NUM_DPUS in the script=.* from 1 to 2560"):
-                add(*tensors, 64)
+                add(x, y, out, 64)
         finally:
             add_kernel.device_caches.clear()
 
@@ -414,7 +414,8 @@ def test_torch_tensors_are_taken() -> None:
 
 def test_threads_may_launch_at_the_same_time() -> None:
     arrays = [(integers(1000), integers(1000), poison(1000)) for _ in range(4)]
-    add(*map(Tensor, arrays[0]), 1000, num_dpus=2)  # compiled once, before the race
+    x, y, out = map(Tensor, arrays[0])
+    add(x, y, out, 1000, num_dpus=2)  # compiled once, before the race
     failures: list[BaseException] = []
 
     def work(x: np.ndarray, y: np.ndarray, out: np.ndarray, dpus: int) -> None:
@@ -436,9 +437,14 @@ def test_threads_may_launch_at_the_same_time() -> None:
 
 def test_a_program_is_never_there_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads load the same program: one may launch it while the other one writes it."""
-    written = []
+    written: list[Path] = []
     write = Path.write_bytes
-    monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.append(path) or write(path, data))
+
+    def noted(path: Path, data: bytes) -> int:
+        written.append(path)
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", noted)
     utils = driver.active.utils
     (program, *_), (again, *_) = (utils.load_binary("twice", b"a program", 0, 0) for _ in range(2))
     assert program.path == again.path
@@ -462,7 +468,8 @@ def test_what_is_read_in_rows_and_written_in_columns_moves_in_rows_both_ways(dty
         turned_kernel[(7,)](Tensor(x), Tensor(out), 100, 60, ROWS=16, COLUMNS=64, num_dpus=1)
     assert np.array_equal(out, x.T + 1)
     # A row of the source, and a row of the result in each of 7 programs, with the words at its ends.
-    assert launches[0].dma_transfers <= 100 + 7 * 60 * 5
+    transfers = launches[0].dma_transfers
+    assert transfers is not None and transfers <= 100 + 7 * 60 * 5
 
 
 # ---- Arrays larger than one memory -----------------------------------------------------------------------------------
@@ -555,7 +562,8 @@ def test_cycles_of_a_launch_are_modelled_and_the_same_each_time() -> None:
 
 
 def test_reports_say_what_ran() -> None:
-    add(*(Tensor(integers(1000)) for _ in range(3)), 1000, num_dpus=3)
+    x, y, out = (Tensor(integers(1000)) for _ in range(3))
+    add(x, y, out, 1000, num_dpus=3)
     ran = driver.active.device_report()
     assert "UPMEM v1A, 3 DPUs" in ran.device
     assert (ran.kind is Kind.EMULATOR) == ("modelled" in ran.device)

@@ -16,7 +16,7 @@ from triton_dpu_backend.host.errors import DpuError
 from triton_dpu_backend.merging import Merge
 
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
-INTEGERS = {"i32": np.int32, "i64": np.int64}
+INTEGERS: dict[str, Any] = {"i32": np.int32, "i64": np.int64}
 SPECIAL = [0.0, -0.0, 1.5, -3.0, 1e-7, np.inf, -np.inf, np.nan]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ EVERYTHING = Span(-(1 << 62), 1 << 62)
 class Memories:
     """The poisoned MRAM of some DPUs, with the copy functions of a set of DPUs."""
 
-    def __init__(self, count: int, arrays: Sequence[npt.NDArray]) -> None:
+    def __init__(self, count: int, arrays: Sequence[npt.NDArray[Any]]) -> None:
         self.count = count
         self.mram = [np.full(MRAM, 0xA5, np.uint8) for _ in range(count)]
         self._allocations = [Tensor(array).untyped_storage() for array in arrays]
@@ -59,19 +60,19 @@ class Memories:
                 view(ByteInterval(target, target + size))[:] = mram[offset : offset + size]
 
 
-def array(name: str, data: npt.NDArray) -> Array:
+def array(name: str, data: npt.NDArray[Any]) -> Array:
     tensor = Tensor(data)
     storage = tensor.untyped_storage()
     return Array(name, tensor.data_ptr(), storage.data_ptr(), storage.data_ptr() + storage.nbytes(), data.itemsize)
 
 
 # An argument on a DPU: returns the element at an index from it, as an array over MRAM.
-Pointer = Callable[[int], npt.NDArray]
+Pointer = Callable[[int], npt.NDArray[Any]]
 # A program's effect; the first parameter is its number.
 Program = Callable[[int, Sequence[Pointer]], None]
 
 
-def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray], program: Program) -> None:
+def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray[Any]], program: Program) -> None:
     """Do what the driver does, with `program` on the memories in place of a DPU program."""
     memories = Memories(dpus, data)
 
@@ -80,7 +81,7 @@ def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray], program: Progr
         region = next(region for region in one.regions if i in region.arguments)
         held = region.held[k]
 
-        def element(index: int) -> npt.NDArray:
+        def element(index: int) -> npt.NDArray[Any]:
             assert held is not None
             place = region.offset + Tensor(data[i]).data_ptr() - held.low
             assert (HEAP + place) % ALIGNMENT == Tensor(data[i]).data_ptr() % ALIGNMENT
@@ -99,7 +100,7 @@ def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray], program: Progr
 
 
 def planned(
-    data: Sequence[npt.NDArray],
+    data: Sequence[npt.NDArray[Any]],
     footprint: Callable[[int, int], Mapping[int, Footprint]],
     *,
     programs: int,
@@ -138,7 +139,7 @@ def tripled(n: int, block: int) -> Program:
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.int64])
 @pytest.mark.parametrize(("n", "block", "dpus"), [(100, 10, 4), (64, 8, 8), (1, 4, 1), (97, 5, 7), (33, 1, 33)])
-def test_blocks_are_computed_where_their_bytes_are(n: int, block: int, dpus: int, dtype: type) -> None:
+def test_blocks_are_computed_where_their_bytes_are(n: int, block: int, dpus: int, dtype: Any) -> None:
     x, y = (np.arange(n + 7) % 40).astype(dtype), np.full(n + 9, 77, dtype)
     programs = -(-n // block)
     for first in range(4):  # every alignment
@@ -194,7 +195,7 @@ def test_views_apart_in_one_array_are_separate_on_dpus() -> None:
     assert np.array_equal(base, [*range(50), *(3 * i for i in range(40)), *range(90, 100)])
 
 
-def interleaved(dpus: int) -> tuple[npt.NDArray, LaunchPlan]:
+def interleaved(dpus: int) -> tuple[npt.NDArray[Any], LaunchPlan]:
     """Return 160 elements and a plan: each of 16 programs writes every sixteenth, the first 9 of 10. Hulls overlap."""
     y = np.arange(160, dtype=np.int16)
 

@@ -77,7 +77,7 @@ def running_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.cumsum(tl.load(x_ptr + at), axis=0))
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> triton_dpu_backend.Launch:
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> triton_dpu_backend.LaunchCost:
     """Launch on one DPU and return what it cost. Arrays are passed as tensors."""
     with triton_dpu_backend.profile() as launches:
         passed = [Tensor(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]

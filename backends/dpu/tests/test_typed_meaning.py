@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import POINTER, c_double, c_float, c_int32, c_int64, c_uint8, c_void_p
+from typing import Any
 
 import llvm14
 import numpy as np
@@ -27,7 +28,7 @@ def compiled(mlir: str) -> llvm14.Program:
     return llvm14.Program(ir)
 
 
-def elementwise(line: str, operands: list[np.ndarray], result: np.dtype, kinds: list[str], kind: str) -> np.ndarray:
+def elementwise(line: str, operands: list[np.ndarray], result: Any, kinds: list[str], kind: str) -> np.ndarray:
     """Return the results of a line of MLIR that computes %r from %a, %b, %c, for all elements of the operands."""
     names = "abc"[: len(operands)]
     loads = "\n".join(
@@ -70,7 +71,7 @@ def integers(width: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed + 1).permutation(numbers)
 
 
-def floats(dtype: type, seed: int) -> np.ndarray:
+def floats(dtype: Any, seed: int) -> np.ndarray:
     numbers = np.random.default_rng(seed).normal(0, 100, N).astype(dtype)
     edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, np.finfo(dtype).tiny / 4, np.finfo(dtype).max]
     numbers[: len(edges)] = edges
@@ -114,7 +115,11 @@ def test_integer_division(name: str):
     assert np.array_equal(got, expected.astype(np.int64).astype(np.int32))
 
 
-SHIFTS = {"shli": np.left_shift, "shrsi": np.right_shift, "shrui": lambda a, b: (bits(a) >> bits(b)).view(a.dtype)}
+SHIFTS: dict[str, Any] = {
+    "shli": np.left_shift,
+    "shrsi": np.right_shift,
+    "shrui": lambda a, b: (bits(a) >> bits(b)).view(a.dtype),
+}
 
 
 @pytest.mark.parametrize("name", SHIFTS)
@@ -202,7 +207,7 @@ def test_float_functions_of_two(name: str, expected: np.ufunc):
 
 
 def test_fused_multiply_add_rounds_once():
-    a, b = np.float32([1 + 2**-23] * 4), np.float32([1 - 2**-23] * 4)
+    a, b = np.full(4, 1 + 2**-23, np.float32), np.full(4, 1 - 2**-23, np.float32)
     c = np.full(4, -1, np.float32)
     line = "%r = llvm.intr.fma(%a, %b, %c) : (f32, f32, f32) -> f32"
     got = elementwise(line, [a, b, c], a.dtype, ["f32"] * 3, "f32")
@@ -381,7 +386,7 @@ def test_calls_cast_pointers_to_what_the_called_function_says():
         llvm.return %r : f32
       }""")
     f = program.function("f", c_float, c_void_p, c_uint8)
-    own = np.float32([10, 20, 30])
+    own = np.array([10, 20, 30], np.float32)
     assert (f(own.ctypes.data, 1), f(own.ctypes.data, 0)) == (120, 15)
 
 

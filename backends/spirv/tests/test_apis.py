@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
 
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     own = apis.api_driver("vulkan")
-    derived = type("DerivedDriver", (own,), {})
+    derived: Any = type("DerivedDriver", (own,), {})
     found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
     monkeypatch.setattr(triton.backends, "backends", found)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def assembly_kernel(x_ptr):
     tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [value], tl.float32, is_pure=True, pack=1))
 
 
-def increment(x: np.ndarray, block: int = 64) -> object:
+def increment(x: np.ndarray, block: int = 64) -> Any:
     return increment_kernel[(triton.cdiv(x.size, block),)](Tensor(x), x.size, BLOCK=block)
 
 
@@ -88,10 +89,10 @@ def test_launch_hooks_surround_a_launch() -> None:
     x = np.zeros(10, np.float32)
     seen: list[tuple[str, str, float]] = []
 
-    def enter(metadata: object) -> None:
+    def enter(metadata: Any) -> None:
         seen.append(("enter", metadata.get()["name"], x[0]))
 
-    def leave(metadata: object) -> None:
+    def leave(metadata: Any) -> None:
         seen.append(("exit", metadata.get()["name"], x[0]))
 
     with hooks(enter, leave):

@@ -180,7 +180,8 @@ def test_a_foreign_tensor_is_taken(memory: MemoryMode) -> None:
 
 def test_threads_may_launch_the_same_kernel(memory: MemoryMode) -> None:
     arrays = [(np.full(5000, index, np.float32), np.zeros(5000, np.float32)) for index in range(8)]
-    scale(*map(Tensor, arrays[0]), 5000)  # compiled once, before the race
+    x, y = arrays[0]
+    scale(Tensor(x), Tensor(y), 5000)  # compiled once, before the race
 
     def work(x: np.ndarray, y: np.ndarray) -> None:
         for _ in range(50):

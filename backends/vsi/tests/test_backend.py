@@ -68,7 +68,7 @@ def assembly_kernel(x_ptr):
 def fresh(monkeypatch: pytest.MonkeyPatch, no_switches: None) -> None:
     """Forget the kernels that other tests compiled with their switches: a process keeps them."""
     for kernel in (add_kernel, multiply_kernel):
-        getattr(kernel, "device_caches", getattr(kernel, "cache", None)).clear()
+        (kernel.device_caches if hasattr(kernel, "device_caches") else kernel.cache).clear()
 
 
 def add(n: int = 1000, **options: Any) -> Any:

@@ -108,7 +108,7 @@ except Exception as error:
     assert "does not support torch 2.99.0" in said and "run with torch 2.6 with Triton 3.2" in said
 
 
-def compiled(function: Any, *inputs: torch.Tensor) -> tuple[torch.Tensor, str, set[str]]:
+def compiled(function: Any, *inputs: Any) -> tuple[Any, str, set[str]]:
     """Return a compiled function's result, its code, and the operators that the CPU computed when it ran."""
     run = torch.compile(function, fullgraph=True)
     code = run_and_get_code(run, *inputs)[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import struct
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +87,10 @@ def probe() -> bytes:
                 f"  {index} = load i64, ptr addrspace(1) {index}.p",
             ]
             words.append(index)
-    for place, word in enumerate(words):
+    for place, name in enumerate(words):
         body += [
             f"  %to.{place} = getelementptr i64, ptr addrspace(1) %to, i64 {place}",
-            f"  store i64 {word}, ptr addrspace(1) %to.{place}",
+            f"  store i64 {name}, ptr addrspace(1) %to.{place}",
         ]
     text = KERNEL.replace("WORDS", str(WORDS)).replace("BODY", "\n".join(body))
     return llvm_to_spirv(text)
@@ -110,8 +109,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=list(MemoryMode))
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenCLDevice]:
-    """Yield a device that shares the host's memory, and one that does not and maps buffers."""
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
+    """Return a device that shares the host's memory, and one that does not and maps buffers."""
     opened = OpenCLDevice(devices.choose_device(), request.param)
     monkeypatch.setattr(launcher, "open_device", lambda: opened)
     return opened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foundry_core.backend.compiler import OptionError
@@ -68,7 +69,12 @@ def test_a_switch_with_any_other_value_is_refused_with_the_valid_ones(
 
 
 def test_all_options_are_part_of_the_key() -> None:
-    changed = [{"num_warps": 8}, {"dump_standalone": True}, {"enable_tc": True}, {"num_stages": 3}]
+    changed: list[dict[str, Any]] = [
+        {"num_warps": 8},
+        {"dump_standalone": True},
+        {"enable_tc": True},
+        {"num_stages": 3},
+    ]
     assert len({options(**change).hash() for change in [{}, *changed]}) == 1 + len(changed)
 
 

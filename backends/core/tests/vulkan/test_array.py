@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ def matrix() -> np.ndarray:
 @pytest.mark.parametrize(
     "key", [np.s_[1], np.s_[:, 2], np.s_[1:3, ::2], np.s_[::-1], np.s_[..., None], np.s_[2, 3], np.s_[2:2]], ids=str
 )
-def test_views_are_those_of_numpy_and_are_written_in_place(key: object) -> None:
+def test_views_are_those_of_numpy_and_are_written_in_place(key: Any) -> None:
     array = matrix()
     tensor = DeviceTensor.from_numpy(array)
     view = tensor[key]
@@ -57,7 +59,7 @@ def test_a_view_is_passed_to_a_kernel() -> None:
 @pytest.mark.parametrize(
     "dtype", ["int8", "float16", ml_dtypes.bfloat16, "float32", "int64", "float64", "bool"], ids=str
 )
-def test_fills_write_exactly_the_view(dtype: object) -> None:
+def test_fills_write_exactly_the_view(dtype: Any) -> None:
     for first, count in ((0, 5), (1, 1), (3, 2), (3, 7)):
         tensor, expected = DeviceTensor.zeros(12, dtype), np.zeros(12, dtype)
         tensor[first : first + count].fill_(1)

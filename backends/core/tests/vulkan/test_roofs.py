@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import triton
@@ -43,7 +45,7 @@ def test_multiply_adds_are_those_that_products_and_sums_of_this_device_take(dtyp
     compiled = []
     launch = found._launch
 
-    def noted(*arguments: object, **constants: object) -> object:
+    def noted(*arguments: Any, **constants: object) -> object:
         compiled.append((launch(*arguments, **constants), constants))
         return compiled[-1][0]
 

@@ -26,7 +26,8 @@ from ..checked import memory as poison
 from ..failure import Failure, nearest
 from ..runtime import crash, descriptors
 from ..scalars import FP8
-from ..triton_hooks import grids, specialization, tuning
+from ..triton_hooks import registration, specialization
+from ..triton_hooks.registration import When
 from .fingerprint import triton_fingerprint
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
@@ -206,7 +207,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         options_type: the options that a launch may set by keyword. Its backend_name is the name of the backend.
     """
 
-    options_type: ClassVar[type[ProgramOptions]]
+    options_type: ClassVar[type[ProgramOptions]] = ProgramOptions
 
     @classmethod
     def supports_target(cls, target: GPUTarget) -> bool:
@@ -216,14 +217,9 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return self.options_type(**launch_options(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
-        # These import Triton's compiler, which imports this module when Triton finds its backends.
-        from ..triton_hooks import binding, front_errors
-
         super().__init__(target)
-        specialization.install(ProgramBackend)
+        registration.install(When.BACKEND, ProgramBackend)
         _replace_triton_key()
-        front_errors.install(ProgramOptions)
-        binding.install(ProgramBackend)
         if poison.is_installed():
             # torch may have been imported since.
             poison.install()
@@ -234,12 +230,9 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
         # Triton calls this for a kernel that is not in its cache, before it does anything else. The compiler of a
         # device that this process has opened starts meanwhile.
-        if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
+        if (opencl := sys.modules.get("foundry_core.runtime.opencl")) is not None:
             opencl.start_compilers()
-        # Imports Triton's front end, which a kernel from the cache does not need.
-        from ..triton_hooks import recursion
-
-        recursion.install()
+        registration.install(When.FRONT)
         # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": convert_fp8e4b15}
 
@@ -260,8 +253,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         """Do nothing: TTIR uses Triton's own dialects only, and later stages are not in Triton's MLIR."""
 
 
-tuning.install(ProgramBackend)
-grids.install()
+registration.install(When.COMPILER, ProgramBackend)
 
 
 def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: Any) -> Any:

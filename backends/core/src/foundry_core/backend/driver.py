@@ -17,11 +17,11 @@ from triton.backends.driver import DriverBase
 from .. import scalars
 from ..checked import VARIABLE as CHECK_VARIABLE
 from ..checked import memory
-from ..runtime import descriptors
 from ..tensor import Tensor
 
 # `crash` is imported before PoCL, which changes what signals do.
-from ..triton_hooks import clock, deferred, gpu_scripts
+from ..triton_hooks import clock, deferred, gpu_scripts, registration
+from ..triton_hooks.registration import When
 
 if TYPE_CHECKING:
     import torch
@@ -76,8 +76,7 @@ def reads_variable() -> bool:
 
 deferred.call(explain_selection)
 # At the import of a plugin, which is before a user can make a descriptor, or import a profiler.
-descriptors.install()
-gpu_scripts.install()
+registration.install(When.DRIVER)
 # Before a user can make an array. A wrong value of the variable is refused at the first launch.
 if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
     memory.install()
@@ -202,9 +201,6 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     def samples(self, call: Callable[[], object], **how: Any) -> list[float]:
         """Return the times of single calls in milliseconds, for triton.testing: see clock.samples."""
         return clock.samples(self, call, **how)
-
-
-clock.install()
 
 
 class OpenCLUtils:

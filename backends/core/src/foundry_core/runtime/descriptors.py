@@ -69,7 +69,7 @@ def _rounds() -> bool:
     return "round_f32_to_tf32" in TensorDescriptor.__dataclass_fields__
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Let Triton's TensorDescriptor take a NumPy array, or a Tensor; a second call does nothing."""
     try:
         from triton.tools.tensor_descriptor import TensorDescriptor

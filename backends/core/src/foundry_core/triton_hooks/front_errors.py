@@ -191,8 +191,9 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
 )
 
 
-def install(options: type) -> None:
-    """Make Triton's front end name line and remedy, for kernels with options of this class."""
+def install(backends: Any) -> None:
+    """Make Triton's front end name line and remedy, for kernels with these backends' options."""
+    options = backends.options_type
     native = ASTSource.make_ir
     if hasattr(native, "names_lines"):
         return

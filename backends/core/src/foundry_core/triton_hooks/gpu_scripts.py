@@ -17,7 +17,7 @@ _ADVICE = (
 )
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Let `import triton.profiler` find a stand-in where Triton comes without it; a second call does nothing."""
     folder = str(Path(__file__).parent / "stand_ins")
     path = sys.modules["triton"].__path__

@@ -27,7 +27,7 @@ class FunctionError(Failure, RuntimeError):
     """A kernel uses a function that cannot be compiled."""
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Replace `kernel[grid]` and `kernel(...)`, as soon as Triton has defined them."""
     deferred.call(_replace_launch)
 

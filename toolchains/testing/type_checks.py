@@ -1,0 +1,44 @@
+"""Check types: the packages strictly; scripts and tests, which import each other by name, a group at a time, by mypy.
+
+    python -m toolchains.testing.type_checks
+
+A group is what mypy cannot see together with the rest, because two groups have modules of one name. In a group, kernels
+have no types, because Triton gives them none, and what NumPy computes may be Any.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from toolchains.system import paths
+from toolchains.system.children import run
+
+# Each group with the folders whose modules it imports by name, besides its own and the packages of backends/.
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "backends/core/ir": (),
+    "backends/dpu-dialect/tests": ("backends/core/ir",),
+    "backends/dpu/tests": ("backends/core/tests",),
+    "backends/spirv/tests": ("backends/core/tests",),
+    "backends/vsi/tests": ("backends/core/tests",),
+    "conformance": ("conformance/language", "backends/core/tests", "e2e"),
+    "e2e": (),
+}
+_UNTYPED = ("--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-decorators", "--allow-untyped-calls")
+_OPTIONS = (*_UNTYPED, "--no-warn-return-any", "--explicit-package-bases", "--follow-imports=silent")
+
+
+def main() -> int:
+    """Check everything, and return 1 if there was an error, else 0."""
+    packages = [str(folder) for folder in sorted(paths.BACKENDS.glob("*/src"))]
+    failed = False
+    for group, imported in ({"": ()} | _GROUPS).items():
+        found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (group, *imported) if each)])
+        options = [*_OPTIONS, group] if group else []
+        argv = [sys.executable, "-m", "mypy", *options]
+        failed |= run(argv, log="mypy", cwd=paths.ROOT, env={"MYPYPATH": found}, check=False, line=print).status != 0
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
