@@ -76,7 +76,7 @@ class Triton(Device):
 
     def described(self) -> str:
         """Return the device and its driver, for reports."""
-        return str(self.driver.ran())
+        return str(self.driver.device_report())
 
 
 class _Gpu(Triton):

@@ -28,7 +28,7 @@ TILE = {"BM": 64, "BN": 64, "BK": 32}
 
 def _devices() -> tuple[Triton, Triton]:
     ours, peer = (Triton(target, driver_of(target)) for target in (OURS, PEER))
-    on = [device.driver.ran().device for device in (ours, peer)]
+    on = [device.driver.device_report().device for device in (ours, peer)]
     assert on[0] == on[1], f"{on[0]} and {on[1]} cannot be compared"
     return ours, peer
 

@@ -52,7 +52,7 @@ def devices() -> tuple[Triton, ...]:
 def _on_cpu(device: Triton) -> bool:
     from foundry_core.runtime.device_report import Kind
 
-    return device.driver.ran().kind is not Kind.HARDWARE
+    return device.driver.device_report().kind is not Kind.HARDWARE
 
 
 def tiny() -> bool:

@@ -105,7 +105,7 @@ class Channel:
         """
         import triton
 
-        ran = triton.runtime.driver.active.ran()
+        ran = triton.runtime.driver.active.device_report()
         cases = [[case.suite, case.name, list(case.variables.items()), case.anywhere] for case in listed]
         self._say(cases=cases, ran={"triton": triton.__version__, **ran.as_dict()}, device=str(ran))
         for line in self._requests:

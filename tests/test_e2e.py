@@ -148,7 +148,7 @@ from types import SimpleNamespace as n
 __version__ = "0.0"
 class Ran:
     as_dict = lambda self: {RAN!r}
-runtime = n(driver=n(active=n(ran=Ran)))
+runtime = n(driver=n(active=n(device_report=Ran)))
 """
 
 
@@ -425,7 +425,7 @@ def test_a_mode_must_show_in_what_was_launched(
     suite: str, mode: str, launch: dict[str, int] | None, wrong: str | None, vsi: _Vsi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from report import Case
-    from vsi import seen_in_effect
+    from vsi import run_and_confirm_mode
 
     def run() -> float:
         if launch is not None:
@@ -436,10 +436,10 @@ def test_a_mode_must_show_in_what_was_launched(
         monkeypatch.setenv(mode, "1")
     case = Case(suite, "n=1 f32->f32" if suite == "matmul" else "n=1 f32", run)
     if wrong is None:
-        assert seen_in_effect(case) == 0.0
+        assert run_and_confirm_mode(case) == 0.0
     else:
         with pytest.raises(AssertionError, match=wrong):
-            seen_in_effect(case)
+            run_and_confirm_mode(case)
 
 
 @pytest.mark.parametrize(
@@ -450,11 +450,11 @@ def test_f64_must_be_refused_on_vsi_and_nothing_else(
     type: str, outcome: float | str, wrong: str | None, vsi: _Vsi
 ) -> None:
     from report import Case
-    from vsi import seen_in_effect
+    from vsi import run_and_confirm_mode
 
     case = Case("vec_add", f"n=1 {type}", lambda: outcome)
     if wrong is None:
-        assert seen_in_effect(case) == outcome
+        assert run_and_confirm_mode(case) == outcome
     else:
         with pytest.raises(AssertionError, match=wrong):
-            seen_in_effect(case)
+            run_and_confirm_mode(case)

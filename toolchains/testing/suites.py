@@ -59,7 +59,7 @@ _QUICK_NEEDS = ("git", "strip")
 _SECONDS = 2 * 3600
 _EVERY_CPU = "every_cpu"
 # Prints in an image the device on which its driver launches kernels.
-_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
+_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.device_report())"
 # Marks of tests whose result is the same in several images, and of tests whose result depends on the processor.
 _MARKS = (
     "anywhere: in every image",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue, Use
 
-from ....analysis.flow import yielded
+from ....analysis.flow import yield_targets
 from ....emit.mlir import Reg
 from ....ir import tile, tt
 from ....ir.arith import ConstantOp
 from ....ir.elements import extents
 from ....ops.elementwise import is_elementwise
-from .early import Early
+from .rematerialize import Rematerializer
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -29,20 +29,20 @@ class Part:
     depth: Reg
 
 
-def needed(program: Program, op: tt.DotOp) -> Part:
+def demand(program: Program, op: tt.DotOp) -> Part:
     """Return the part of a product that has to be computed: nothing else of the result is read."""
     t, tiles = program.text, program.tiles
     (m, n), k = extents(op.result)[-2:], extents(op.a)[-1]
     ends = [t.integer(m), t.integer(n)]
     depth = t.integer(k)
     if tiles.panels and len(extents(op.result)) == 2:
-        early, uses = Early(program), _Uses()
+        rematerializer, uses = Rematerializer(program), _Uses()
         if uses.follow(op.result) and len(uses.stores) == 1:
             for d, value in enumerate(uses.stores.pop().ranges):
                 assert isinstance(value.owner, tile.RangeOp)
                 # What one iteration does not store of a sum, the next one may.
-                ends[d] = early.index(value.owner.high, uses.loops) or ends[d]
-        a, b = _terms(op.a, 1, early), _terms(op.b, 0, early)
+                ends[d] = rematerializer.index(value.owner.high, uses.loops) or ends[d]
+        a, b = _terms(op.a, 1, rematerializer), _terms(op.b, 0, rematerializer)
         if a is not None and b is not None and depth not in (a, b):
             # Behind the last term, both factors are 0. One such term is added: it makes -0.0 a 0.0, as all of them do.
             last = t.binary("arith.addi", t.select(t.compare("slt", a, b), b, a), t.integer(1))
@@ -50,7 +50,7 @@ def needed(program: Program, op: tt.DotOp) -> Part:
     return Part(ends[0], ends[1], depth)
 
 
-def _terms(value: SSAValue, dimension: int, early: Early) -> Reg | None:
+def _terms(value: SSAValue, dimension: int, rematerializer: Rematerializer) -> Reg | None:
     """Return the index along a dimension from which on a tile is 0; None if that is not known."""
     op = value.owner
     if not isinstance(op, tile.LoadOp) or not op.ranges:
@@ -59,7 +59,7 @@ def _terms(value: SSAValue, dimension: int, early: Early) -> Reg | None:
         return None
     limit = op.ranges[dimension].owner
     assert isinstance(limit, tile.RangeOp)
-    return early.index(limit.high)
+    return rematerializer.index(limit.high)
 
 
 class _Uses:
@@ -88,7 +88,7 @@ class _Uses:
                 self.stores.add(op)
                 return True
             case scf.YieldOp() as op:
-                outer, values = op.parent_op(), yielded(use)
+                outer, values = op.parent_op(), yield_targets(use)
                 if isinstance(outer, scf.ForOp):
                     self.loops.add(outer)
                 return bool(values) and all(map(self.follow, reversed(values)))

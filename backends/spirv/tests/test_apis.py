@@ -18,10 +18,10 @@ from foundry_core.backend.driver import explain_selection, reads_variable
 from foundry_core.tensor import Tensor
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from triton_spirv_backend import __main__ as report
-from triton_spirv_backend import check, conflicts, roads
-from triton_spirv_backend.conflicts import API_VARIABLE, RoadError
+from triton_spirv_backend import apis, check, conflicts
+from triton_spirv_backend.conflicts import API_VARIABLE, ApiError
 
-API = roads._named()
+API = apis._named()
 
 
 @triton.jit
@@ -30,12 +30,12 @@ def copy_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
 
 
-def verdict_of(written: int, difference: float = 0.0) -> check.Verdict:
-    """Return the check's verdict on a kernel that writes so many of 32 elements, each wrong by `difference`."""
+def result_of(written: int, difference: float = 0.0) -> check.CheckResult:
+    """Return the check's result for a kernel that writes so many of 32 elements, each wrong by `difference`."""
     x = np.arange(32, dtype=np.float32)
     expected = x.astype(np.float64) + difference
     grid, inputs, numbers = (1,), (Tensor(x), Tensor(x)), (written, 256)
-    return check._verdict("copy", expected, np.full(32, 1e-3), copy_kernel, grid, inputs, numbers)
+    return check._compare("copy", expected, np.full(32, 1e-3), copy_kernel, grid, inputs, numbers)
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -77,7 +77,7 @@ def test_an_unknown_road_is_refused_where_triton_looks_for_a_driver() -> None:
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = roads.road("vulkan")
+    own = apis.api_driver("vulkan")
     others = {
         "spirv": SimpleNamespace(driver=own),
         "nvidia": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: True)),
@@ -86,7 +86,7 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
     monkeypatch.setattr(triton.backends, "backends", others)
     monkeypatch.setattr(conflicts, "reads_variable", lambda: reads)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
-    with pytest.raises(RoadError, match="Triton's backend nvidia is active, too") as caught:
+    with pytest.raises(ApiError, match="Triton's backend nvidia is active, too") as caught:
         conflicts.refuse_two(own, own)
     assert ("set TRITON_DEFAULT_BACKEND=spirv" in str(caught.value)) == reads
     assert "triton_spirv_backend.activate()" in str(caught.value)
@@ -94,18 +94,18 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
     if reads:
         conflicts.refuse_two(own, own)
     else:
-        with pytest.raises(RoadError):
+        with pytest.raises(ApiError):
             conflicts.refuse_two(own, own)
 
 
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = roads.road("vulkan")
+    own = apis.api_driver("vulkan")
     derived: Any = type("DerivedDriver", (own,), {})
     found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
     monkeypatch.setattr(triton.backends, "backends", found)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
     for driver, other in ((own, "derived"), (derived, "spirv")):
-        with pytest.raises(RoadError, match=f"Triton's backend {other} is active, too"):
+        with pytest.raises(ApiError, match=f"Triton's backend {other} is active, too"):
             driver.is_active()
 
 
@@ -129,7 +129,7 @@ def test_a_stock_triton_without_a_choice_says_why_each_backend_is_inactive(monke
     monkeypatch.delenv(API_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     plain = SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False))
-    found = {"spirv": SimpleNamespace(driver=roads.AbsentDriver), "nvidia": plain}
+    found = {"spirv": SimpleNamespace(driver=apis.AbsentDriver), "nvidia": plain}
     monkeypatch.setattr(triton.backends, "backends", found)
     explain_selection()
     with pytest.raises(RuntimeError, match="0 active drivers") as caught:
@@ -149,11 +149,11 @@ def test_a_stock_triton_without_a_choice_says_why_each_backend_is_inactive(monke
 
 
 def test_the_check_notices_wrong_values_and_values_that_were_not_written() -> None:
-    assert verdict_of(32).problem == ""
-    assert "2 times what is allowed" in verdict_of(32, difference=2e-3).problem
-    assert verdict_of(31).problem.startswith("1 of 32 elements")
-    assert "outside its result" in verdict_of(33).problem
-    assert verdict_of(32, difference=float("nan")).problem
+    assert result_of(32).problem == ""
+    assert "2 times what is allowed" in result_of(32, difference=2e-3).problem
+    assert result_of(31).problem.startswith("1 of 32 elements")
+    assert "outside its result" in result_of(33).problem
+    assert result_of(32, difference=float("nan")).problem
 
 
 def test_the_report_names_the_device_and_the_check_passes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,7 +173,7 @@ def test_a_failed_check_and_a_device_that_is_not_there_give_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(report, "check", lambda: iter([check.Verdict("vec_add", float("nan"), "wrong")]))
+        patch.setattr(report, "run_checks", lambda: iter([check.CheckResult("vec_add", float("nan"), "wrong")]))
         assert report.main([f"--api={API}"]) == 1
         assert "THE CHECK DID NOT PASS" in capsys.readouterr().out
     variable = {"opencl": "FOUNDRY_SPIRV_DEVICE", "vulkan": "FOUNDRY_VULKAN_DEVICE"}[API]

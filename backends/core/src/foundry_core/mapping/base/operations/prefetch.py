@@ -14,12 +14,12 @@ from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import WIDTHS, Reg
 from ....ir import tile, tt
-from ....ir.elements import extents, moved
+from ....ir.elements import extents, index_mapping
 from ....ops.elementwise import is_elementwise
 from ..buffers import Buffer
-from ..numeric import element, in_memory
+from ..numeric import element_name, in_memory
 from ..plan import is_tile, is_unit
-from .early import Early, is_inside
+from .rematerialize import Rematerializer, is_inside
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -44,7 +44,7 @@ class _Next:
     lines: int
 
 
-class Ahead:
+class Prefetcher:
     """Writes prefetches for one tl.dot, a part of them at each of its register tiles."""
 
     def __init__(self, program: Program, op: tt.DotOp) -> None:
@@ -52,13 +52,13 @@ class Ahead:
         loop = op.parent_op()
         self._next: list[_Next] = []
         if program.tiles.target.llvm_intrinsics and isinstance(loop, scf.ForOp):
-            early = Early(program)
+            rematerializer = Rematerializer(program)
             for load in _loads(op):
-                if (found := self._of(load, loop, early)) is not None:
+                if (found := self._of(load, loop, rematerializer)) is not None:
                     self._next.append(found)
 
-    def _of(self, load: tile.LoadOp, loop: scf.ForOp, early: Early) -> _Next | None:
-        shape, memory = extents(load.result), in_memory(element(load.result.type, load))
+    def _of(self, load: tile.LoadOp, loop: scf.ForOp, rematerializer: Rematerializer) -> _Next | None:
+        shape, memory = extents(load.result), in_memory(element_name(load.result.type, load))
         lanes = [d for d, axis in enumerate(load.axes) if is_unit(axis)]
         if len(shape) != 2 or not lanes or load.gather is not None or is_tile(load.base):
             return None
@@ -67,7 +67,7 @@ class Ahead:
         body = loop.body.block
         if len(axes) < 2 or any(is_inside(value, body) for value in still) or not is_inside(load.start, body):
             return None
-        start = early.next(load.start, loop)
+        start = rematerializer.next_value(load.start, loop)
         if start is None:
             return None
         lane = lanes[-1]
@@ -113,6 +113,6 @@ def _loads(op: tt.DotOp) -> list[tile.LoadOp]:
         seen.add(value)
         if isinstance(owner, tile.LoadOp):
             found.append(owner)
-        elif is_elementwise(owner) or ((of := moved(value)) is not None and of.is_permutation):
+        elif is_elementwise(owner) or ((of := index_mapping(value)) is not None and of.is_permutation):
             pending += [operand for operand in owner.operands if is_tile(operand)]
     return found

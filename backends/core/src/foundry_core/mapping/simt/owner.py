@@ -9,9 +9,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from ..base.numeric import element, in_memory, scalar_type
+from ..base.numeric import element_name, in_memory, scalar_type
 from .layouts import Layout
-from .program import Program
+from .program import SimtProgram
 from .rows import through_memory
 
 
@@ -19,19 +19,19 @@ def pointee(op: Operation, pointer: SSAValue) -> str:
     """Return the type of the elements that a pointer, or a tile of pointers, points to."""
     type = scalar_type(pointer.type)
     assert isinstance(type, tt.PointerType)
-    return element(type.pointee, op)
+    return element_name(type.pointee, op)
 
 
-def first_invocation(program: Program) -> Reg:
+def first_invocation(program: SimtProgram) -> Reg:
     """Return whether this is the first invocation of the program."""
     target = program.target
     lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
-    found = held_once(program, Layout((), (), lanes, warps))
+    found = owner_predicate(program, Layout((), (), lanes, warps))
     assert found is not None
     return found
 
 
-def held_once(program: Program, layout: Layout) -> Reg | None:
+def owner_predicate(program: SimtProgram, layout: Layout) -> Reg | None:
     """Return whether this invocation is the first of those that hold its elements; None if each is the only one."""
     t = program.code
     found = None
@@ -44,7 +44,7 @@ def held_once(program: Program, layout: Layout) -> Reg | None:
     return found
 
 
-class Once:
+class OwnerAccess:
     """An access of all elements that a tile of pointers, or one pointer, points to, each by one invocation.
 
     Attributes:
@@ -52,7 +52,7 @@ class Once:
         layout: of the tile of pointers; None for one pointer.
     """
 
-    def __init__(self, program: Program, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
+    def __init__(self, program: SimtProgram, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
         self.program, self.op = program, op
         self.elem = pointee(op, pointer)
         self.kind = in_memory(self.elem)
@@ -67,13 +67,13 @@ class Once:
         """
         program, t = self.program, self.program.code
         layout = self.layout or Layout((1,), (), *self._repeated())
-        once = held_once(program, layout)
+        owner = owner_predicate(program, layout)
         zero = t.integer(0, self.kind)
         found: dict[int, Reg] = {}
         for number, address in enumerate(self.addresses):
             if layout.register_of[layout.offsets[number]] != number:
                 continue
-            conditions = [each for each in (self.masks[number], once) if each is not None]
+            conditions = [each for each in (self.masks[number], owner) if each is not None]
             if not conditions:
                 found[number] = change(number, address)
                 continue
@@ -82,11 +82,11 @@ class Once:
             def path(number: int = number, address: Reg = address) -> list[Reg]:
                 return [change(number, address)]
 
-            (found[number],) = t.when(condition, path, lambda: [zero])
+            (found[number],) = t.branch(condition, path, lambda: [zero])
         regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
-        if once is not None and any(list(result.uses) for result in self.op.results):
+        if owner is not None and any(list(result.uses) for result in self.op.results):
             # The others are told.
-            regs = through_memory(program, self.op, regs, layout, layout, once=once)
+            regs = through_memory(program, self.op, regs, layout, layout, owner=owner)
         return [program.numeric.from_memory(reg, self.elem) for reg in regs]
 
     def _repeated(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -15,19 +15,19 @@ from typing import Any
 
 from foundry_core.backend.driver import SynchronousDriver
 
-from .conflicts import API_VARIABLE, RoadError
+from .conflicts import API_VARIABLE, ApiError
 
 NAMES = ("opencl", "vulkan")
 
 
-def missing(api: str) -> RoadError | None:
+def unavailable(api: str) -> ApiError | None:
     """Return why a road cannot be taken: it does not exist, or its Python packages are missing."""
     if api not in NAMES:
-        return RoadError(
+        return ApiError(
             f"there is no road {api!r} to a device", why=f"known: {', '.join(NAMES)}", next=f"set {API_VARIABLE}"
         )
     if api == "opencl" and find_spec("pyopencl") is None:
-        return RoadError(
+        return ApiError(
             "OpenCL cannot be used",
             why="the Python package pyopencl is not installed",
             next=f"pip install pyopencl, or use Vulkan: {API_VARIABLE}=vulkan",
@@ -35,13 +35,13 @@ def missing(api: str) -> RoadError | None:
     return None
 
 
-def road(api: str) -> type[SynchronousDriver]:
+def api_driver(api: str) -> type[SynchronousDriver]:
     """Return the driver of a road.
 
     Raises:
-        RoadError: see `missing`.
+        ApiError: see `unavailable`.
     """
-    if error := missing(api):
+    if error := unavailable(api):
         raise error
     if api == "vulkan":
         from .vulkan import VulkanDriver
@@ -60,23 +60,23 @@ class AbsentDriver(SynchronousDriver):
         """Return False.
 
         Raises:
-            RoadError: the environment asks for a road that cannot be taken.
+            ApiError: the environment asks for a road that cannot be taken.
         """
         if os.environ.get(API_VARIABLE):
-            road(_named())
+            api_driver(_named())
         return False
 
     @classmethod
     def inactive_reason(cls) -> str:
-        return str(missing(_named()))
+        return str(unavailable(_named()))
 
     def get_current_target(self) -> Any:
-        raise RoadError("there is no device", why=self.inactive_reason())
+        raise ApiError("there is no device", why=self.inactive_reason())
 
 
-def chosen() -> type[SynchronousDriver]:
+def environment_driver() -> type[SynchronousDriver]:
     """Return the driver of the road that the environment names."""
-    return AbsentDriver if missing(_named()) else road(_named())
+    return AbsentDriver if unavailable(_named()) else api_driver(_named())
 
 
 def _named() -> str:

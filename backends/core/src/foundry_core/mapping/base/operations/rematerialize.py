@@ -1,4 +1,4 @@
-"""Integers at a place before the one at which a kernel computes them: behind a loop, or in its next iteration."""
+"""Integers at a place before the one at which a kernel computes them: after a loop, or in its next iteration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....emit.mlir import Reg
-from ....front.scalars import constant
+from ....front.scalars import constant_value
 from ....ir.arith import ConstantOp
 from ....ops.elementwise import is_elementwise
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _MOST_STEPS = 64
 
 
-class Early:
+class Rematerializer:
     """Writes again what computes an integer. Functions return None if that takes more than integer arithmetic."""
 
     def __init__(self, program: Program) -> None:
         self._tiles = program.tiles
         self._steps = 0
 
-    def now(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
+    def value_at(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
         """Return an integer of this iteration of all loops, whether it is computed above or below this place.
 
         Args:
@@ -39,27 +39,27 @@ class Early:
         if value in self._tiles.scalars:
             changes = any(is_inside(value, loop.body.block) for loop in loops)
             return None if changes else self._tiles.scalar(value)
-        return self._computed(value, lambda operand: self.now(operand, loops))
+        return self._computed(value, lambda operand: self.value_at(operand, loops))
 
     def index(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
-        """Return what `now` returns, as an index; a constant as one of the text's constants."""
-        if (number := constant(value)) is not None:
+        """Return what `value_at` returns, as an index; a constant as one of the text's constants."""
+        if (number := constant_value(value)) is not None:
             return self._tiles.text.integer(number)
-        found = self.now(value, loops)
+        found = self.value_at(value, loops)
         return None if found is None else self._tiles.text.to_index(found)
 
-    def next(self, value: SSAValue, loop: scf.ForOp) -> Reg | None:
+    def next_value(self, value: SSAValue, loop: scf.ForOp) -> Reg | None:
         """Return an integer as it will be in the next iteration of a loop whose body is being written."""
         block = loop.body.block
         if not is_inside(value, block):
-            return self.now(value)
+            return self.value_at(value)
         if value is block.args[0]:
             return self._tiles.text.binary("arith.addi", self._tiles.scalar(value), self._tiles.scalar(loop.step))
         if value in block.args:
             last = block.last_op
             assert last is not None
-            return self.now(last.operands[block.args.index(value) - 1])
-        return self._computed(value, lambda operand: self.next(operand, loop))
+            return self.value_at(last.operands[block.args.index(value) - 1])
+        return self._computed(value, lambda operand: self.next_value(operand, loop))
 
     def _computed(self, value: SSAValue, operand: Callable[[SSAValue], Reg | None]) -> Reg | None:
         """Apply the operation that computes an integer to what a function returns for its operands."""
