@@ -67,7 +67,7 @@ def in_modes(cases: Iterable[Case]) -> Iterator[Case]:
             yield dataclasses.replace(
                 case,
                 name=f"{case.name} {mode}".rstrip(),
-                run=lambda case=case: seen_in_effect(case),  # type: ignore[misc]
+                run=lambda case=case: run_and_confirm_mode(case),  # type: ignore[misc]
                 variables=variables,
                 anywhere=mode != "" and type in types,
             )
@@ -79,7 +79,7 @@ def type_of(case: Case) -> str:
     return next(word for word in case.name.split() if word in {**vec_add.DTYPES, **matmul.DTYPES})
 
 
-def seen_in_effect(case: Case) -> Outcome:
+def run_and_confirm_mode(case: Case) -> Outcome:
     """Run a case; the last launch must show that the mode selected by the environment was in effect."""
     driver = triton.runtime.driver.active
     before = driver.last_launch

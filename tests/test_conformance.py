@@ -30,7 +30,7 @@ from types import SimpleNamespace as n
 __version__ = "0.0"
 class Ran:
     as_dict = lambda self: {"kind": "CPU OpenCL device", "device": "a device"}
-runtime = n(driver=n(active=n(ran=Ran)))
+runtime = n(driver=n(active=n(device_report=Ran)))
 """
 LIMIT = "it was ended: the limit on time is 5 s"
 SEGFAULT = "the process was ended by SIGSEGV before this case was done"

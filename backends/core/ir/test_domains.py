@@ -45,7 +45,7 @@ def test_a_footprint_has_each_byte_that_a_program_reaches() -> None:
         footprints = Footprints(text)
         for size in (5, 100):
             values = [size] * len(arguments)
-            found = footprints.of(values, GRID, range(len(list(programs(GRID))) + 1))
+            found = footprints.compute(values, GRID, range(len(list(programs(GRID))) + 1))
             for number, ids in enumerate(programs(GRID)):
                 program = Program(ids, GRID)
                 given = [Pointer(i, 0) if i in footprints.pointers else size for i in range(len(arguments))]

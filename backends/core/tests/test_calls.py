@@ -136,7 +136,7 @@ def product(a, b, c, N: tl.constexpr):
 
 @pytest.fixture(scope="module")
 def device() -> opencl.Device:
-    return opencl.Device(opencl.find("", variable="none"))
+    return opencl.OpenCLDevice(opencl.find("", variable="none"))
 
 
 def launch(device: opencl.Device, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:

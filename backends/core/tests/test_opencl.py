@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import triton
-from foundry_core.runtime.spans import reached
+from foundry_core.runtime.spans import memory_spans
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -29,7 +29,7 @@ class FakeDevice:
 
 
 def spans(*arrays: np.ndarray) -> list[tuple[int, int]]:
-    return reached([Tensor(array) for array in arrays])
+    return memory_spans([Tensor(array) for array in arrays])
 
 
 def address(array: np.ndarray) -> int:
@@ -99,7 +99,7 @@ def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytes
 
 
 def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_pointers_of_numbers() -> None:
-    device = opencl.Device.__new__(opencl.Device)
+    device = opencl.OpenCLDevice.__new__(opencl.OpenCLDevice)
     device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
     with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
         device.launcher(None, "k", ["*fp32"], addresses=True)

@@ -30,7 +30,7 @@ WORK_ITEMS = (1, 3, 32, 128)
 
 @pytest.fixture(scope="module")
 def device() -> opencl.Device:
-    return opencl.Device(opencl.find("", variable="none"))
+    return opencl.OpenCLDevice(opencl.find("", variable="none"))
 
 
 def mirrored(mlir: str, work_items: int) -> str:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from foundry_core.runtime.device_report import Kind
-from foundry_core.vulkan.device import Buffer, Pipeline, opened
+from foundry_core.vulkan.device import DeviceBuffer, Pipeline, opened
 from foundry_core.vulkan.library import VulkanError
 
 # A header of SPIR-V 1.6 and nothing behind it: a module without a memory model and without an entry point.
@@ -19,11 +19,11 @@ def test_what_the_validation_layer_says_is_an_error_and_the_device_is_usable_aft
     device = opened()
     with pytest.raises(VulkanError, match=r"(?i)memory model|entry ?point"):
         Pipeline(device, EMPTY, "kernel", 0, device.properties.subgroup)
-    assert Buffer(device, 64, of_host=True).address
+    assert DeviceBuffer(device, 64, of_host=True).address
 
 
 def test_the_device_is_mesas_lavapipe_with_cooperative_matrices() -> None:
-    ran, known = opened().ran(), opened().properties
+    ran, known = opened().device_report(), opened().properties
     if ran.kind is not Kind.CPU_VULKAN:
         pytest.skip("a GPU is used")
     version = re.search(r"Mesa (\d+)\.(\d+)", ran.driver)

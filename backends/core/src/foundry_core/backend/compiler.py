@@ -38,7 +38,7 @@ _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 # Keywords of a launch that Triton itself refuses, with a reason.
 _TRITONS_OWN = ("device", "device_type", "stream")
-# Frames between Triton's kernel and `given`: the backend's parse_options, and in some releases one more function.
+# Frames between Triton's kernel and `launch_options`: the backend's parse_options, in some releases one function more.
 _CALLERS = 4
 
 
@@ -214,7 +214,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         return bool(target.backend == cls.options_type.backend_name)
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
-        return self.options_type(**given(self.options_type, opts) | {"arch": self.target.arch})
+        return self.options_type(**launch_options(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
@@ -276,7 +276,7 @@ def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: 
     return core.extern_elementwise("", "", [source], symbols, is_pure=True, **context)
 
 
-def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
+def launch_options(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a launch that are fields of a dataclass of options.
 
     Raises:
@@ -498,7 +498,7 @@ def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True, com
     metadata["shared"] = LEAST_SHARED
     ttir = str(module)
     found = read_kernel(ttir, check=bool(metadata.get("check")), shares=shares, compares=compares)
-    metadata["written"] = found.written
+    metadata["written"] = found.writes
     metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = uses_addresses(ttir)
     return found.text

@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, TruncIOp
 from ..ir.build import splat
-from .offsets import Offsets, shape, width
+from .offsets import Offsets, offset_bits, shape
 from .scalars import Scalars, Writer
 
 
@@ -61,8 +61,8 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     # Use a new writer for each loop argument: the operation at which an older writer inserts may have been replaced.
     writer = Writer()
     offsets = Offsets(writer)
-    sums = [offsets.of(step) for step in steps]
-    even = all(found.is_uniform and (is_pointer or found.bits >= width(argument)) for found in sums)
+    sums = [offsets.sum_of(step) for step in steps]
+    even = all(found.is_uniform and (is_pointer or found.bits >= offset_bits(argument)) for found in sums)
     if not even and not is_pointer:
         return loop
     extents = argument.type.get_shape()

@@ -63,7 +63,7 @@ def _properties(driver: Any) -> SimpleNamespace:
     """Describe the active device by the names that torch has for a GPU's properties."""
     known = driver.utils.get_device_properties(0)
     return SimpleNamespace(
-        name=driver.ran().device,
+        name=driver.device_report().device,
         multi_processor_count=known["multiprocessor_count"],
         shared_memory_per_block=known["max_shared_mem"],
         regs_per_multiprocessor=known["max_num_regs"],
