@@ -34,7 +34,7 @@ class Interpreter(ABC, Generic[V]):
     def __init__(self) -> None:
         self.values: dict[SSAValue, V] = {}
 
-    def run(self, body: Block, arguments: Iterable[V]) -> list[V]:
+    def interpret(self, body: Block, arguments: Iterable[V]) -> list[V]:
         """Walk a block with values for its arguments; return the operands of the operation that ends it."""
         self.bind(body.args, arguments)
         for op in body.ops:
@@ -73,7 +73,7 @@ class Interpreter(ABC, Generic[V]):
         return self.compute(op, [self.values[operand] for operand in op.operands])
 
     def _part(self, region: Region) -> Part[V]:
-        return lambda arguments: self.run(region.block, arguments)
+        return lambda arguments: self.interpret(region.block, arguments)
 
     @abstractmethod
     def access(self, op: tile.Access) -> Sequence[V]:

@@ -233,7 +233,7 @@ class Text:
         names = ", ".join(arg.name for arg in args)
         return self.op(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> {result}', elem, lanes)
 
-    def run(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
+    def call_void(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
         """Call a function that returns nothing; unless the module defines it, declare it once, with its attributes."""
         types, names = ", ".join(arg.type for arg in args), ", ".join(arg.name for arg in args)
         convention = self._conventions.call

@@ -119,7 +119,7 @@ class Footprints:
         lasts = np.append(firsts[1:], bounds[-1]) - 1
         reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
         count = Count((lasts - firsts + 1).tolist(), _ids(firsts, lasts, grid), grid, reads, writes)
-        count.run(self._body, self._arguments(values))
+        count.interpret(self._body, self._arguments(values))
         for accesses in (reads, writes):
             for parameter, ends in accesses.bounds.items():
                 reached, known = covered_bytes(*ends)
@@ -132,7 +132,7 @@ class Footprints:
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
         reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
-        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, self._arguments(values))
+        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).interpret(self._body, self._arguments(values))
         starts = np.searchsorted(firsts, bounds[:-1])
         return _collect(reads, writes, starts, len(firsts))
 

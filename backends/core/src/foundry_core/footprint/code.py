@@ -79,7 +79,7 @@ class _Writer(Interpreter[_Value]):
         self._indent = 0
         self._count = 0
         self._body = body
-        self.run(body, map(self._parameter, body.args))
+        self.interpret(body, map(self._parameter, body.args))
 
     @staticmethod
     def _parameter(argument: BlockArgument) -> _Value:

@@ -22,8 +22,8 @@ from ..ir.build import like
 from ..ir.effects import writes
 from ..ir.elements import index_mapping
 from .blocks import replace_block_pointers
-from .carried import loops, replace_carried
 from .decomposition import decompose_operations
+from .induction import loops, replace_inductions
 from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant
@@ -56,7 +56,7 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     decompose_operations(body)
     replace_scaled(body)
     for loop in loops(body):
-        replace_carried(loop)
+        replace_inductions(loop)
     if instrument is not None:
         instrument(function)
     accesses = _Accesses()

@@ -131,7 +131,7 @@ class _Commanded(workitem.WorkItem):
         command = Reg(t.address(f"%matmul_{index}", self._place(program), "i8", GLOBAL), GLOBAL)
         # There is one tensor core a program.
         with self.tiles.space.single_work_item():
-            t.run(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
+            t.call_void(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
 
     def _place(self, program: list[Reg]) -> Reg:
         """Where a program's command is, in bytes: x varies fastest."""

@@ -307,7 +307,7 @@ class GlobalMemory:
             t.integer(WIDTHS[memory] // 8, "i32"),
             mask,
         ]
-        t.run(f"{LLVM_INTRINSIC}masked.store.v{point.lanes}{memory}.p1", arguments)
+        t.call_void(f"{LLVM_INTRINSIC}masked.store.v{point.lanes}{memory}.p1", arguments)
 
     def _types(self, op: tile.Access) -> tuple[str, str]:
         """Return (element type, element type in memory)."""
@@ -363,7 +363,7 @@ class GlobalMemory:
         hints = [t.integer(number, "i32") for number in (0, 3, 1)]
         for number in range(count):
             place = t.offset_address(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
-            t.run(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
+            t.call_void(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
         """Load one number."""

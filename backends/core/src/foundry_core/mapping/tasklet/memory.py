@@ -620,9 +620,9 @@ class StagedMemory(GlobalMemory):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._text.run(LOCK)
+        self._text.call_void(LOCK)
         yield
-        self._text.run(UNLOCK)
+        self._text.call_void(UNLOCK)
 
     def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
         """Compute a piece in WRAM, at the offset in a word of 8 bytes that it has in MRAM, and copy it to MRAM."""

@@ -38,7 +38,7 @@ class WorkGroupSpace(Space):
 
     def barrier(self) -> None:
         """Write a barrier: wait for all work-items, and make their earlier stores visible to all."""
-        self.text.run(_BARRIER, [self.text.integer(_FENCES, "i32")], "convergent")
+        self.text.call_void(_BARRIER, [self.text.integer(_FENCES, "i32")], "convergent")
 
     @contextmanager
     def barriers(self) -> Iterator[None]:

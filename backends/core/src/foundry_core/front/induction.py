@@ -20,7 +20,7 @@ from .offsets import Offsets, offset_bits, shape
 from .scalars import Scalars, Writer
 
 
-def replace_carried(loop: scf.ForOp) -> scf.ForOp:
+def replace_inductions(loop: scf.ForOp) -> scf.ForOp:
     """Replace a loop's carried pointers and evenly moved offsets; return the new loop, which replaces the old one."""
     for index in range(len(loop.iter_args)):
         argument = loop.body.block.args[index + 1]
