@@ -1,4 +1,4 @@
-"""Run the measurements of the active backend: `python bench [--only NAME]`.
+"""Run the measurements of the active backend: `python -m bench [--only NAME]`.
 
 e2e/ must be on PYTHONPATH: its supervise.py runs and reports the measurements. Triton names the active backend
 (TRITON_DEFAULT_BACKEND, if several are installed). The key `bench` of the target's file names the module to measure;
@@ -9,14 +9,17 @@ measured in all their sizes and types; FOUNDRY_BENCH_CPU is for processor.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-import processor
 from report import Case, run_script
+
+from . import processor
+from .measurement import Measuring, Suite
 
 # The image of spirv-vulkan has it on; a layer that checks each call takes time.
 os.environ["FOUNDRY_VULKAN_VALIDATION"] = "0"
@@ -31,15 +34,19 @@ def cases() -> Iterator[Case]:
     import settings
 
     # The module needs packages that only the target's image has, so it is imported in workers only.
-    module = os.environ.get("FOUNDRY_MEASUREMENTS") or settings.load()["bench"]
-    for name, measure in import_module(module).MEASUREMENTS.items():
-        # A suite is a case for each size and type, so that each is shown when it is done.
-        parts = measure.cases(full=FULL) if hasattr(measure, "cases") else [(name, measure)]
-        for part, call in parts:
-            yield Case(name, part, lambda call=call: taken(call))  # type: ignore[misc]
+    module = import_module(f"bench.{os.environ.get('FOUNDRY_MEASUREMENTS') or settings.load()['bench']}")
+    if os.environ.get("FOUNDRY_BENCH_PEER"):
+        # With two backends in the process, Triton does not know of which one it is to say what it runs on.
+        module.devices()[0].use()
+    for name, found in module.MEASUREMENTS.items():
+        parts = {name: found}
+        if isinstance(found, Suite):
+            parts = {**found.quick, **(found.more if FULL else {})}
+        for part, call in parts.items():
+            yield Case(name, part, partial(taken, call))
 
 
-def taken(measure: Callable[[], Any]) -> dict[str, Any]:
+def taken(measure: Measuring) -> dict[str, Any]:
     """Run a measurement and return its numbers, and the tables for the terminal."""
     limited = f", limited to {processor.LIMIT}" if processor.LIMIT else ""
     on = processor.described()
@@ -47,15 +54,16 @@ def taken(measure: Callable[[], Any]) -> dict[str, Any]:
         from foundry_core.profile.recording import recording
         from foundry_core.profile.report import report
     with recording() if PROFILE else nullcontext() as recorder:
-        measurements = [replace(each, title=each.title + limited, on=on) for each in measure()]
+        measurements = [replace(each, title=each.title + limited, on={**on, **each.on}) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
-    kernels = []
+    kernels: list[Any] = []
     if recorder is not None:
         text, kernels = report(recorder)
         tables += f"\n\n{text}"
     taken = [asdict(measurement) for measurement in measurements]
-    return {"measurements": taken, "kernels": kernels, "table": tables}
+    failed = [f"{name}: {why}" for each in measurements for name, why in each.failed.items()]
+    return {"measurements": taken, "kernels": kernels, "table": tables, "failure": "\n".join(failed) or None}
 
 
 run_script("bench", cases, exact=True, limit=LIMIT)

@@ -1,7 +1,7 @@
 """Measure how long the first launch of a kernel takes in a new process, with empty caches and with filled ones.
 
-As a script, this file is that process: `python first_launch.py vec_add`, or the path of a script whose first launch is
-measured, with the script's arguments. It prints what Timing has.
+As a program, this module is that process: `python -m bench.first_launch vec_add`, or the path of a script whose first
+launch is measured, with the script's arguments. It prints what Timing has.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from measure import Times
-from measurement import Measurement, Row
+from .measurement import Measurement, Row
+from .turns import Times
 
 START = time.perf_counter()
 KERNELS = {"vec_add": "under 1 s", "matmul": "under 2.5 s"}
-_EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+ROOT = Path(__file__).resolve().parent.parent
+_EXAMPLES = ROOT / "examples"
 ROUNDS = 5
 
 
@@ -48,13 +50,31 @@ def _processor() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def child(kernel: str) -> None:
-    """Import what a user's script imports, launch once, print the times, and end this process."""
+def small(kernel: str) -> tuple[Any, Callable[[], object]]:
+    """Import what a user's script imports, and return a kernel, and what launches it on small arrays."""
     import matmul
     import numpy as np
     import triton
     import vec_add
     from foundry_core.tensor import Tensor
+
+    from . import kernels
+
+    x, y, out = (np.ones((256, 256), np.float32) for _ in range(3))
+    tensors = Tensor(x), Tensor(y), Tensor(out)
+    match kernel:
+        case "vec_add":
+            grid = (triton.cdiv(x.size, 1024),)
+            return vec_add.add_kernel, lambda: vec_add.add_kernel[grid](*tensors, x.size, BLOCK_SIZE=1024)
+        case "matmul":
+            return matmul.matmul_kernel, lambda: matmul.launch(x, y, out, (64, 64, 32), 8)
+        case _:
+            return kernels.softmax, lambda: kernels.softmax[(256,)](tensors[0], tensors[2], 250, BLOCK=256)
+
+
+def child(kernel: str) -> None:
+    """Launch once, print the times, and end this process."""
+    import triton
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
@@ -81,16 +101,12 @@ def child(kernel: str) -> None:
     triton.knobs.compilation.listener = listen
     launches = JITFunction.run, Autotuner.run
     JITFunction.run, Autotuner.run = map(timed, launches)
+    _, launch = small(kernel)
     imported = time.perf_counter()
-    x, y = (np.ones((256, 256), np.float32) for _ in range(2))
-    if kernel == "vec_add":
-        grid = (triton.cdiv(x.size, 1024),)
-        vec_add.add_kernel[grid](Tensor(x), Tensor(y), Tensor(x), x.size, BLOCK_SIZE=1024)
-    elif kernel == "matmul":
-        matmul.launch(x, y, np.zeros_like(x), (64, 64, 32), 8)
-    else:
-        sys.argv = sys.argv[1:]
-        runpy.run_path(kernel, run_name="__main__")
+    if kernel in KERNELS:
+        launch()
+    sys.argv = sys.argv[1:]
+    runpy.run_path(kernel, run_name="__main__")
 
 
 def tutorials() -> list[Path]:
@@ -106,37 +122,33 @@ def measure() -> list[Measurement]:
     ]
     measurements = []
     for name, kernel, aim in wanted:
-        cold, warm = [], []
-        for _ in range(ROUNDS):
-            with tempfile.TemporaryDirectory() as caches:
-                cold.append(spawn(kernel, Path(caches)))
-                warm.append(spawn(kernel, Path(caches)))
-        measurements.append(
-            Measurement(
-                title=f"first launch of {name} in a process",
-                rows=[
-                    *(
-                        [
-                            Row(
-                                "empty caches: from TTIR to the result",
-                                Times.of([each.launched - each.front for each in cold]),
-                            )
-                        ]
-                        if kernel in KERNELS
-                        else []
-                    ),
-                    Row("empty caches: from the call to the result", Times.of([each.launched for each in cold])),
-                    Row("empty caches: processor time of that", Times.of([each.processor for each in cold])),
-                    Row("filled caches: from the call to the result", Times.of([each.launched for each in warm])),
-                    Row(
-                        "imports (NumPy, Triton, the plugin), not in the above",
-                        Times.of([each.imported for each in warm]),
-                    ),
-                ],
-                aim=f"{aim}, under 0.3 s with filled ones",
-            )
-        )
+        cold, warm = timings(kernel, "")[""]
+        taken = {
+            "empty caches: from TTIR to the result": [each.launched - each.front for each in cold],
+            "empty caches: from the call to the result": [each.launched for each in cold],
+            "empty caches: processor time of that": [each.processor for each in cold],
+            "filled caches: from the call to the result": [each.launched for each in warm],
+            "imports (NumPy, Triton, the plugin), not in the above": [each.imported for each in warm],
+        }
+        if kernel not in KERNELS:
+            # A tutorial may have several kernels, of which only the last one's TTIR is known.
+            del taken["empty caches: from TTIR to the result"]
+        rows = [Row(what, Times.of(seconds)) for what, seconds in taken.items()]
+        title = f"first launch of {name} in a process"
+        measurements.append(Measurement(title, rows, aim=f"{aim}, under 0.3 s with filled ones"))
     return measurements
+
+
+def timings(kernel: str, *backends: str) -> dict[str, tuple[list[Timing], list[Timing]]]:
+    """Return the times with empty and with filled caches for each backend, "" for the active one; they take turns."""
+    found: dict[str, tuple[list[Timing], list[Timing]]] = {backend: ([], []) for backend in backends}
+    for _ in range(ROUNDS):
+        for backend, both in found.items():
+            with tempfile.TemporaryDirectory() as caches:
+                for each in both:
+                    variables = {"TRITON_DEFAULT_BACKEND": backend} if backend else {}
+                    each.append(spawn(kernel, Path(caches), **variables))
+    return found
 
 
 def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
@@ -153,14 +165,14 @@ def spawn(kernel: str, caches: Path, **variables: str) -> Timing:
         "POCL_CACHE_DIR": str(caches / "pocl"),
         "XDG_CACHE_HOME": str(caches / "xdg"),
     }
-    done = subprocess.run(
-        [sys.executable, __file__, kernel],
-        env=os.environ | folders | variables,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return Timing(*map(float, done.stdout.split()))
+    return Timing(*map(float, output("bench.first_launch", kernel, **folders, **variables).split()))
+
+
+def output(*words: str, **variables: str) -> str:
+    """Run a module with arguments in a new process, and return what it prints."""
+    env = os.environ | variables
+    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=env, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pyopencl as cl
-from arrays import aligned
-from foundry_core.tensor import Tensor
-from measure import interleaved
-from measurement import Measurement, Row
-from triton_spirv_backend.opencl import open_device
 from vec_add import add_kernel
+
+from .devices import Triton
+from .measurement import Measurement, Row
+from .problem import Problem
+from .problems import vec_add
+from .turns import Candidate, interleaved
 
 BLOCK = 64
 ROUNDS = 200
@@ -26,26 +26,37 @@ kernel void add(global const float *x, global const float *y, global float *sum,
 
 def measure() -> Measurement:
     """Time a launch of one small program, a launch of no program, and the same kernel through PyOpenCL alone."""
-    x, y, total = (aligned(BLOCK) for _ in range(3))
-    tensors = Tensor(x), Tensor(y), Tensor(total)
-    device = open_device()
+    import pyopencl as cl
+    from triton_spirv_backend.opencl import open_device
+
+    problem, device = vec_add.problem(BLOCK, "f32"), open_device()
     kernel = cl.Kernel(cl.Program(device.context, _SOURCE).build(), "add")
-    kernel.set_args(cl.SVM(x), cl.SVM(y), cl.SVM(total), *map(np.int32, (BLOCK, 1, 1, 1)))
-    times = interleaved(
-        {
-            "launch of one program, to its end": lambda: add_kernel[(1,)](*tensors, BLOCK, BLOCK_SIZE=BLOCK),
-            "launch of no program: Triton's and the driver's Python": lambda: add_kernel[(0,)](
-                *tensors, BLOCK, BLOCK_SIZE=BLOCK
-            ),
-            "PyOpenCL alone, same work, arguments set before": lambda: cl.enqueue_nd_range_kernel(
-                device.queue, kernel, (1,), (1,)
-            ).wait(),
-        },
-        rounds=ROUNDS,
-        batch=BATCH,
+    kernel.set_args(*map(cl.SVM, (*problem.inputs, problem.output)), *map(np.int32, (BLOCK, 1, 1, 1)))
+    alone = Candidate(lambda: cl.enqueue_nd_range_kernel(device.queue, kernel, (1,), (1,)).wait())
+    problem.check("PyOpenCL alone", alone)
+    return timed(
+        {**launches(problem, Triton(), "launch of "), "PyOpenCL alone, same work, arguments set before": alone}
     )
-    return Measurement(
-        title="launch",
-        rows=[Row(name, time) for name, time in times.items()],
-        aim="under 100 us of host time a launch",
-    )
+
+
+def launches(problem: Problem, device: Triton, of: str) -> dict[str, Candidate]:
+    """Return the launches of one program and of no program, checked, by a label that begins with `of`."""
+    arrays = [device.put(array) for array in (*problem.inputs, problem.output)]
+
+    def programs(count: int) -> Candidate:
+        kernel = device.jit(add_kernel)
+        return Candidate(lambda: kernel[(count,)](*arrays, BLOCK, BLOCK_SIZE=BLOCK), device)
+
+    one = programs(1)
+    problem.check(f"{of}one program", one)
+    return {
+        f"{of}one program, to its end": one,
+        f"{of}no program: Triton's and the driver's Python": programs(0),
+    }
+
+
+def timed(candidates: dict[str, Candidate]) -> Measurement:
+    """Let launches take turns."""
+    times = interleaved(candidates, rounds=ROUNDS, batch=BATCH)
+    rows = [Row(name, time) for name, time in times.items()]
+    return Measurement(title="launch", rows=rows, aim="under 100 us of host time a launch")

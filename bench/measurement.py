@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from measure import Times
+from .turns import Times
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Row:
         rate: in the measurement's unit.
         cycles: of the slowest DPU, modelled by the emulator, if cycles are compared.
         detail: how the candidate was launched, if that was chosen.
+        error: the largest of its result, as a share of the allowed one.
     """
 
     label: str
@@ -25,6 +26,7 @@ class Row:
     rate: float | None = None
     cycles: int | None = None
     detail: str = ""
+    error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Measurement:
         aim: the project's aim, in words.
         on: what the candidates used, by library, and with how many threads.
         bytes, operations: what one call reads and writes at least, and its operations of arithmetic, if both are known.
+        aims: by peer, the least ratio to it, and that which the project aims at.
+        failed: why a candidate has no row, by name.
     """
 
     title: str
@@ -51,6 +55,8 @@ class Measurement:
     on: Mapping[str, str] = field(default_factory=dict)
     bytes: int | None = None
     operations: int | None = None
+    aims: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> str:
         """Return the table for the terminal."""
@@ -68,9 +74,25 @@ class Measurement:
             lines.append(" ".join(columns))
         lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
         lines += [f"  {label}: {seconds:+.2f} s" for label, seconds in self.beyond.items()]
+        lines += [f"  not measured: {name}: {why}" for name, why in self.failed.items()]
         if self.aim:
             lines.append(f"  aim: {self.aim}")
         return "\n".join(lines)
+
+
+Measuring = Callable[[], Sequence[Measurement]]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Measurements of one kind, each by its name: a case for each, so that each is shown when it is done.
+
+    Attributes:
+        quick, more: of each run, and those added with --full.
+    """
+
+    quick: Mapping[str, Measuring]
+    more: Mapping[str, Measuring] = field(default_factory=dict)
 
 
 def _time(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Run the tutorials as they time themselves: get_started.py over sizes, with its plot, and each other one with --bench.
 
 A tutorial checks its results before it times anything. Its providers follow one another and need not have the same
-number of threads, so no ratio is taken here; bench/suite/ compares the same kernels with equal work.
+number of threads, so no ratio is taken here; bench/opencl.py compares the same kernels with equal work.
 """
 
 from __future__ import annotations
@@ -11,27 +11,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from measure import Times
-from measurement import Measurement, Row
+from .measurement import Measurement, Row, Suite
+from .turns import Times
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _FIRST = _EXAMPLES / "get_started.py"
 # A line of a tutorial's comparison: who, the median and the least time of a call, of how many calls, and the rate.
 _LINE = re.compile(r"^(\S.*?) +([\d.]+) ms, least +([\d.]+) of (\d+) runs +([\d.]+) (\S.*)$", re.MULTILINE)
-
-
-class Tutorials:
-    """A measurement for each tutorial; see problem.Suite."""
-
-    def cases(self, *, full: bool) -> Iterator[tuple[str, Callable[[], list[Measurement]]]]:
-        """Yield each tutorial by name, and what runs it; `full` changes nothing."""
-        yield _FIRST.stem, first
-        for path in sorted((_EXAMPLES / "tutorials").glob("*.py")):
-            yield path.stem, partial(timed, path)
 
 
 def first() -> list[Measurement]:
@@ -74,3 +63,8 @@ def _run(path: Path, folder: Path, *words: str) -> str:
     done = subprocess.run([sys.executable, path, *words], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{path.name} ended with status {done.returncode}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+SUITE = Suite(
+    {_FIRST.stem: first} | {path.stem: partial(timed, path) for path in sorted((_EXAMPLES / "tutorials").glob("*.py"))}
+)

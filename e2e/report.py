@@ -31,7 +31,8 @@ class Case:
         name: the parameters, like `n=7 block=64 f32`.
         run: launches and checks. Returns the largest error as a share of the allowed one (0 for an exact result), None
             if nothing was computed, a text that describes another correct outcome, or the measured numbers with their
-            table. Raises AssertionError with an explanation if the result is wrong.
+            table, and as "failure" what was not measured. Raises AssertionError with an explanation if the result is
+            wrong.
         variables: environment variables that the case needs; such a case runs in another process, at the same time.
         anywhere: the case gives the same result with every release of Triton; --not-anywhere leaves it out.
     """
@@ -104,7 +105,7 @@ class Channel:
         """
         import triton
 
-        ran = triton.runtime.driver.active.ran()
+        ran = triton.runtime.driver.active.device_report()
         cases = [[case.suite, case.name, list(case.variables.items()), case.anywhere] for case in listed]
         self._say(cases=cases, ran={"triton": triton.__version__, **ran.as_dict()}, device=str(ran))
         for line in self._requests:
@@ -141,7 +142,7 @@ def run(case: Case) -> Result:
     if isinstance(found, float | int) and not 0 <= found <= 1:
         failure = f"the error is {found} of what is allowed"
     if isinstance(found, Mapping):
-        return Result(seconds, None, _modelled(launches), failure, found)
+        return Result(seconds, None, _modelled(launches), failure or found.get("failure"), found)
     return Result(seconds, found, _modelled(launches), failure)
 
 

@@ -79,7 +79,7 @@ class Worker:
         self._rest = b""
         self._kills = _kills()
         self._process = subprocess.Popen(
-            [sys.executable, sys.argv[0], WORKER, *([LIST] if listing else [])],
+            [sys.executable, *_script(), WORKER, *([LIST] if listing else [])],
             env={**os.environ, **dict(variables)},
             start_new_session=True,
             stdin=subprocess.PIPE,
@@ -173,6 +173,12 @@ class Worker:
         return answer if isinstance(answer, dict) else {}
 
 
+def _script() -> list[str]:
+    """Return the words after `python` that started this script: a file or a folder, or `-m` and a package."""
+    spec = sys.modules["__main__"].__spec__
+    return ["-m", spec.parent] if spec is not None and spec.parent else [sys.argv[0]]
+
+
 class Report:
     """The report of the cases: a table for people, and records if they were requested."""
 
@@ -232,7 +238,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
 
     Args:
         title: for people.
-        exact: whether --only is the whole name of a suite or of a case.
+        exact: whether --only is the whole name of a suite or of a case, or several of them, separated by commas.
         limit: seconds for a case, unless --limit is given.
         workers: number of workers for the cases that need no variables.
 
@@ -259,7 +265,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     cases = [case for case in first.hello["cases"] if not (case[-1] and options.not_anywhere)]
     left = len(first.hello["cases"]) - len(cases)
     for suite, name, variables, _ in cases:
-        if options.only in (suite, name) if exact and options.only else options.only in f"{suite} {name}":
+        if {suite, name} & {*options.only.split(",")} if exact and options.only else options.only in f"{suite} {name}":
             lanes.setdefault(tuple(map(tuple, variables)), []).append((suite, name))
     chosen = [key for keys in lanes.values() for key in keys]
     if 0 < options.sample < len(chosen):

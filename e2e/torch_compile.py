@@ -142,7 +142,7 @@ def check(function: Any, sets: Sequence[Sequence[torch.Tensor]], *, dynamic: boo
     compiled = torch.compile(function, dynamic=dynamic, fullgraph=True)
     results: list[torch.Tensor] = []
     for inputs in sets:
-        passed = [there(tensor) for tensor in inputs]
+        passed = [to_device(tensor) for tensor in inputs]
         with torch.compiler.set_stance("fail_on_recompile" if dynamic and results else "default"):
             compiled(*passed)
             with on_the_device():
@@ -155,7 +155,7 @@ def check(function: Any, sets: Sequence[Sequence[torch.Tensor]], *, dynamic: boo
     return worst
 
 
-def there(tensor: torch.Tensor) -> torch.Tensor:
+def to_device(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor to the device, with the same strides and offset."""
     storage = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
     return storage.to("vsi").as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
@@ -196,10 +196,10 @@ def strided() -> float:
 def in_place() -> float:
     x, y = numbers((1001,), (1001,), dtype=torch.float32)
     compiled = torch.compile(lambda x, y: x.mul_(2).add_(y))
-    compiled(there(x), there(y))
-    target = there(x)
+    compiled(to_device(x), to_device(y))
+    target = to_device(x)
     with on_the_device():
-        compiled(target, there(y))
+        compiled(target, to_device(y))
     return share_of_allowed(target.cpu(), x.double() * 2 + y.double(), Bounded.exact(x) * 2.0 + Bounded.exact(y))
 
 
@@ -218,7 +218,7 @@ def trained() -> float:
 
     eager = network().double()
     eager(x.double()).backward(g.double())
-    model, inputs, weights = network().to("vsi"), there(x), there(g)
+    model, inputs, weights = network().to("vsi"), to_device(x), to_device(g)
     compiled = torch.compile(model)
     compiled(inputs).backward(weights)
     model.zero_grad(set_to_none=True)

@@ -54,17 +54,20 @@ def in_modes(cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the cases in each of the modes.
 
     The effect of TC and multi-threads on a kernel does not depend on Triton's release, which only writes the TTIR. So
-    every release runs one case of each type, and one release runs all cases.
+    every release runs one case of each type, and one release runs all cases. An addition has nothing for the tensor
+    core, so TC runs one case of each of its types.
     """
     cases = list(cases)
     for mode, variables in MODES.items():
         types: set[tuple[str, str]] = set()
         for case in cases:
             type = (case.suite, type_of(case))
+            if mode == "TC" and case.suite == "vec_add" and type in types:
+                continue
             yield dataclasses.replace(
                 case,
                 name=f"{case.name} {mode}".rstrip(),
-                run=lambda case=case: seen_in_effect(case),  # type: ignore[misc]
+                run=lambda case=case: run_and_confirm_mode(case),  # type: ignore[misc]
                 variables=variables,
                 anywhere=mode != "" and type in types,
             )
@@ -76,7 +79,7 @@ def type_of(case: Case) -> str:
     return next(word for word in case.name.split() if word in {**vec_add.DTYPES, **matmul.DTYPES})
 
 
-def seen_in_effect(case: Case) -> Outcome:
+def run_and_confirm_mode(case: Case) -> Outcome:
     """Run a case; the last launch must show that the mode selected by the environment was in effect."""
     driver = triton.runtime.driver.active
     before = driver.last_launch

@@ -96,7 +96,7 @@ def main() -> None:
     providers = list(additions(1))
     # One element more than a multiple of the block, so that the last program needs a mask.
     reference, difference = largest_difference(96 * BLOCK_SIZE + 1)
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
     print(f"The maximum difference between {reference} and triton is {difference}")
     if not difference == 0:
         raise SystemExit("error: triton and the reference must agree in every bit: there is one rounding in a sum")

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import elves
 import pytest
+from archives import Index
 from tiny import tiny_image
 
 from toolchains.artifacts import native
@@ -28,6 +29,17 @@ collect_ignore = ["toys"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--allow-drift", action="store_true", help="take current versions of packages that are gone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest-xdist hands out files in their order instead of those with the most tests first.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files first that use containers or a network: a long one at the end keeps one process waiting."""
+    first = {item.path for item in items if any(map(item.get_closest_marker, ("docker", "network")))}
+    items.sort(key=lambda item: item.path not in first)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +98,18 @@ def container(request: pytest.FixtureRequest) -> Callable[[str], Container]:
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
     """Return the libraries of a made-up Debian suite, to compare SDKs with."""
     return elves.runtime(tmp_path_factory.mktemp("runtime"))
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    """Return an empty Python index, which pip uses."""
+    return Index(tmp_path / "index", monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Return an empty store."""
+    return Store(tmp_path / "store")
 
 
 @pytest.fixture

@@ -101,6 +101,10 @@ HOSTILE: dict[str, bytes | None] = {
 }
 
 
+# Requests of whose answer only the status is read: what they begin with.
+UNREAD = ("attach_socket", "get_image", "put_archive", "remove_", "start", "tag")
+
+
 @pytest.fixture
 def engine(place: Path) -> Iterator[ScriptedEngine]:
     with scripted(place) as running:
@@ -112,20 +116,21 @@ def test_an_engine_that_answers_anything_gives_an_error_for_people(
     request_: str, engine: ScriptedEngine, place: Path, tmp_path: Path
 ) -> None:
     docker = client.connect()
-    asked = False
+    refused = set()
     for act in ACTS.values():
         engine.answers, engine.requests = {}, []
         act(docker, tmp_path)
         if request_ not in engine.requests:
             continue
-        asked = True
         for how, answer in HOSTILE.items():
             engine.answers = {request_: answer}
             try:
                 act(docker, tmp_path)
             except FoundryError as error:
                 assert str(place) in str(error) or "a damaged archive" in str(error), how
-    assert asked, "no act covers this request"
+                refused.add(how)
+    assert {"hangs up", "no HTTP", "500 No, []"} <= refused
+    assert len(refused) > (7 if request_.startswith(UNREAD) else 35), "right answers may be among them"
 
 
 @pytest.mark.parametrize("request_", ["version", "info"])

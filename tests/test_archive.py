@@ -10,7 +10,6 @@ import json
 import sys
 import tarfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -224,16 +223,20 @@ def test_a_damaged_image_of_an_engine_is_refused(tmp_path: Path) -> None:
     file = save(tmp_path / "good.tar", [layer(entry("f", b"content"))], config={"Labels": {"a": "b"}, "Cmd": ["sh"]})
     with tarfile.open(file) as tar:
         files = {name: read(tar, name) for name in tar.getnames()}
+    refused = 0
     for name in ("manifest.json", "c.json"):
         for text in ("[" * 99999, *map(json.dumps, altered(json.loads(files[name])))):
             (tmp_path / "saved.tar").write_bytes(
                 layer(*(entry(each, text.encode() if each == name else files[each]) for each in files))
             )
-            with suppress(ImageError):
+            try:
                 docker_archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)
+            except ImageError:
+                refused += 1
+    assert refused > 90
     packed = gzip.compress(files["0/layer.tar"])
     for damaged in (packed[:40], packed[:20] + bytes(20), files["0/layer.tar"][:600], files["0/layer.tar"][:512]):
-        with pytest.raises((ImageError, OSError)):
+        with pytest.raises(ImageError):
             normalised(tmp_path, damaged)
 
 

@@ -1,113 +1,91 @@
-"""The arithmetic of bench/: in which order candidates are measured, and in which direction a ratio is taken."""
+"""The arithmetic of bench/: the order of turns, the direction of ratios, what is wrong, and the reports."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-BENCH = Path(__file__).resolve().parent.parent / "bench"
+from bench import bounds, first_launch, gpu, processor, tutorials
+from bench.measurement import Measurement, Row
+from bench.problem import Problem, empty, measure
+from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
+from toolchains.cli.tutorials import sources
+
+PLAN = Plan(seconds=0.01)
 
 
-@pytest.fixture(autouse=True)
-def bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make bench's modules importable as in its scripts."""
-    monkeypatch.syspath_prepend(str(BENCH))
-
-
-def test_candidates_take_turns() -> None:
-    from measure import interleaved
-
+def test_candidates_take_turns_each_on_its_device() -> None:
     calls: list[str] = []
-    times = interleaved({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, rounds=3, batch=2)
+
+    class Other(Device):
+        def use(self) -> None:
+            calls.append("|")
+
+    candidates = {"a": Candidate(lambda: calls.append("a")), "b": Candidate(lambda: calls.append("b"), Other())}
+    times = interleaved(candidates, rounds=3, batch=2)
     # One warm-up call, then the two calls of a timing.
-    assert "".join(calls) == "aaabbb" * 3
+    assert "".join(calls) == "aaa|bbb" * 3
     assert times["a"].runs == 3
 
 
-def test_a_ratio_above_one_says_that_ours_is_faster() -> None:
-    from measure import Times, ratios
-
-    found = ratios("x", [Times(2.0, 4.0, 5), Times(3.0, 3.0, 5)], [Times(8.0, 9.0, 5), Times(10.0, 12.0, 5)])
-    assert found == {"x, median": 3.0, "x, min": 4.0}
+def test_a_ratio_above_one_says_that_ours_is_faster_in_single_rounds() -> None:
     # The second round is slow for both, and the third for one of them.
-    ours, peers = Times.of([1.0, 10.0, 1.0]), Times.of([2.0, 20.0, 30.0])
-    assert ratios("x", [ours], [peers]) == {"x, median": 2.0, "x, min": 2.0}
+    ours, peer = Times.of([1.0, 10.0, 1.0]), Times.of([2.0, 20.0, 30.0])
+    assert ratios("x", ours, peer) == {"x, median": 2.0, "x, min": 2.0}
 
 
 def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
-    from measure import Times
-    from measurement import Measurement, Row
-
     table = Measurement(
         title="add",
-        rows=[Row("ours", Times(2e-3, 3e-3, 7), 10.0), Row("theirs", Times(5e-6, 1.5, 7))],
+        rows=[
+            Row("ours", Times(2e-3, 3e-3, 7), 10.0),
+            Row("theirs", Times(5e-6, 1.5, 7)),
+            Row("modelled", cycles=1234567, rate=1.5),
+        ],
         unit="GB/s",
         ratios={"over theirs": 1.234},
+        beyond={"beyond theirs": 0.123, "beyond others": -0.5},
         aim="at least 1",
+        failed={"others": "refused"},
     ).table()
-    ours, theirs = table.splitlines()[1:3]
+    ours, theirs, cycles = table.splitlines()[1:4]
     assert all(text in ours for text in ("ours", "2.00 ms", "3.00 ms", "7 runs", "10.0 GB/s"))
     assert all(text in theirs for text in ("theirs", "5.00 us", "1.50 s"))
-    assert "over theirs: 1.23" in table
-    assert "aim: at least 1" in table
-
-
-def test_seconds_beyond_a_peers_have_a_sign() -> None:
-    from measurement import Measurement
-
-    table = Measurement(title="compile", rows=[], beyond={"beyond theirs": 0.123, "beyond others": -0.5}).table()
-    assert "beyond theirs: +0.12 s" in table
-    assert "beyond others: -0.50 s" in table
+    assert "1,234,567 modelled cycles" in cycles and "1.5 GB/s" in cycles
+    for text in ("over theirs: 1.23", "aim: at least 1", "not measured: others: refused"):
+        assert text in table
+    assert "beyond theirs: +0.12 s" in table and "beyond others: -0.50 s" in table
 
 
 def test_what_a_process_prints_of_its_first_launch_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import first_launch
-
-    script = tmp_path / "child.py"
-    script.write_text("import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)")
-    monkeypatch.setattr(first_launch, "__file__", str(script))
+    (tmp_path / "bench").mkdir()
+    script = "import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)"
+    (tmp_path / "bench" / "first_launch.py").write_text(script)
+    monkeypatch.setattr(first_launch, "ROOT", tmp_path)
     assert first_launch.spawn("vec_add", tmp_path, WHERE="there") == (1.0, 2.5, 0.5, 12.0, 2.0)
 
 
-def test_modelled_cycles_are_called_so() -> None:
-    from measurement import Measurement, Row
-
-    table = Measurement(title="add", rows=[Row("ours", cycles=1234567, rate=1.5)], unit="M elements/s").table()
-    assert "1,234,567 modelled cycles" in table
-    assert "1.5 M elements/s" in table
-
-
 def test_the_bounds_of_a_dpu_follow_from_published_throughputs() -> None:
-    from dpu import bounds
-
     # 52 M elements/s at 350 MHz; 350 / 10.3 - 5 and 350 / 58.6 - 5 cycles for an int32 multiplication and an addition.
     assert bounds.addition(52_000_000) == pytest.approx(350_000_000)
     assert bounds.multiplication("i32", 1, 1, 1, 1) == pytest.approx(28.98 + 0.97, abs=0.01)
     assert bounds.multiplication("f32", 2, 3, 4, 2) == pytest.approx(12 * (179.21 + 66.43), abs=0.1)
 
 
-def doubling(**candidates: Any) -> Any:
-    """Return the problem of doubling 8 numbers. Each candidate gets the output; the first one is ours."""
-    import numpy as np
-    from problem import Problem, empty
-
+def doubling(**candidates: Any) -> tuple[Problem, dict[str, dict[str, Candidate]]]:
+    """Return the problem of doubling 8 numbers, and who does so, each twice; each gets the output."""
     output, exact = empty((8,), "f32"), 2 * np.arange(8.0)
-    ours, *peers = ((name, lambda write=write: write(output)) for name, write in candidates.items())
-    return Problem(
-        "double",
-        "GB/s",
-        64,
-        8,
-        output,
-        exact,
-        0.25,
-        ours=dict([ours]),
-        peers={name: {"once": call, "again": call} for name, call in peers},
-    )
+    problem = Problem("double", "GB/s", 64, 8, (), output, exact, 0.25, launch=print)
+    calls = {name: Candidate(lambda write=write: write(output)) for name, write in candidates.items()}  # type: ignore[misc]
+    return problem, {name: {"once": call, "again": call} for name, call in calls.items()}
 
 
 def right(output: Any) -> None:
@@ -123,67 +101,89 @@ def off(output: Any) -> None:
     output[3] += 0.5
 
 
-@pytest.mark.parametrize("wrong", [all_but_the_last, off])
-def test_a_candidate_with_a_wrong_or_missing_element_is_not_timed(wrong: Any) -> None:
-    from problem import measure
+def beyond(output: Any) -> None:
+    right(output)
+    np.lib.stride_tricks.as_strided(output, (9,), (4,))[8] = 0
 
-    for candidates in ({"ours": wrong, "peer": right}, {"ours": right, "peer": wrong}):
-        # The other candidate has written all elements just before.
-        with pytest.raises(AssertionError, match="1 of 8 elements are wrong"):
-            measure(doubling(**candidates), 0.01)
+
+def refused(output: Any) -> None:
+    raise MemoryError("too large")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (all_but_the_last, "1 of 8 elements are wrong"),
+        (off, "1 of 8 elements are wrong"),
+        (beyond, "outside of its output"),
+        (refused, "MemoryError: too large"),
+    ],
+)
+@pytest.mark.parametrize("names", [("ours", "peer"), ("peer", "ours")])
+def test_a_candidate_that_is_wrong_is_not_timed_and_has_no_ratio(wrong: Any, why: str, names: Any) -> None:
+    # The first candidate of the other group has written all elements just before.
+    found = measure(*doubling(**{"ours": right, "peer": right, names[0]: wrong}), PLAN)
+    assert why in found.failed[names[0]] and [row.label for row in found.rows] == [names[1]] and not found.ratios
 
 
 def test_a_problem_gives_a_rate_for_each_candidate_and_a_ratio_for_each_peer() -> None:
-    from problem import measure
-
-    found = measure(doubling(ours=right, one=right, two=right), 0.01)
-    assert [row.label for row in found.rows] == ["Triton", "one", "two"]
-    assert found.rows[0].detail == "ours" and "fastest of 2" in found.rows[1].detail
+    found = measure(*doubling(ours=right, one=right, two=right), PLAN)
+    assert [row.label for row in found.rows] == ["ours", "one", "two"] and not found.failed
     for row in found.rows:
         assert row.times and row.rate == pytest.approx(64e-9 / row.times.median)
-    assert {label.partition(",")[0] for label in found.ratios} == {"Triton over one", "Triton over two"}
+        assert row.error == 0.0 and "fastest of 2" in row.detail
+    assert {label.partition(",")[0] for label in found.ratios} == {"ours over one", "ours over two"}
     assert (found.bytes, found.operations) == (64, 8)
 
 
-def test_a_turn_is_long_enough_for_the_clock() -> None:
-    from measure import pace
+def test_only_a_device_that_may_refuse_an_option_is_measured_with_the_others() -> None:
+    class Gpu(Device):
+        refuses = True
 
-    paced = pace({"short": lambda: None, "long": lambda: time.sleep(0.01)}, 0.1)
+    problem, groups = doubling(ours=right)
+    ways = {**groups["ours"], "large": Candidate(lambda: refused(None), Gpu())}
+    assert "1 refused" in measure(problem, {"ours": ways}, PLAN).rows[0].detail
+    every = {"large": ways["large"]}
+    assert "no configuration ran: large: MemoryError" in measure(problem, {"ours": every}, PLAN).failed["ours"]
+
+
+def test_a_turn_is_long_enough_for_the_clock() -> None:
+    candidates = {"short": Candidate(lambda: None), "long": Candidate(lambda: time.sleep(0.01))}
+    paced = pace(candidates, Plan(seconds=0.1))
     assert paced["batch"]["long"] == 1 < paced["batch"]["short"]
     assert 7 <= paced["rounds"] <= 50
 
 
 def test_a_result_that_is_returned_is_checked_instead_of_the_output() -> None:
-    from problem import Returning
-
-    problem = doubling(ours=right)
-    problem.check("returned", Returning(lambda: problem.exact))
+    problem, _ = doubling()
+    assert problem.check("returned", Candidate(lambda: problem.exact + 0.125, returns=True))[0] == 0.5
     with pytest.raises(AssertionError):
-        problem.check("returned", Returning(lambda: problem.exact + 1))
+        problem.check("returned", Candidate(lambda: problem.exact + 1, returns=True))
+
+
+def test_a_peer_that_returns_a_smaller_type_may_round_to_it_once() -> None:
+    problem = replace(doubling()[0], exact=np.full(8, 1 + 2.0**-11), allowed=0.0)
+    problem.check("f16", Candidate(lambda: np.ones(8, np.float16), returns=True))
+    with pytest.raises(AssertionError):
+        problem.check("f16", Candidate(lambda: np.full(8, 1 - 2.0**-11, np.float16), returns=True))
 
 
 def test_the_comparison_of_a_tutorial_is_read_from_what_it_prints() -> None:
-    from tutorials import read
-
     lines = (
         "exp     triton       0.250 ms, least 0.200 of 12 runs      1.234 G elements/s",
         "exp     numpy     12.000 ms, least 11.000 of 5 runs      0.1 G elements/s",
     )
     said = "\n".join(["largest error 2.1e-07", *lines, ""])
-    (ours, numpy), unit = read(said)
+    (ours, numpy), unit = tutorials.read(said)
     assert (ours.label, ours.rate, numpy.label, unit) == ("exp triton", 1.234, "exp numpy", "G elements/s")
     assert ours.times and ours.times.median == pytest.approx(0.25e-3)
     assert (ours.times.min, ours.times.runs) == (pytest.approx(0.2e-3), 12)
     for nothing in ("largest error 0.1\n", said + said):
         with pytest.raises(AssertionError, match="no comparison"):
-            read(nothing)
+            tutorials.read(nothing)
 
 
 def test_every_tutorial_prints_a_comparison_that_can_be_read() -> None:
-    import tutorials
-
-    from toolchains.cli.tutorials import sources
-
     for path in sources():
         # The format string of the line, with its fields filled in.
         (line,) = re.findall(r'print\((f"[^\n]*np.median[^\n]*")\)', path.read_text())
@@ -192,8 +192,6 @@ def test_every_tutorial_prints_a_comparison_that_can_be_read() -> None:
 
 
 def test_a_library_that_uses_more_than_the_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    import processor
-
     monkeypatch.setattr(processor, "LIMIT", "avx2")
     monkeypatch.setattr(processor, "_openblas", lambda: "Haswell")
     found = processor.described()
@@ -203,13 +201,49 @@ def test_a_library_that_uses_more_than_the_limit_is_an_error(monkeypatch: pytest
         processor.described()
 
 
-def test_a_store_beside_the_output_is_seen() -> None:
-    import numpy as np
+def found(ours: float, failed: dict[str, str]) -> str:
+    """Return the Markdown of a measurement with a rate of ours, and 100 of the peer."""
+    rows = [
+        Row(name, Times.of([1.0, 2.0]), rate, detail="BLOCK=64", error=0.5)
+        for name, rate in ((gpu.OURS, ours), ("Triton, CUDA", 100.0))
+        if name not in failed
+    ]
+    measured = Measurement(
+        "softmax",
+        rows,
+        "GB/s",
+        {} if failed else {f"{gpu.OURS} over Triton, CUDA, median": ours / 100},
+        on={"Triton, CUDA": "a GPU"},
+        aims={"Triton, CUDA": (0.9, 1.0)},
+        failed=failed,
+    )
+    return gpu.markdown(
+        {"command": "it", "seconds": 60, "measurements": [asdict(measured)], "failed": {"sum": "no time"}}
+    )
 
-    def beyond(output: Any) -> None:
-        right(output)
-        np.lib.stride_tricks.as_strided(output, (9,), (4,))[8] = 0
 
-    problem = doubling(ours=beyond)
-    with pytest.raises(AssertionError, match="outside of its output"):
-        problem.check("ours", problem.ours["ours"])
+def test_the_report_of_a_gpu_says_what_is_missed_wrong_and_not_measured() -> None:
+    assert "| 0.95 | 0.9 | 1 |" in found(95, {}) and "- Triton, CUDA: a GPU\n" in found(95, {})
+    assert "| **0.85**, missed |" in found(85, {})
+    assert "| softmax | Triton, CUDA | 100 GB/s | 75 to 150 | BLOCK=64 | 0.5 |" in found(95, {})
+    text = found(95, {gpu.OURS: "3 of 8 elements\nare wrong"})
+    assert f"| not measured: {gpu.OURS} |" in text
+    assert f"- softmax, {gpu.OURS}: 3 of 8 elements are wrong\n- sum: no time\n" in text
+
+
+def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = {"began": ["matmul", "a"]}, {"result": {"name": "a", "data": {"measurements": ["of a"]}}}
+    crashed = {"began": ["k", "b"]}, {"result": {"name": "b", "data": None, "failure": "SIGSEGV"}}
+    program = tmp_path / "python"
+    lines = "\n".join(f"echo '{json.dumps(event)}'" for event in (*measured, *crashed))
+    program.write_text(f"#!/bin/sh\n{lines}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(gpu.sys, "executable", str(program))
+    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0)
+    done = gpu.measured(options, ["a", "b", "c"], [])
+    assert done["measurements"] == ["of a"]
+    assert done["failed"] == {"b": "SIGSEGV", "c": "the run ended before it"}
+    options.budget = -1.0
+    assert gpu.measured(options, ["a", "c"], [])["failed"] == dict.fromkeys("ac", "there was no time left")

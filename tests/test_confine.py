@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from toolchains.archives import confine, docker_archive, wheel_file
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedSource, Patched
+from toolchains.lockfile.lock import LockedSource, LockedTarget, Patched
 from toolchains.patching import layout, series
 from toolchains.patching.layout import FolderTree
 from toolchains.system.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
@@ -76,14 +77,14 @@ OUT = "python/triton/../../../../escaped.py"
     ],
 )
 def test_a_patch_that_leaves_the_tree_is_refused_when_it_is_read(diff: str) -> None:
-    with pytest.raises(MalformedPatchError):
+    with pytest.raises(MalformedPatchError, match=r"has a path that leaves its folder|does not simply change"):
         series.parse("0001.patch", FIELDS + diff)
 
 
 @pytest.mark.parametrize("path", [OUT, "third_party/x/backend/../../../../y.py", "/python/triton/x.py"])
 @pytest.mark.parametrize("kind", ["source", "wheel"])
 def test_no_tree_has_a_place_outside_of_it(tmp_path: Path, path: str, kind: layout.Layout) -> None:
-    with pytest.raises(PatchTargetError):
+    with pytest.raises(PatchTargetError, match="has a path that leaves its folder"):
         FolderTree(tmp_path, kind).write(path, "x")
 
 
@@ -137,18 +138,26 @@ def test_a_lock_with_a_name_that_is_none_is_refused(tmp_path: Path, change: dict
         lock.load(tmp_path / "lock.json")
 
 
-def test_targets_sources_and_patched_packages_are_looked_at_as_well() -> None:
-    target = lock.load().targets["spirv"]
-    for change in ({"backend": "../x"}, {"recipes": ("a/b",)}, {"suite": "-x"}, {"sdk": ".."}):
-        with pytest.raises(PinError):
-            replace(target, **change)  # type: ignore[arg-type]
-    for make in (
-        lambda: LockedSource("git", commit="--output=x"),
-        lambda: Patched("c", "p", "../s", "/usr"),
-        lambda: Patched("c", "p", "s/1", "/usr/../../x"),
-    ):
-        with pytest.raises(PinError):
-            make()
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda target: replace(target, backend="../x"), r"target 'spirv' has a path that leaves its folder: \.\./x"),
+        (
+            lambda target: replace(target, recipes=("a/b",)),
+            "target 'spirv' has a name that is not the name of one file",
+        ),
+        (lambda target: replace(target, suite="-x"), "target 'spirv' has '-x' where a name or a version is expected"),
+        (lambda target: replace(target, sdk=".."), r"target 'spirv' has a path that leaves its folder: \.\."),
+        (lambda _: LockedSource("git", commit="--output=x"), "a source has a malformed hash of git: '--output=x'"),
+        (lambda _: Patched("c", "p", "../s", "/usr"), r"component 'c' has a path that leaves its folder: \.\./s"),
+        (lambda _: Patched("c", "p", "s/1", "/usr/../../x"), "component 'c' has a path that leaves its folder: usr/"),
+    ],
+)
+def test_targets_sources_and_patched_packages_are_looked_at_as_well(
+    make: Callable[[LockedTarget], object], said: str
+) -> None:
+    with pytest.raises(PinError, match=said):
+        make(lock.load().targets["spirv"])
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "a/.."])

@@ -30,7 +30,7 @@ from types import SimpleNamespace as n
 __version__ = "0.0"
 class Ran:
     as_dict = lambda self: {"kind": "CPU OpenCL device", "device": "a device"}
-runtime = n(driver=n(active=n(ran=Ran)))
+runtime = n(driver=n(active=n(device_report=Ran)))
 """
 LIMIT = "it was ended: the limit on time is 5 s"
 SEGFAULT = "the process was ended by SIGSEGV before this case was done"
@@ -109,28 +109,27 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
 
 
 @pytest.mark.slow
-def test_one_file_may_be_given_and_tests_chosen_by_their_names(tmp_path: Path) -> None:
-    verdict, _ = run(tmp_path, TOYS / "test_outcomes.py", "--only", "test_wrong[")
-    assert verdict.plan == tuple(("test_outcomes.py", f"test_wrong[{number}]") for number in (1, 2, 3))
-
-
-@pytest.mark.slow
-def test_a_sample_is_a_part_of_the_tests_and_the_same_one_for_the_same_seed(tmp_path: Path) -> None:
-    names = [f"test_it[{number}]" for number in range(20)]
-    (tmp_path / "suite").mkdir()
-    (tmp_path / "suite" / "test_it.py").write_text(
+def test_one_file_may_be_given_tests_be_chosen_by_name_and_a_sample_is_the_same_for_the_same_seed(
+    tmp_path: Path,
+) -> None:
+    names, suite = [f"test_it[{number}]" for number in range(20)], tmp_path / "suite"
+    suite.mkdir()
+    (suite / "test_it.py").write_text(
         "import pytest\n@pytest.mark.parametrize('number', range(20))\ndef test_it(number): pass\n"
     )
-    found = []
-    for seed in ("1", "1", "2"):
-        verdict, done = run(tmp_path, tmp_path / "suite", "--sample", "5", "--seed", seed)
-        assert verdict.succeeded and not verdict.proven, done.stderr
-        found.append([name for _, name in verdict.plan or ()])
-    first, again, other = found
+
+    def planned(suite: Path, *options: str) -> list[str]:
+        verdict, done = run(tmp_path, suite, *options)
+        assert verdict.succeeded, done.stderr
+        assert verdict.proven == (len(verdict.plan or ()) == 20)
+        return [name for _, name in verdict.plan or ()]
+
+    first, again, other = (planned(suite, "--sample", "5", "--seed", seed) for seed in ("1", "1", "2"))
     assert first == again and len(first) == 5 and first == [name for name in names if name in first]
     assert len(other) == 5 and other != first
-    verdict, _ = run(tmp_path, tmp_path / "suite", "--sample", "30", "--seed", "1")
-    assert [name for _, name in verdict.plan or ()] == names
+    assert planned(suite, "--sample", "30", "--seed", "1") == names
+    (suite / "test_other.py").write_text("def test_it(): raise SystemExit\n")
+    assert planned(suite / "test_it.py", "--only", "test_it[1]") == ["test_it[1]"]
 
 
 def test_a_suite_with_a_conftest_for_gpus_gets_tensors_on_the_cpu(tmp_path: Path) -> None:
@@ -240,22 +239,23 @@ def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
     return blank | {"failure": failure, "outcome": outcome, "reason": reason}
 
 
-def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
-    """Return the verdict of a run that ended with these outcomes; a whole run was of all tests."""
-    verdict = Verdict()
+def events(*, whole: bool = True, **outcomes: str) -> list[dict[str, Any]]:
+    """Return the records of a run that ended with these outcomes; a whole run was of all tests."""
     keys = [["test_a.py", name] for name in outcomes]
-    plan = {"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": {"device": "a device"}}
-    events: list[dict[str, Any]] = [plan]
+    ran = {"device": "a device"}
+    found: list[dict[str, Any]] = [{"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": ran}]
     for key, outcome in zip(keys, outcomes.values(), strict=True):
         if outcome != "not run":
-            events += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
-    for event in events:
+            found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
+    return [*found, {"end": len(keys), "faults": []}]
+
+
+def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
+    verdict, records = Verdict(), events(whole=whole, **outcomes)
+    stopped = "not run" in outcomes.values()
+    for event in records[:-1] if stopped else records:
         verdict.take(json.dumps(event))
-    if "not run" in outcomes.values():
-        verdict.conclude("the run was stopped")
-    else:
-        verdict.take(json.dumps({"end": len(keys), "faults": []}))
-        verdict.conclude("status 0")
+    verdict.conclude("the run was stopped" if stopped else "status 0")
     return verdict
 
 
@@ -346,15 +346,6 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     monkeypatch.setattr(ensure, "ensure_image", have)
     monkeypatch.setattr(conformance.proof, "run_cases", run_cases)
     yield state
-
-
-def events(*, whole: bool = True, **outcomes: str) -> list[dict[str, Any]]:
-    """Return the records of a whole run."""
-    keys = [["test_a.py", name] for name in outcomes]
-    found: list[dict[str, Any]] = [{"plan": keys, "of": len(keys) + (not whole), "title": "conformance", "ran": {}}]
-    for key, outcome in zip(keys, outcomes.values(), strict=True):
-        found += [{"began": key}, {"result": record(key[1], outcome, "a reason")}]
-    return [*found, {"end": len(keys), "faults": []}]
 
 
 @pytest.mark.parametrize("outcome", conformance.BAD)

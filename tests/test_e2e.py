@@ -130,6 +130,7 @@ CASES = {
     "dies at exit": lambda: atexit.register(os._exit, 3) and 0.0,
     "too large": lambda: 1.5,
     "not a number": lambda: float("nan"),
+    "measured": lambda: {"table": "the table", "failure": "a peer is wrong"},
     "writes to the supervisor": lambda: supervisor(lambda pid: open(f"/proc/{pid}/fd/1", "wb")),
     "kills the supervisor": lambda: supervisor(lambda pid: os.kill(pid, signal.SIGKILL) or time.sleep(5)),
 }
@@ -147,7 +148,7 @@ from types import SimpleNamespace as n
 __version__ = "0.0"
 class Ran:
     as_dict = lambda self: {RAN!r}
-runtime = n(driver=n(active=n(ran=Ran)))
+runtime = n(driver=n(active=n(device_report=Ran)))
 """
 
 
@@ -155,9 +156,11 @@ def script(folder: Path, *options: str, names: Sequence[str] = ()) -> tuple[Verd
     """Run the cases of _SCRIPT. Return the verdict of the machine that reads the records, and the script's process."""
     (folder / "triton.py").write_text(_TRITON)
     (folder / "script.py").write_text(_SCRIPT.replace("NAMES", repr(tuple(names))).replace("E2E", str(E2E)))
-    done = subprocess.run(
-        [sys.executable, "script.py", "--records", *options], cwd=folder, capture_output=True, text=True, timeout=120
-    )
+    return judged(folder, "script.py", "--records", *options)
+
+
+def judged(folder: Path, *words: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
     verdict = Verdict()
     for line in done.stdout.splitlines():
         verdict.take(line)
@@ -234,6 +237,21 @@ def test_a_run_of_some_cases_is_marked_everywhere_and_is_no_proof(tmp_path: Path
     assert suite is not None
     assert suite.get("name") == "title, only 4 of 5 cases"
     assert json.loads((tmp_path / "results.json").read_text())["partial"] == "only 4 of 5 cases"
+
+
+def test_a_package_has_workers_and_a_choice_of_whole_names_and_keeps_numbers_of_what_failed_in_part(
+    tmp_path: Path,
+) -> None:
+    script(tmp_path, "--only=nonsense", names=["good", "measured"])
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("EXACT = True\n")
+    text = (tmp_path / "script.py").read_text().rstrip().removesuffix(")")
+    (package / "__main__.py").write_text(f"from . import EXACT\n{text}, exact=EXACT)\n")
+    verdict, done = judged(tmp_path, "-m", "package", "--records", "--only=good,measured,a")
+    assert verdict.plan == (("k", "good"), ("k", "measured"))
+    assert (done.returncode, failures(verdict)) == (1, {"measured": "a peer is wrong"})
+    assert verdict.results["k", "measured"]["data"]["table"] == "the table" and "the table" in done.stderr
 
 
 def test_a_run_without_cases_is_no_success_and_lists_the_names(tmp_path: Path) -> None:
@@ -378,8 +396,13 @@ def test_on_vsi_each_case_is_there_in_each_mode_and_every_release_sees_each_type
     from report import Case
     from vsi import in_modes
 
-    cases = list(in_modes(Case("vec_add", f"n={n} {type}", lambda: 0.0) for n in (1, 2) for type in ("f32", "f64")))
-    assert len(cases) == 12
+    def cases_of(suite: str) -> list[Case]:
+        kinds = [f"n={n} {type}" for n in (1, 2) for type in ("f32", "f64")]
+        return list(in_modes(Case(suite, kind, lambda: 0.0) for kind in kinds))
+
+    cases = cases_of("vec_add")
+    # An addition has nothing for the tensor core.
+    assert (len(cases), len(cases_of("matmul"))) == (10, 12)
     assert {tuple(case.variables.values()) for case in cases} == {("0", "0"), ("1", "0"), ("0", "1")}
     assert [case.name for case in cases if not case.anywhere and case.variables["VSI_ENABLE_TC"] == "1"] == [
         "n=1 f32 TC",
@@ -407,7 +430,7 @@ def test_a_mode_must_show_in_what_was_launched(
     suite: str, mode: str, launch: dict[str, int] | None, wrong: str | None, vsi: _Vsi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from report import Case
-    from vsi import seen_in_effect
+    from vsi import run_and_confirm_mode
 
     def run() -> float:
         if launch is not None:
@@ -418,10 +441,10 @@ def test_a_mode_must_show_in_what_was_launched(
         monkeypatch.setenv(mode, "1")
     case = Case(suite, "n=1 f32->f32" if suite == "matmul" else "n=1 f32", run)
     if wrong is None:
-        assert seen_in_effect(case) == 0.0
+        assert run_and_confirm_mode(case) == 0.0
     else:
         with pytest.raises(AssertionError, match=wrong):
-            seen_in_effect(case)
+            run_and_confirm_mode(case)
 
 
 @pytest.mark.parametrize(
@@ -432,11 +455,11 @@ def test_f64_must_be_refused_on_vsi_and_nothing_else(
     type: str, outcome: float | str, wrong: str | None, vsi: _Vsi
 ) -> None:
     from report import Case
-    from vsi import seen_in_effect
+    from vsi import run_and_confirm_mode
 
     case = Case("vec_add", f"n=1 {type}", lambda: outcome)
     if wrong is None:
-        assert seen_in_effect(case) == outcome
+        assert run_and_confirm_mode(case) == outcome
     else:
         with pytest.raises(AssertionError, match=wrong):
-            seen_in_effect(case)
+            run_and_confirm_mode(case)

@@ -126,6 +126,15 @@ def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> N
     assert selection.select_sdk(targets["dpu"], "", environ) is None
 
 
+def test_an_sdk_is_named_only_by_all_variables_of_a_target_that_takes_one(
+    vsi: LockedTarget, environ: dict[str, str]
+) -> None:
+    targets = lock.load().targets
+    assert selection.is_named(vsi, environ)
+    assert not any(selection.is_named(vsi, environ | {name: ""}) for name in environ)
+    assert not selection.is_named(targets["spirv"], environ) and not selection.is_named(targets["dpu"], environ)
+
+
 def test_what_a_target_does_not_have_is_said() -> None:
     targets = lock.load().targets
     with pytest.raises(UsageError, match="spirv accepts no vendor SDK"):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
-import subprocess
-import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from scripts_in_image import Printed
 
 from toolchains.system import paths
 
+pytestmark = pytest.mark.docker
 # A view that starts inside its tensor, which the plugin must support, and a strided view.
 TENSORS = """
 import torch, triton, triton.language as tl
@@ -25,23 +27,55 @@ for dtype in torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.
     triple[(2,)](x[::2], y[10:30], 20, x[::2].stride(0), BLOCK=16)
     assert torch.equal(y[10:30], 3 * x[::2]), dtype
     assert not y[:10].any() and not y[30:].any(), dtype
+print("6 types")
 """
 
 
-def run(*words: str | Path) -> str:
-    """Run `./foundry run` with these words. Return its output; it must succeed."""
-    invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
-    done = subprocess.run(
-        [*invoke, "run", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3000, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+PAGES = {"readme": paths.ROOT / "README.md", "getting_started": paths.ROOT / "docs" / "getting-started.md"}
+FIRST = paths.ROOT / "examples" / "get_started.py"
+HOST_CODE = Path(__file__).with_name("host_code.py")
+OF_SPIRV = {
+    name: paths.BACKENDS / "spirv" / "examples" / f"{name}.py" for name in ("matmul", "attention", "softmax_torch")
+}
+# The scripts that run in the image of each target.
+SCRIPTS: Mapping[str, Sequence[Path]] = {
+    "spirv": [OF_SPIRV["matmul"], OF_SPIRV["attention"]],
+    "spirv-vulkan": [OF_SPIRV["matmul"], OF_SPIRV["attention"]],
+    "spirv-torch": [FIRST, OF_SPIRV["softmax_torch"], HOST_CODE],
+    "vsi-torch": [HOST_CODE],
+    "dpu": [FIRST],
+    "vsi": [FIRST],
+}
 
 
-@pytest.mark.docker
+def first_kernel(page: str) -> str:
+    """Return the script in a page."""
+    (script,) = re.findall(r"^```python\n(.*?)^```", PAGES[page].read_text(encoding="utf-8"), re.DOTALL | re.M)
+    return script
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Printed]:
+    """Return a function that gives what all scripts print in the image of a target."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "tensors.py").write_text(TENSORS)
+    for page in PAGES:
+        (folder / f"{page}.py").write_text(first_kernel(page), encoding="utf-8")
+    made = {"spirv": [folder / f"{page}.py" for page in PAGES], "spirv-torch": [folder / "tensors.py"]}
+
+    @functools.cache
+    def of(target: str) -> Printed:
+        scripts = [*SCRIPTS[target], *made.get(target, ())]
+        return Printed(tmp_path_factory.mktemp(target), target, scripts, {FIRST.stem: ["--sizes", "4096", "65536"]})
+
+    return of
+
+
 @pytest.mark.parametrize(("target", "reference"), [("spirv-torch", "torch"), ("dpu", "numpy"), ("vsi", "numpy")])
-def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: str, tmp_path: Path) -> None:
-    said = run(f"--results={tmp_path}", target, paths.ROOT / "examples" / "get_started.py", "--sizes", "4096", "65536")
+def test_the_difference_the_table_and_the_plot_come_out(
+    target: str, reference: str, printed: Callable[[str], Printed]
+) -> None:
+    said = printed(target).of(FIRST.stem)
     assert f"The maximum difference between {reference} and triton is 0.0\n" in said
     table = said.partition("vector-add-performance:\n")[2].splitlines()
     runs = re.fullmatch(r"Each is the median of (\d+) to \d+ additions\.", table.pop())
@@ -49,41 +83,38 @@ def test_the_difference_the_table_and_the_plot_come_out(target: str, reference: 
     assert table[0].split()[:2] == ["size", "Triton"]
     assert [float(line.split()[1]) for line in table[1:]] == [4096, 65536]
     assert all(float(number) > 0 for line in table[1:] for number in line.split()[2:])
-    picture = (tmp_path / "vector-add-performance.png").read_bytes()
+    picture = (printed(target).folder / "vector-add-performance.png").read_bytes()
     assert picture.startswith(b"\x89PNG\r\n") and len(picture) > 5000
 
 
-@pytest.mark.docker
-@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md"])
-def test_the_first_kernel_of_a_page_runs_as_it_is_printed(page: str, tmp_path: Path) -> None:
-    (script,) = re.findall(r"^```python\n(.*?)^```", (paths.ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.M)
+@pytest.mark.parametrize("page", PAGES)
+def test_the_first_kernel_of_a_page_runs_as_it_is_printed(page: str, printed: Callable[[str], Printed]) -> None:
     # It would pass without its check, which every page must show.
-    assert "assert" in script
-    (tmp_path / "first.py").write_text(script, encoding="utf-8")
-    assert " on CPU OpenCL device: " in run("spirv", tmp_path / "first.py")
+    assert "assert" in first_kernel(page)
+    assert " on CPU OpenCL device: " in printed("spirv").of(page)
 
 
-@pytest.mark.docker
-def test_torchs_tensors_are_taken(tmp_path: Path) -> None:
-    (tmp_path / "tensors.py").write_text(TENSORS)
-    run("spirv-torch", tmp_path / "tensors.py")
-    said = run(f"--results={tmp_path}", "spirv-torch", paths.BACKENDS / "spirv" / "examples" / "softmax_torch.py")
+def test_torchs_tensors_are_taken(printed: Callable[[str], Printed]) -> None:
+    assert printed("spirv-torch").of("tensors") == "6 types\n"
+    said = printed("spirv-torch").of("softmax_torch")
     # A sum of 781 terms in f32: each addition rounds, and no value is above 1.
     assert float(said.rpartition(" ")[2]) < 781 * 2**-24
 
 
-@pytest.mark.docker
 @pytest.mark.parametrize(("target", "forms"), [("spirv-torch", 7), ("vsi-torch", 6)])
-def test_host_code_in_the_forms_of_tritons_tutorials_runs_unchanged(target: str, forms: int, tmp_path: Path) -> None:
-    said = run(f"--results={tmp_path}", target, paths.ROOT / "tests" / "host_code.py")
+def test_host_code_in_the_forms_of_tritons_tutorials_runs_unchanged(
+    target: str, forms: int, printed: Callable[[str], Printed]
+) -> None:
+    said = printed(target).of(HOST_CODE.stem)
     assert f"{forms} forms on " in said and "triton.profiler recorded nothing" in said
 
 
-@pytest.mark.docker
-@pytest.mark.parametrize("target", ["spirv", "spirv-vulkan"])
+@pytest.mark.parametrize(("target", "device"), [("spirv", "CPU OpenCL device"), ("spirv-vulkan", "CPU Vulkan device")])
 @pytest.mark.parametrize("example", ["matmul", "attention"])
-def test_the_same_example_runs_on_opencl_and_on_vulkan(target: str, example: str, tmp_path: Path) -> None:
-    said = run(f"--results={tmp_path}", target, paths.BACKENDS / "spirv" / "examples" / f"{example}.py")
-    assert ("CPU Vulkan device" if target == "spirv-vulkan" else "CPU OpenCL device") in said
+def test_the_same_example_runs_on_opencl_and_on_vulkan(
+    target: str, device: str, example: str, printed: Callable[[str], Printed]
+) -> None:
+    said = printed(target).of(example)
+    assert device in said
     # The example prints its largest error as a part of what is allowed; NaN is not below 1.
     assert float(said.rpartition(" ")[2]) < 1

@@ -7,11 +7,11 @@ import os
 import shutil
 import subprocess
 import sysconfig
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from archives import wheel
 
 from toolchains.system import paths
 
@@ -25,23 +25,29 @@ INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a folder with one wheel: an invoke that only prints its arguments."""
-    folder = tmp_path_factory.mktemp("index")
-    info = "invoke-1.0.dist-info"
-    with zipfile.ZipFile(folder / "invoke-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("invoke/__main__.py", INVOKE)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return folder
+    return wheel(tmp_path_factory.mktemp("index"), "invoke", "1.0", files={"invoke/__main__.py": INVOKE}).parent
 
 
-@pytest.fixture
-def project(tmp_path: Path, index: Path) -> Path:
-    root = tmp_path / "project"
+def write_project(root: Path, index: Path) -> Path:
     (root / "toolchains" / "cli").mkdir(parents=True)
     shutil.copy(paths.ROOT / "foundry", root)
     shutil.copy(paths.ROOT / "toolchains" / "cli" / "bootstrap.py", root / "toolchains" / "cli")
     write_lock(root, index)
+    return root
+
+
+@pytest.fixture
+def project(tmp_path: Path, index: Path) -> Path:
+    return write_project(tmp_path / "project", index)
+
+
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory, index: Path) -> Path:
+    """Return a project after its first call. A test that changes it leaves a valid environment, or none."""
+    root = write_project(tmp_path_factory.mktemp("called") / "project", index)
+    status, stdout, stderr = foundry(root, environment(index), "e2e", "spirv", "--triton", "3.6.0")
+    assert (status, stdout) == (0, f"invoke --search-root {root} foundry e2e spirv --triton 3.6.0\n"), stderr
+    assert "making .venv" in stderr
     return root
 
 
@@ -73,75 +79,65 @@ def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int
     return child.returncode, stdout, stderr
 
 
-def test_the_first_call_makes_the_environment_and_the_second_uses_it(project: Path, index: Path) -> None:
-    env = environment(index)
-    status, stdout, stderr = foundry(project, env, "e2e", "spirv", "--triton", "3.6.0")
-    assert (status, stdout) == (0, f"invoke --search-root {project} foundry e2e spirv --triton 3.6.0\n"), stderr
-    assert "making .venv" in stderr
-    status, stdout, stderr = foundry(project, env)
-    assert (status, stdout, stderr) == (0, f"invoke --search-root {project} foundry\n", "")
+def test_the_first_call_makes_the_environment_and_the_second_uses_it(called: Path, index: Path) -> None:
+    assert foundry(called, environment(index)) == (0, f"invoke --search-root {called} foundry\n", "")
+
+
+def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
+    called: Path, index: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "invoke.py").write_text("print('the wrong one')\n")
+    (tmp_path / "link").symlink_to(called / "foundry")
+    done = subprocess.run(
+        [tmp_path / "link", "doctor", "a  b"], cwd=tmp_path, env=environment(index), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, f"invoke --search-root {called} foundry doctor a  b\n"), done.stderr
 
 
 @pytest.mark.parametrize("damage", ["python is gone", "python leads nowhere"])
-def test_an_environment_without_a_python_is_made_again(project: Path, index: Path, damage: str) -> None:
+def test_an_environment_without_a_python_is_made_again(called: Path, index: Path, damage: str) -> None:
     env = environment(index)
-    foundry(project, env)
-    python = project / ".venv" / "bin" / "python"
+    python = called / ".venv" / "bin" / "python"
     python.unlink()
     if damage == "python leads nowhere":
         python.symlink_to("/no/such/python")
-    status, stdout, stderr = foundry(project, env)
-    assert (status, stdout) == (0, f"invoke --search-root {project} foundry\n"), stderr
+    status, stdout, stderr = foundry(called, env)
+    assert (status, stdout) == (0, f"invoke --search-root {called} foundry\n"), stderr
     assert "making .venv" in stderr
 
 
-def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(project: Path, index: Path) -> None:
+def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(called: Path, index: Path) -> None:
     env = environment(index)
-    foundry(project, env)
-    active = env | {"PATH": f"{project}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{project}/.venv"}
-    assert foundry(project, active) == (0, f"invoke --search-root {project} foundry\n", "")
+    active = env | {"PATH": f"{called}/.venv/bin:{env['PATH']}", "VIRTUAL_ENV": f"{called}/.venv"}
+    assert foundry(called, active) == (0, f"invoke --search-root {called} foundry\n", "")
     # The environment's own Python can replace the environment.
-    (project / ".venv" / "of-the-old-lock").touch()
-    write_lock(project, index, comment="# changed\n")
-    status, _, stderr = foundry(project, active)
+    (called / ".venv" / "of-the-old-lock").touch()
+    write_lock(called, index, comment="# changed\n")
+    status, _, stderr = foundry(called, active)
     assert (status, stderr) == (0, "making .venv from requirements.lock\n")
-    assert not (project / ".venv" / "of-the-old-lock").exists()
-    assert foundry(project, env) == (0, f"invoke --search-root {project} foundry\n", "")
+    assert not (called / ".venv" / "of-the-old-lock").exists()
+    assert foundry(called, env) == (0, f"invoke --search-root {called} foundry\n", "")
 
 
-def test_a_moved_checkout_makes_its_environment_again(project: Path, index: Path, tmp_path: Path) -> None:
-    env = environment(index)
-    foundry(project, env)
-    moved = project.rename(tmp_path / "moved")
-    status, stdout, stderr = foundry(moved, env)
+def test_a_checkout_at_another_path_makes_its_environment_again(called: Path, index: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(called, tmp_path / "moved", symlinks=True))
+    status, stdout, stderr = foundry(moved, environment(index))
     assert (status, stdout) == (0, f"invoke --search-root {moved} foundry\n")
     assert "making .venv" in stderr
 
 
 def test_the_environment_of_another_checkout_is_used_by_a_link_and_never_emptied_through_it(
-    project: Path, index: Path, tmp_path: Path
+    called: Path, index: Path, tmp_path: Path
 ) -> None:
     env = environment(index)
-    foundry(project, env)
-    worktree = Path(shutil.copytree(project, tmp_path / "worktree", ignore=shutil.ignore_patterns(".venv")))
-    (worktree / ".venv").symlink_to(project / ".venv")
+    worktree = Path(shutil.copytree(called, tmp_path / "worktree", ignore=shutil.ignore_patterns(".venv")))
+    (worktree / ".venv").symlink_to(called / ".venv")
     assert foundry(worktree, env) == (0, f"invoke --search-root {worktree} foundry\n", "")
     write_lock(worktree, index, comment="# another\n")
     status, _, stderr = foundry(worktree, env)
     assert status == 0, stderr
     assert not (worktree / ".venv").is_symlink()
-    assert foundry(project, env) == (0, f"invoke --search-root {project} foundry\n", "")
-
-
-def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
-    project: Path, index: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "invoke.py").write_text("print('the wrong one')\n")
-    (tmp_path / "link").symlink_to(project / "foundry")
-    done = subprocess.run(
-        [tmp_path / "link", "doctor", "a  b"], cwd=tmp_path, env=environment(index), capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (0, f"invoke --search-root {project} foundry doctor a  b\n"), done.stderr
+    assert foundry(called, env) == (0, f"invoke --search-root {called} foundry\n", "")
 
 
 def test_a_package_with_another_hash_than_locked_is_refused_every_time(project: Path, index: Path) -> None:

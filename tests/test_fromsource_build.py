@@ -121,29 +121,6 @@ def counted(part: Built) -> tuple[int, int]:
     return kept["ccache-hits"], kept["ccache-misses"]
 
 
-@pytest.mark.docker
-def test_a_commit_becomes_a_patched_part_and_a_changed_patch_compiles_what_it_changes(
-    toy: Toy, make: Callable[[Wanted], Built], tmp_path: Path
-) -> None:
-    first = make(toy.wanted())
-    assert first.made and first.conan.is_file()
-    assert said(first, tmp_path) == "as it was patched\n"
-    assert counted(first) == (0, 4)
-    # The part exists: no engine, no compiler, no fetch is needed.
-    again = build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
-    assert again == replace(first, made=False)
-    # A build with an empty store and a full ccache gives the same bytes.
-    toy.store = empty_store(tmp_path / "other")
-    other = make(toy.wanted())
-    assert counted(other) == (4, 0)
-    assert other.path.read_bytes() == first.path.read_bytes()
-    toy.patch.write_text(PATCH.replace("as it was patched", "as it was patched again"))
-    changed = make(toy.wanted())
-    assert changed.identity != first.identity
-    assert counted(changed) == (3, 1)
-    assert said(changed, tmp_path) == "as it was patched again\n"
-
-
 class Storage(BaseHTTPRequestHandler):
     """A web server that keeps uploads, as ccache needs for a remote storage over HTTP."""
 
@@ -168,7 +145,7 @@ class Storage(BaseHTTPRequestHandler):
 
 
 @pytest.mark.docker
-def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_both_name(
+def test_a_commit_becomes_a_patched_part_and_only_what_neither_compiler_cache_has_is_compiled_again(
     toy: Toy, make: Callable[..., Built], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The engine is on this machine. Its containers share the machine's network."""
@@ -176,15 +153,27 @@ def test_what_another_machine_compiled_is_taken_from_the_compiler_cache_that_bot
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         first = make(toy.wanted(), url)
+        assert first.made and first.conan.is_file()
+        assert said(first, tmp_path) == "as it was patched\n"
         assert counted(first) == (0, 4)
-        # The other machine's store and local cache are empty.
+        # The part exists: no engine, no compiler, no fetch is needed.
+        again = build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
+        assert again == replace(first, made=False)
+        # Another machine's store and local cache are empty. It has the compiler cache that both name.
         toy.store = empty_store(tmp_path / "other")
-        monkeypatch.setattr(build, "CCACHE_VOLUME", f"{build.CCACHE_VOLUME}-other")
-        second = make(toy.wanted(), url)
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(build, "CCACHE_VOLUME", f"{build.CCACHE_VOLUME}-other")
+            other = make(toy.wanted(), url)
         server.shutdown()
     assert Storage.kept
-    assert counted(second) == (4, 0)
-    assert second.path.read_bytes() == first.path.read_bytes()
+    assert counted(other) == (4, 0)
+    assert other.path.read_bytes() == first.path.read_bytes()
+    # On the first machine, with its local cache alone.
+    toy.patch.write_text(PATCH.replace("as it was patched", "as it was patched again"))
+    changed = make(toy.wanted())
+    assert changed.identity != first.identity
+    assert counted(changed) == (3, 1)
+    assert said(changed, tmp_path) == "as it was patched again\n"
 
 
 @pytest.mark.docker
@@ -234,7 +223,7 @@ def test_a_tree_that_asks_for_another_llvm_is_refused_before_anything_is_built(t
 
 def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy) -> None:
     toy.repository.commit({"word.cpp": "const char *word() { return 0; }\n"})
-    with pytest.raises(PatchError):
+    with pytest.raises(PatchError, match=r"0001-word\.patch, hunk 1 of word\.cpp does not fit"):
         build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
 
 

@@ -46,11 +46,6 @@ PLAIN: dict[str, str | bytes] = {
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
-@pytest.fixture
 def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     mirror(tmp_path, monkeypatch)
     made = Repository(tmp_path / "origin")

@@ -9,16 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tiny import tiny_image
+from tiny import RecordingEngine
 
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.engine import client
-from toolchains.engine.client import ImageInfo
+from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
 from toolchains.lockfile import lock
@@ -156,25 +154,7 @@ def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
 MADE = ImageInfo("sha256:1", (), {}, 1, ())
 
 
-class Recorder:
-    """A fake engine that has every image. Records what it is asked for."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.asked: list[tuple[str, ...]] = []
-        self._names = names
-
-    def image(self, name: str) -> ImageInfo | None:
-        self.asked.append(("image", name))
-        return ImageInfo("sha256:1", self._names, {}, 1, ())
-
-    def tag(self, name: str, other: str) -> None:
-        self.asked.append(("tag", other))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
-def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path: Path) -> target_image.Image:
+def have(target: LockedTarget, triton: LockedTriton, engine: RecordingEngine, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
     provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
     return target_image.build_image(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
@@ -183,7 +163,7 @@ def have(target: LockedTarget, triton: LockedTriton, engine: Recorder, tmp_path:
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    engine = Recorder(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
+    engine = RecordingEngine(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
     found = have(target, triton, engine, tmp_path)
     assert engine.asked == [("image", found.name)]
     assert not found.made
@@ -192,13 +172,13 @@ def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
 def test_the_moving_names_follow_to_an_image_that_exists(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    engine = Recorder(("triton-foundry/spirv:latest",))
+    engine = RecordingEngine(("triton-foundry/spirv:latest",))
     have(target, triton, engine, tmp_path)
     assert engine.asked[1:] == [("tag", f"triton-foundry/spirv:{triton.version}")]
 
 
 def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: Path) -> None:
-    engine = Recorder(())
+    engine = RecordingEngine(())
     have(target, target_image.release(target, "3.6.0"), engine, tmp_path)
     assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
 
@@ -215,7 +195,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
         def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
             return [current if artifact == locked else artifact for artifact in artifacts]
 
-    class Engine(Recorder):
+    class Engine(RecordingEngine):
         """An engine that has only the image of the current packages."""
 
         def image(self, name: str) -> ImageInfo | None:
@@ -232,11 +212,11 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
 def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    class Other(Recorder):
+    class Other(RecordingEngine):
         def image(self, name: str) -> ImageInfo | None:
             return replace(super().image(name) or MADE, id="sha256:2")
 
-    with pytest.raises(OfflineError):
+    with pytest.raises(OfflineError, match=r"files are not in the store"):
         have(target, triton, Other(()), tmp_path)
 
 
@@ -260,45 +240,41 @@ CMD ["/bin/sh"]
 
 
 @pytest.mark.docker
-def test_two_builds_at_two_times_have_the_same_id(tmp_path: Path) -> None:
-    docker = client.connect()
+def test_two_builds_at_two_times_have_the_same_id(docker: Engine, tiny: str, tmp_path: Path) -> None:
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
-    wheels = [layer.Wheel(wheel, "0" * 64)]
+    wheels, known = [layer.Wheel(wheel, "0" * 64)], docker.image(tiny).layers
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
-    with tiny_image(docker, tmp_path) as base:
-        known = docker.image(base).layers
-        try:
-            made = []
-            for name in names:
-                made.append(layer.layer(docker, name, dockerfile, {"BASE": base}, {"org.test": "1"}, wheels, known))
-                time.sleep(1.1)
-            assert made[0].id == made[1].id
-            assert made[0].labels == {"org.test": "1"}
-            assert made[0].layers[: len(known)] == known
-            with docker.container(names[0]) as container:
-                listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
-            assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
-            assert "a wheel" in listing
-            assert listing.endswith("gone\n")
-        finally:
-            for name in names:
-                docker.remove(name)
+    try:
+        made = []
+        for name in names:
+            made.append(layer.layer(docker, name, dockerfile, {"BASE": tiny}, {"org.test": "1"}, wheels, known))
+            time.sleep(1.1)
+        assert made[0].id == made[1].id
+        assert made[0].labels == {"org.test": "1"}
+        assert made[0].layers[: len(known)] == known
+        with docker.container(names[0]) as container:
+            listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
+        assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
+        assert "a wheel" in listing
+        assert listing.endswith("gone\n")
+    finally:
+        for name in names:
+            docker.remove(name)
 
 
 @pytest.mark.docker
-def test_without_normalising_two_builds_differ(tmp_path: Path) -> None:
+def test_without_normalising_two_builds_differ(docker: Engine, tiny: str) -> None:
     """This shows that the test above can fail: the engine's own builds are not reproducible."""
-    docker = client.connect()
-    dockerfile = tmp_path / "Dockerfile"
-    dockerfile.write_text(DOCKERFILE)
-    with tiny_image(docker, tmp_path) as base:
-        ids = set()
-        for _ in range(2):
-            with layer.context(dockerfile, []) as context, docker.build(context, arguments={"BASE": base}) as built:
-                ids.add(docker.image(built).layers)
-            time.sleep(1.1)
+    ids = set()
+    for _ in range(2):
+        with (
+            layer.context(DOCKERFILE.encode(), []) as context,
+            docker.build(context, arguments={"BASE": tiny}) as built,
+        ):
+            ids.add(docker.image(built).layers)
+        time.sleep(1.1)
     assert len(ids) == 2
 
 

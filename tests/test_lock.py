@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,24 +39,18 @@ def target(name: str = "one") -> LockedTarget:
     )
 
 
+def build_system(name: str, **more: Any) -> LockedTarget:
+    """Return what parts or projects are built in."""
+    plain = replace(target(name), tritons={}, default_triton="", left_out=(), kept=(), pins={"debs": "f" * 64})
+    return replace(plain, sdists=(SDIST,), **more)
+
+
 def with_parts(name: str = "one") -> LockedTarget:
     """Return a target with native parts."""
-    builder = LockedTarget(
-        name=f"{name}-build",
-        backend="spirv",
-        suite="trixie",
-        python="3.13",
-        debs=(DEB,),
-        wheels=(),
-        tritons={},
-        default_triton="",
-        sdists=(SDIST,),
-        pins={"debs": "f" * 64},
-    )
     return replace(
         target(name),
         recipes=("part", "other"),
-        builder=builder,
+        builder=build_system(f"{name}-build", wheels=()),
         sdk="vendor",
         patched=(Patched("edited", "tool", "tool/2.0", "/usr/lib"),),
         linked=(LINKED,),
@@ -72,18 +67,7 @@ SOURCES = {
 
 def with_sources() -> Lock:
     """Return a lock with sources, and with the images that they are built in."""
-    builder = LockedTarget(
-        name="build-trixie",
-        backend="",
-        suite="trixie",
-        python="3.13",
-        debs=(DEB,),
-        wheels=(WHEEL,),
-        tritons={},
-        default_triton="",
-        sdists=(SDIST,),
-        pins={"debs": "f" * 64},
-    )
+    builder = build_system("build-trixie", backend="")
     return lock.seal({"one": target("one")}, SOURCES, {"trixie": builder})
 
 

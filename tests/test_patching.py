@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import zipfile
 from pathlib import Path
 
@@ -82,10 +83,10 @@ def test_status_tells_what_applies_and_what_is_applied(
     series: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     act("status", release="")
-    assert "applies" in capsys.readouterr().out
+    assert re.search(r"0001-hello\W.*\bapplies\b", capsys.readouterr().out)
     act("apply")
     act("status", tree=tmp_path / "build" / "triton-1.0")
-    assert "applied" in capsys.readouterr().out.splitlines()[-2]
+    assert re.search(r"0001-hello\W.*\bapplied\b", capsys.readouterr().out)
 
 
 def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,15 +94,17 @@ def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureF
     with pytest.raises(HunkError, match=r"hunk 1 of python/triton/knobs\.py"):
         act("status")
     output = capsys.readouterr().out
-    assert "conflicts" in output
+    assert re.search(r"0001-hello\W.*\bconflicts\b", output)
     assert "edited since" in output
 
 
 @pytest.mark.parametrize(
-    ("action", "release", "complaint"),
-    [("apply", "", "a release of Triton is needed"), ("status", "2.0", "Triton 2.0 is not locked")],
+    ("action", "release", "said"),
+    [
+        ("apply", "", "a release of Triton is needed\n  next: add --triton 1.0"),
+        ("status", "2.0", "Triton 2.0 is not locked\n  why:  locked: 1.0\n  next: ./foundry pin"),
+    ],
 )
-def test_what_does_not_exist_is_refused_with_what_does(series: Path, action: str, release: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint) as caught:
+def test_what_does_not_exist_is_refused_with_what_does(series: Path, action: str, release: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
         act(action, release=release)
-    assert "status" in caught.value.next or "1.0" in caught.value.next + caught.value.why

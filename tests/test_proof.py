@@ -370,7 +370,7 @@ def test_a_run_with_gpus_hands_them_over_and_one_without_reports_those_it_does_n
 def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> None:
     container = start()
     assert proof.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
-    assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "on_vulkan"
+    assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "vulkan"
     assert "sum" in proof.measurements("spirv-vulkan") and "sum" not in proof.measurements("spirv")
 
 

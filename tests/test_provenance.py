@@ -58,11 +58,15 @@ def test_another_under_its_name_is_not_taken_and_said(
 ) -> None:
     provenance.note(NAME, MADE, store)
     assert found(other, store) is None
-    assert (NAME in capsys.readouterr().err) == (other is not None)
+    said = capsys.readouterr().err
+    assert (NAME in said, "the store has noted another" in said) == (other is not None, other is not None)
 
 
-def test_nor_is_one_that_nobody_noted_or_of_which_the_note_is_damaged(store: Store) -> None:
+def test_nor_is_one_that_nobody_noted_or_of_which_the_note_is_damaged(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert found(MADE, store) is None
+    assert f"the store {store.root} has noted none" in capsys.readouterr().err
     provenance.note(NAME, MADE, store)
     for text in ("", "{", "{}", "[1]", '[{"id": "x"}]'):
         provenance._place(store, NAME).write_text(text)

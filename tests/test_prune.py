@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,9 +86,11 @@ def test_nothing_goes_without_being_asked_for(
     assert docker.removed == []
     shown = capsys.readouterr().out
     assert "./foundry prune --remove" in shown
-    for row in ("fetched files", "built parts: base", "left unfinished", "images (they share layers)"):
+    for row in ("fetched files", "built parts: base", "left unfinished"):
         assert row in shown
-    assert "11" in shown  # MB of the three images
+    assert re.search(r"images \(they share layers\)\W+3\W+11\W", shown), "3 images of 11 MB together"
+    assert not re.search(r"nothing\W+0\W", shown)
+    assert [[*column.cells] for column in prune._table([]).columns] == [["nothing"], ["0"], ["0"]]
 
 
 def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(

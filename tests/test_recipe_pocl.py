@@ -55,8 +55,11 @@ def made(
 
 
 @pytest.mark.docker
-def test_the_part_has_what_runs_and_an_icd_file_for_where_the_image_has_it(made: Callable[[], Built]) -> None:
-    with tarfile.open(made().path) as part:
+def test_the_part_has_what_runs_and_an_icd_file_which_leads_to_its_library_as_an_sdks_driver_does(
+    made: Callable[[], Built], compilers: tuple[Engine, LockedTarget]
+) -> None:
+    built = made()
+    with tarfile.open(built.path) as part:
         files = {member.name: member for member in part if not member.isdir()}
         icd = part.extractfile(files["etc/OpenCL/vendors/pocl.icd"])
         assert icd is not None
@@ -68,6 +71,22 @@ def test_the_part_has_what_runs_and_an_icd_file_for_where_the_image_has_it(made:
         "share/pocl/kernel.bc",
     }
     assert files[library].isfile()
+    engine, builder = compilers
+    # As in the images of vsi: Debian's PoCL is installed, and it is the driver of an SDK.
+    lines = [
+        f"FROM {native.recipe_builder_name(builder)}",
+        "ENV VSI_SDK_DIR=/sdk",
+        "RUN mkdir -p /etc/OpenCL/vendors /sdk/drivers && echo /debian >/etc/OpenCL/vendors/pocl.icd",
+        "RUN ln -s /debian /sdk/drivers/libpocl.so.2",
+        (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text(),
+    ]
+    find = 'readlink -e "$(cat /etc/OpenCL/vendors/pocl.icd)" /sdk/drivers/libpocl.so.2'
+    with (
+        layer.context("\n".join(lines).encode(), [], {"parts/pocl.tar": built.path}) as packed,
+        engine.build(packed, arguments={}) as image,
+        engine.container(image) as container,
+    ):
+        assert container.call(["sh", "-c", find]).split() == [f"{PREFIX}/lib/libpocl.so.2.13.0"] * 2
 
 
 @pytest.mark.docker
@@ -80,25 +99,3 @@ def test_a_pocl_for_another_folder_is_no_package(
     file.write_text(file.read_text().replace(PREFIX, "/opt/other"))
     with pytest.raises(CommandError, match="nothing was installed below"):
         made()
-
-
-@pytest.mark.docker
-def test_in_an_image_the_icd_file_and_an_sdks_driver_lead_to_its_library(
-    made: Callable[[], Built], compilers: tuple[Engine, LockedTarget]
-) -> None:
-    engine, builder = compilers
-    # As in the images of vsi: Debian's PoCL is installed, and it is the driver of an SDK.
-    lines = [
-        f"FROM {native.recipe_builder_name(builder)}",
-        "ENV VSI_SDK_DIR=/sdk",
-        "RUN mkdir -p /etc/OpenCL/vendors /sdk/drivers && echo /debian >/etc/OpenCL/vendors/pocl.icd",
-        "RUN ln -s /debian /sdk/drivers/libpocl.so.2",
-        (paths.DOCKER / "from-source" / "pocl.Dockerfile").read_text(),
-    ]
-    find = 'readlink -e "$(cat /etc/OpenCL/vendors/pocl.icd)" /sdk/drivers/libpocl.so.2'
-    with (
-        layer.context("\n".join(lines).encode(), [], {"parts/pocl.tar": made().path}) as packed,
-        engine.build(packed, arguments={}) as image,
-        engine.container(image) as container,
-    ):
-        assert container.call(["sh", "-c", find]).split() == [f"{PREFIX}/lib/libpocl.so.2.13.0"] * 2

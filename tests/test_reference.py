@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -30,6 +31,18 @@ NOT_FOR_USERS = {
 }
 
 
+@functools.cache
+def strings(path: Path) -> list[str]:
+    """Return all strings in a Python file, with a zero for each value that is inserted."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(str(each.value) if isinstance(each, ast.Constant) else "\0" for each in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return found
+
+
 def test_the_reference_is_what_the_docstrings_say() -> None:
     written = reference.REFERENCE.read_text(encoding="utf-8")
     assert written == reference.reference(Collection.from_module(tasks)), "python -m toolchains.cli.reference"
@@ -54,9 +67,7 @@ def test_every_variable_that_the_code_reads_is_documented() -> None:
     ]
     for path in sources:
         if not {"tests", "conformance"}.intersection(path.relative_to(paths.ROOT).parts):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and OURS.fullmatch(node.value):
-                    found[node.value] = path
+            found |= {text: path for text in strings(path) if OURS.fullmatch(text)}
     assert len(found) > 20
     text = reference.CONFIGURATION.read_text(encoding="utf-8")
     missing = {name: path for name, path in found.items() if name not in NOT_FOR_USERS and f"`{name}" not in text}
@@ -95,15 +106,7 @@ def texts() -> str:
         *(paths.ROOT / "backends").glob("*/src/**/*.py"),
     ]
     found = [path.read_text(encoding="utf-8") for path in [*files, *paths.PATCHES.rglob("*.patch")]]
-    for path in sources:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                found.append(
-                    "".join(str(each.value) if isinstance(each, ast.Constant) else "\0" for each in node.values)
-                )
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
+    found += [text for path in sources for text in strings(path)]
     return "\1".join(re.sub(r"\[/?\w*\]", "", each) for each in found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from damage import altered
+from jinja2 import Environment
 
 from toolchains.cli import report as verb
 from toolchains.engine import host
@@ -318,8 +320,19 @@ def test_what_is_no_report_is_refused(tmp_path: Path, content: str, error: type[
     ],
 )
 def test_damaged_results_are_an_error_that_names_them(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "_commit", str)
     known, text = lock.load(), (folder / name).read_text()
+    locked = results._locked(known)
+
+    @functools.cache
+    def environment(**options: Any) -> Environment:
+        made = Environment(**options)
+        made.from_string = functools.cache(made.from_string)
+        return made
+
+    # What takes long and depends on no results: the template is compiled once.
+    monkeypatch.setattr(page, "Environment", environment)
+    monkeypatch.setattr(results, "_locked", lambda known: locked)
+    monkeypatch.setattr(results, "_commit", str)
     alone = folder.with_name("alone")
     file = alone / name
     file.parent.mkdir(parents=True)

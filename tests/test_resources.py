@@ -115,6 +115,11 @@ def test_the_step_that_died_is_named() -> None:
     assert "bin/opt: clang: error: unable to execute command: Killed" in said
 
 
+def test_a_build_that_died_without_a_word_was_killed_as_a_whole() -> None:
+    said = resources.cause_of_death(["[1/2  50% 00:01 00:01] Building CXX object z.o"], 137, oom_killed=False)
+    assert said == "the whole build was killed (signal 9), most often for lack of memory"
+
+
 def test_a_full_disk_is_told_from_a_lack_of_memory() -> None:
     lines = [
         "FAILED: [code=1] a.o ",

@@ -14,14 +14,16 @@ import os
 import socket
 import struct
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import archives
 import elves
 import pytest
 from elves import Runtime
+from tiny import RecordingEngine
 
 from toolchains.assembly import target_image
 from toolchains.config import vendors
@@ -34,6 +36,7 @@ from toolchains.sdk.selection import Given
 from toolchains.system import paths
 from toolchains.system.errors import HashMismatchError, PinError, SdkError, UnsafeArchiveError, UsageError
 
+Check = Callable[..., supplied.Sdk]
 TOP = "upmem-2023.1.0-Linux-x86_64"
 # An ELF file that has only a header: ET_DYN for x86-64.
 X86_64 = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
@@ -62,6 +65,16 @@ def dpu(runtime: Runtime) -> LockedTarget:
     return runtime.target("dpu")
 
 
+@pytest.fixture
+def check(runtime: Runtime) -> Check:
+    """Return a function that checks a given SDK, by default for dpu. The other words are those of Given."""
+
+    def call(path: Path, *, target: str = "dpu", **words: Any) -> supplied.Sdk:
+        return supplied.check_given_sdk(runtime.target(target), Given(path, **words), runtime.store)
+
+    return call
+
+
 @pytest.fixture(autouse=True)
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Use an empty build folder, in which no SDK is remembered."""
@@ -74,52 +87,46 @@ def archive(tmp_path: Path) -> Path:
     return pack(tmp_path / "sdk.tar.gz", FILES)
 
 
-def test_its_version_is_read_from_its_folder_and_says_where_it_goes(
-    runtime: Runtime, dpu: LockedTarget, archive: Path
-) -> None:
-    found = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+def test_its_version_is_read_from_its_folder_and_says_where_it_goes(check: Check, archive: Path) -> None:
+    found = check(archive)
     assert (found.version, found.home, found.sha256) == ("2023.1.0", "/upmem-sdk-2023.1.0", sha256(archive))
     assert found.replaces == "upmem-emulator"
     assert found.labels["redistributable"] == "false"
 
 
 @pytest.mark.parametrize("top", ["upmem-sdk-2025.1.0", "./upmem-2025.1.0-Linux-x86_64", "x/upmem-sdk-2025.1.0"])
-def test_other_names_of_its_folder_are_known(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, top: str) -> None:
-    assert (
-        supplied.check_given_sdk(dpu, Given(pack(tmp_path / "a.tgz", FILES, top)), runtime.store).version == "2025.1.0"
-    )
+def test_other_names_of_its_folder_are_known(check: Check, tmp_path: Path, top: str) -> None:
+    assert check(pack(tmp_path / "a.tgz", FILES, top)).version == "2025.1.0"
 
 
 @pytest.mark.parametrize("top", ["sdk", ""])
-def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, top: str
-) -> None:
+def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(check: Check, tmp_path: Path, top: str) -> None:
     archive = pack(tmp_path / "a.tgz", FILES, top)
     with pytest.raises(SdkError, match="--sdk-version") as caught:
-        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+        check(archive)
     assert "upmem-{version}-Linux-x86_64" in caught.value.why
-    assert supplied.check_given_sdk(dpu, Given(archive, version="2024.2.0"), runtime.store).version == "2024.2.0"
-    assert supplied.check_given_sdk(dpu, Given(archive), runtime.store).version == "2024.2.0"
+    assert check(archive, version="2024.2.0").version == "2024.2.0"
+    assert check(archive).version == "2024.2.0"
 
 
 @pytest.mark.parametrize("version", ["../../etc", "1 2", "$(x)"])
-def test_a_version_that_is_none_is_refused(runtime: Runtime, dpu: LockedTarget, archive: Path, version: str) -> None:
+def test_a_version_that_is_none_is_refused(check: Check, archive: Path, version: str) -> None:
     with pytest.raises(SdkError, match="not a version"):
-        supplied.check_given_sdk(dpu, Given(archive, version=version), runtime.store)
+        check(archive, version=version)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in ("bin/clang-12", "lib/libdpu.so.2023.1")])
-def test_a_file_that_is_missing_is_named(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_missing_is_named(check: Check, tmp_path: Path, name: str) -> None:
     archive = pack(tmp_path / "a.tgz", {other: content for other, content in FILES.items() if other != name})
     with pytest.raises(SdkError, match="not UPMEM's SDK for the image of dpu, or not all of it") as caught:
-        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+        check(archive)
     assert f"it has no {name}" in caught.value.why.splitlines()
 
 
-def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_a_missing_file(check: Check, tmp_path: Path) -> None:
     files = {**FILES, "lib/libdpu.so": "-> libdpu.so.9", "bin/llvm-objcopy": "-> llvm-objcopy"}
     with pytest.raises(SdkError) as caught:
-        supplied.check_given_sdk(dpu, Given(pack(tmp_path / "a.tgz", files)), runtime.store)
+        check(pack(tmp_path / "a.tgz", files))
     assert caught.value.why.splitlines() == [
         "it has no bin/llvm-objcopy, only a link to llvm-objcopy, which is not in it",
         "it has no lib/libdpu.so, only a link to libdpu.so.9, which is not in it",
@@ -127,30 +134,24 @@ def test_a_link_that_leads_nowhere_is_a_missing_file(runtime: Runtime, dpu: Lock
 
 
 @pytest.mark.parametrize("name", ["bin/clang-12", "lib/libdpu.so.2023.1"])
-def test_an_sdk_for_another_machine_is_refused(runtime: Runtime, dpu: LockedTarget, tmp_path: Path, name: str) -> None:
+def test_an_sdk_for_another_machine_is_refused(check: Check, tmp_path: Path, name: str) -> None:
     with pytest.raises(SdkError, match="not UPMEM's SDK") as caught:
-        supplied.check_given_sdk(
-            dpu, Given(pack(tmp_path / "a.tgz", {**FILES, name: elves.for_aarch64(X86_64)})), runtime.store
-        )
+        check(pack(tmp_path / "a.tgz", {**FILES, name: elves.for_aarch64(X86_64)}))
     assert caught.value.why == f"{name} is for AArch64 with 64 bits; this image is x86-64"
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken"])
-def test_what_is_no_archive_is_said_to_be_none(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, content: bytes
-) -> None:
+def test_what_is_no_archive_is_said_to_be_none(check: Check, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        supplied.check_given_sdk(dpu, Given(tmp_path / "a.tgz"), runtime.store)
+        check(tmp_path / "a.tgz")
 
 
-def test_an_archive_that_was_cut_off_is_refused(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
-) -> None:
+def test_an_archive_that_was_cut_off_is_refused(check: Check, tmp_path: Path, archive: Path) -> None:
     data = archive.read_bytes()
     (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2])
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        supplied.check_given_sdk(dpu, Given(tmp_path / "a.tgz"), runtime.store)
+        check(tmp_path / "a.tgz")
 
 
 def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
@@ -166,26 +167,22 @@ def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
     return folder
 
 
-def test_a_folder_gives_what_an_archive_of_it_gives(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
-) -> None:
+def test_a_folder_gives_what_an_archive_of_it_gives(check: Check, tmp_path: Path, archive: Path) -> None:
     store = Store(tmp_path / "store")
-    folder = supplied.check_given_sdk(dpu, Given(unpacked(tmp_path / TOP)), runtime.store)
-    packed = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    folder = check(unpacked(tmp_path / TOP))
+    packed = check(archive)
     assert (folder.version, folder.home) == (packed.version, packed.home)
     assert folder.part(store).read_bytes() == packed.part(store).read_bytes()
     assert folder.sha256 == sha256(folder.part(store))
 
 
-def test_a_folder_that_changed_is_refused_whichever_way_it_did(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path
-) -> None:
+def test_a_folder_that_changed_is_refused_whichever_way_it_did(check: Check, tmp_path: Path) -> None:
     folder = unpacked(tmp_path / TOP)
-    supplied.check_given_sdk(dpu, Given(folder), runtime.store)
+    check(folder)
 
     def refused() -> bool:
         with pytest.raises(HashMismatchError, match="changed since it was last used"):
-            supplied.check_given_sdk(dpu, Given(folder), runtime.store)
+            check(folder)
         return True
 
     header = folder / "include/dpu/dpu.h"
@@ -204,22 +201,20 @@ def test_a_folder_that_changed_is_refused_whichever_way_it_did(
     (folder / "lib/libdpu.so").unlink()
     (folder / "lib/libdpu.so").symlink_to("libdpu.so.2023.1")
     os.utime(header, (1, 1))
-    assert supplied.check_given_sdk(dpu, Given(folder), runtime.store).version == "2023.1.0"
+    assert check(folder).version == "2023.1.0"
 
 
-def test_a_folder_that_changes_before_it_is_packed_is_refused(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path
-) -> None:
+def test_a_folder_that_changes_before_it_is_packed_is_refused(check: Check, tmp_path: Path) -> None:
     folder = unpacked(tmp_path / TOP)
-    found = supplied.check_given_sdk(dpu, Given(folder), runtime.store)
+    found = check(folder)
     (folder / "more").touch()
     with pytest.raises(HashMismatchError, match="changed while it was read"):
         found.part(Store(tmp_path / "store"))
 
 
-def test_nothing_is_a_usage_error(runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
+def test_nothing_is_a_usage_error(check: Check, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no archive or folder"):
-        supplied.check_given_sdk(dpu, Given(tmp_path / "nothing.tgz"), runtime.store)
+        check(tmp_path / "nothing.tgz")
 
 
 def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
@@ -227,56 +222,48 @@ def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
         supplied.check_given_sdk(lock.load().targets["spirv"], Given(archive), runtime.store)
 
 
-def test_another_sha256_than_was_given_is_refused(
-    runtime: Runtime, dpu: LockedTarget, archive: Path, build: Path
-) -> None:
+def test_another_sha256_than_was_given_is_refused(check: Check, archive: Path, build: Path) -> None:
     with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
-        supplied.check_given_sdk(dpu, Given(archive, sha256="0" * 64), runtime.store)
+        check(archive, sha256="0" * 64)
     assert sha256(archive) in caught.value.why
     assert not (build / "sdk.json").exists()
-    assert supplied.check_given_sdk(dpu, Given(archive, sha256=sha256(archive)), runtime.store).sha256 == sha256(
-        archive
-    )
+    assert check(archive, sha256=sha256(archive)).sha256 == sha256(archive)
 
 
 def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path, build: Path
+    check: Check, tmp_path: Path, archive: Path, build: Path
 ) -> None:
     before = sha256(archive)
-    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    check(archive)
     written = json.loads((build / "sdk.json").read_text())
     assert {path: (entry["sha256"], entry["version"]) for path, entry in written.items()} == {
         str(archive): (before, "2023.1.0")
     }
     pack(archive, {**FILES, "more": b""})
     with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
-        supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+        check(archive)
     assert before in caught.value.why
     assert caught.value.next.endswith(f"--sdk-sha256={sha256(archive)}")
-    supplied.check_given_sdk(dpu, Given(archive, sha256=sha256(archive)), runtime.store)
-    assert supplied.check_given_sdk(dpu, Given(archive), runtime.store).sha256 == sha256(archive)
+    check(archive, sha256=sha256(archive))
+    assert check(archive).sha256 == sha256(archive)
 
 
 def test_it_is_looked_at_once_and_again_for_other_libraries(
-    runtime: Runtime, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, check: Check, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
-    check = preflight.check_sdk
-    monkeypatch.setattr(preflight, "check_sdk", lambda *all: looked.append(all[2]) or check(*all))
-    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
-    supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    look = preflight.check_sdk
+    monkeypatch.setattr(preflight, "check_sdk", lambda *all: looked.append(all[2]) or look(*all))
+    check(archive)
+    check(archive)
     assert looked == ["/upmem-sdk-2023.1.0"]
     supplied.check_given_sdk(replace(dpu, debs=dpu.debs[:2]), Given(archive), runtime.store)
     assert len(looked) == 2
 
 
-def test_one_that_was_refused_is_not_remembered(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, build: Path
-) -> None:
+def test_one_that_was_refused_is_not_remembered(check: Check, tmp_path: Path, build: Path) -> None:
     with pytest.raises(SdkError):
-        supplied.check_given_sdk(
-            dpu, Given(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""})), runtime.store
-        )
+        check(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""}))
     assert not (build / "sdk.json").exists()
 
 
@@ -287,48 +274,34 @@ def test_a_description_that_lacks_something_is_named(tmp_path: Path, monkeypatch
         vendors.VendorSdk.read("upmem")
 
 
-def test_its_part_has_the_files_without_their_folder(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
-) -> None:
-    part = supplied.check_given_sdk(dpu, Given(archive), runtime.store).part(Store(tmp_path / "store"))
+def test_its_part_has_the_files_without_their_folder(check: Check, tmp_path: Path, archive: Path) -> None:
+    part = check(archive).part(Store(tmp_path / "store"))
     with tarfile.open(part) as tar:
         assert set(tar.getnames()) == set(FILES)
 
 
 def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
-    runtime: Runtime, dpu: LockedTarget, tmp_path: Path, archive: Path
+    check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
     triton = target_image.release(dpu, None)
-    found = supplied.check_given_sdk(dpu, Given(archive), runtime.store)
+    found = check(archive)
     assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
 
-    class Recorder:
-        """A fake engine that has every image."""
-
-        tags: list[str] = []  # noqa: RUF012
-
-        def image(self, name: str) -> target_image.ImageInfo:
-            return info
-
-        def tag(self, name: str, other: str) -> None:
-            self.tags.append(other)
-
-    engine, info = Recorder(), target_image.ImageInfo("sha256:1", (), {}, 1, ())
+    engine, info = RecordingEngine(()), target_image.ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
     provenance.note(target_image._name("dpu-sdk", target_image.identity(dpu, triton, sdk=found)), info, store)
     made = target_image.build_image(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
     assert made.name.startswith("triton-foundry/dpu-sdk:")
-    assert engine.tags == [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
+    moving = [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
+    assert [word for what, word in engine.asked if what == "tag"] == moving
 
 
 def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
-    runtime: Runtime, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
+    check: Check, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(target_image.native, "identity", lambda name, builder: asked.append(name) or name)
-    target_image.identity(
-        dpu, target_image.release(dpu, None), sdk=supplied.check_given_sdk(dpu, Given(archive), runtime.store)
-    )
+    target_image.identity(dpu, target_image.release(dpu, None), sdk=check(archive))
     assert asked == ["dpu-legalize"]
 
 
@@ -357,17 +330,17 @@ class TestOfVeriSilicon:
         return {"bin/zen-compiler": tmp_path / "apart/zen", "lib/libZenTCBridge.so": tmp_path / "apart/bridge.so"}
 
     def test_it_goes_where_the_vendors_instructions_have_it_and_needs_no_version(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
+        self, check: Check, folder: Path, files: dict[str, Path]
     ) -> None:
-        found = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
+        found = check(folder, target="vsi", files=files)
         assert (found.home, found.replaces, found.version) == ("/opt/vsi-sdk", "vsi-reference-sdk", "")
         assert found.arguments == {"SDK": f"vsi-{found.sha256[:12]}", "SDK_HOME": "/opt/vsi-sdk"}
         assert found.labels == {"sdk": "vsi", "sdk-sha256": found.sha256, "redistributable": "false"}
 
     def test_files_that_lie_elsewhere_are_at_their_places_in_its_part(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path], tmp_path: Path
+        self, check: Check, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
-        part = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store).part(Store(tmp_path / "store"))
+        part = check(folder, target="vsi", files=files).part(Store(tmp_path / "store"))
         with tarfile.open(part) as tar:
             assert tar.getnames() == [
                 "bin/zen-compiler",
@@ -380,51 +353,43 @@ class TestOfVeriSilicon:
             assert (compiler.isreg(), compiler.mode) == (True, 0o755)
             assert tar.extractfile(compiler).read() == b"#!/bin/sh\n"  # type: ignore[union-attr]
 
-    def test_it_is_the_same_as_with_them_inside(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
-    ) -> None:
-        apart = supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
+    def test_it_is_the_same_as_with_them_inside(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
+        apart = check(folder, target="vsi", files=files)
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
-        inside = supplied.check_given_sdk(vsi, Given(folder), runtime.store)
+        inside = check(folder, target="vsi")
         assert apart.identity == inside.identity
 
-    def test_a_file_elsewhere_that_changed_is_refused(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
-    ) -> None:
-        supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
+    def test_a_file_elsewhere_that_changed_is_refused(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
+        check(folder, target="vsi", files=files)
         files["bin/zen-compiler"].write_text("#!/bin/sh\nexit\n")
         with pytest.raises(HashMismatchError, match="changed since it was last used") as caught:
-            supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
+            check(folder, target="vsi", files=files)
         assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
 
-    def test_without_them_both_are_missing_and_the_way_to_give_them_is_said(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path
-    ) -> None:
+    def test_without_them_both_are_missing_and_the_way_to_give_them_is_said(self, check: Check, folder: Path) -> None:
         with pytest.raises(SdkError) as caught:
-            supplied.check_given_sdk(vsi, Given(folder), runtime.store)
+            check(folder, target="vsi")
         assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
         assert "VSI_ZEN_COMPILER_PATH" in caught.value.next
         assert "--sdk=environment" in caught.value.next
         assert caught.value.exit_code == 17
 
     def test_an_archive_of_it_does_as_well(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path], tmp_path: Path
+        self, check: Check, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
         with tarfile.open(tmp_path / "vsi.tgz", "w:gz") as tar:
             tar.add(folder, "vsi-sdk")
-        packed = supplied.check_given_sdk(vsi, Given(tmp_path / "vsi.tgz", version="2.1"), runtime.store)
-        plain = supplied.check_given_sdk(vsi, Given(folder), runtime.store)
+        packed = check(tmp_path / "vsi.tgz", target="vsi", version="2.1")
+        plain = check(folder, target="vsi")
         assert packed.labels["sdk"] == "vsi 2.1"
         store = Store(tmp_path / "store")
         assert packed.part(store).read_bytes() == plain.part(store).read_bytes()
 
-    def test_a_place_behind_a_link_is_refused(
-        self, runtime: Runtime, vsi: LockedTarget, folder: Path, files: dict[str, Path]
-    ) -> None:
+    def test_a_place_behind_a_link_is_refused(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
         (folder / "bin").symlink_to("/etc")
         with pytest.raises(UnsafeArchiveError, match="through a link: bin/zen-compiler"):
-            supplied.check_given_sdk(vsi, Given(folder, files=files), runtime.store)
+            check(folder, target="vsi", files=files)
 
 
 class TestOurs:
@@ -440,15 +405,15 @@ class TestOurs:
 class TestWhatIsNoArchive:
     """Each of these is an error with a cause and a remedy, and none of them hangs."""
 
-    def refused(self, runtime: Runtime, dpu: LockedTarget, path: Path, why: str = "") -> None:
+    def refused(self, check: Check, path: Path, why: str = "") -> None:
         with pytest.raises((SdkError, UnsafeArchiveError, UsageError)) as caught:
-            supplied.check_given_sdk(dpu, Given(path), runtime.store)
+            check(path)
         assert str(path) in str(caught.value) or path.name in str(caught.value)
         assert why in caught.value.why and caught.value.next
 
     @pytest.mark.parametrize("mode", ["gz", "xz", "bz2"])
     @pytest.mark.parametrize("fault", ["flipped", "truncated", "header alone", "not a tar"])
-    def test_a_damaged_one(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, mode: str, fault: str) -> None:
+    def test_a_damaged_one(self, check: Check, tmp_path: Path, mode: str, fault: str) -> None:
         # The content is not compressible, so that a change of any byte damages it.
         plain = archives.tar(tmp_path / "plain", {f"{TOP}/noise": os.urandom(1 << 16)})
         packed = {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(plain.read_bytes())
@@ -462,33 +427,29 @@ class TestWhatIsNoArchive:
                 "not a tar": {"gz": gzip, "xz": lzma, "bz2": bz2}[mode].compress(b"no tar" * 1000),
             }[fault]
         )
-        self.refused(runtime, dpu, path)
+        self.refused(check, path)
 
     @pytest.mark.parametrize("content", [b"\x28\xb5\x2f\xfd" + bytes(100), b"PK\x03\x04" + bytes(600), b"", b"text"])
-    def test_one_of_another_format(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, content: bytes) -> None:
+    def test_one_of_another_format(self, check: Check, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "sdk.tar.zst"
         path.write_bytes(content)
-        self.refused(runtime, dpu, path, "zstd" if content.startswith(b"\x28") else "")
+        self.refused(check, path, "zstd" if content.startswith(b"\x28") else "")
 
     @pytest.mark.parametrize("to", [f"{TOP}/a", f"./{TOP}/a", f"{TOP}/b", "gone"])
-    def test_hard_links_to_themselves_or_to_nothing(
-        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path, to: str
-    ) -> None:
+    def test_hard_links_to_themselves_or_to_nothing(self, check: Check, tmp_path: Path, to: str) -> None:
         links = {f"{TOP}/a": f"=> {to}", f"{TOP}/b": f"=> {TOP}/a"}
-        self.refused(runtime, dpu, archives.tar(tmp_path / "sdk.tar", links))
+        self.refused(check, archives.tar(tmp_path / "sdk.tar", links))
 
-    def test_a_pipe_a_socket_and_a_device_are_not_opened(
-        self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path
-    ) -> None:
+    def test_a_pipe_a_socket_and_a_device_are_not_opened(self, check: Check, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         (tmp_path / "link").symlink_to("pipe")
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(tmp_path / "socket"))
             for path in (tmp_path / "pipe", tmp_path / "link", tmp_path / "socket", Path("/dev/zero")):
-                self.refused(runtime, dpu, path)
+                self.refused(check, path)
 
-    def test_nor_are_those_in_a_folder(self, runtime: Runtime, dpu: LockedTarget, tmp_path: Path) -> None:
+    def test_nor_are_those_in_a_folder(self, check: Check, tmp_path: Path) -> None:
         (tmp_path / "sdk").mkdir()
         os.mkfifo(tmp_path / "sdk/pipe")
         with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):
-            supplied.check_given_sdk(dpu, Given(tmp_path / "sdk"), runtime.store)
+            check(tmp_path / "sdk")

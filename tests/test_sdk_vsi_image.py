@@ -106,8 +106,7 @@ def test_triton_kernels_run_with_it(made: tuple[Engine, target_image.Image]) -> 
     with engine.container(found.name) as container:
         container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
         printed = container.call(["python", "e2e/vec_add.py", "--only", "n=1000 block=256 f32"], cwd="/foundry")
-    assert " passed, 0 failed" in printed
-    assert " 0 passed" not in printed
+    assert " passed, 0 failed" in printed and " 0 passed" not in printed
 
 
 def test_its_driver_is_the_one_that_is_used(made: tuple[Engine, target_image.Image]) -> None:
@@ -128,9 +127,3 @@ def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
     with pytest.raises(SdkError) as caught:
         ensure.ensure_image(Request.read("vsi", sdk=environ["VSI_SDK_DIR"]))
     assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
-
-
-def test_the_default_image_keeps_the_reference(made: tuple[Engine, target_image.Image]) -> None:
-    engine, _ = made
-    default = engine.image("triton-foundry/vsi:latest")
-    assert default is None or target_image.LABEL + "sdk" not in default.labels

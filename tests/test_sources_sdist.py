@@ -17,11 +17,6 @@ pytestmark = pytest.mark.slow
 SETUP = "from setuptools import setup\nsetup(name={name!r}, version={version!r}, install_requires={requires!r})\n"
 
 
-@pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    return Index(tmp_path / "index", monkeypatch)
-
-
 def publish(index: Index, name: str, version: str, requires: list[str] | None = None) -> Artifact:
     """Add an sdist to the index, next to its other files of that name."""
     project = index.folder / name

@@ -17,11 +17,6 @@ from toolchains.system.errors import FetchError, GoneError, HashMismatchError, P
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    return Index(tmp_path / "index", monkeypatch)
-
-
 def test_a_distribution_is_resolved_with_what_it_needs(index: Index, tmp_path: Path) -> None:
     top, middle, leaf = (
         index.add("top", "1.0", ["middle>=2"]),

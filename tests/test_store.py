@@ -47,16 +47,6 @@ class LocalStore(Store):
         return Debs(suite, self.root / "apt" / suite, [self._archive.archive], extra)
 
 
-@pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
-    return Index(tmp_path / "index", monkeypatch)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def final_names(store: Store) -> list[str]:
     """Return every file that is under its final name."""
     return sorted(file.name for file in (store.root / "artifacts").rglob("*") if file.is_file())
@@ -146,24 +136,20 @@ class TestEntry:
             store.adopt(file, locked)
         assert final_names(store) == []
 
-    def test_a_truncated_file_is_refused(self, store: Store, file: Path, locked: Artifact) -> None:
-        file.write_bytes(file.read_bytes()[:-1])
-        self.refused(store, file, locked, TruncatedError)
+    FAULTS: ClassVar[dict[str, tuple[Callable[[Path], object], type[FoundryError]]]] = {
+        "truncated": (lambda file: file.write_bytes(file.read_bytes()[:-1]), TruncatedError),
+        "it did not arrive": (Path.unlink, TruncatedError),
+        "a changed byte": (lambda file: flip(file), HashMismatchError),
+        "bytes after the end": (lambda file: file.write_bytes(file.read_bytes() + b"more"), HashMismatchError),
+    }
 
-    def test_a_file_that_did_not_arrive_is_truncated_too(self, store: Store, file: Path, locked: Artifact) -> None:
-        file.unlink()
-        self.refused(store, file, locked, TruncatedError)
-
-    def test_a_changed_byte_is_refused(self, store: Store, file: Path, locked: Artifact) -> None:
-        data = bytearray(file.read_bytes())
-        data[-1] ^= 1
-        file.write_bytes(data)
-        self.refused(store, file, locked, HashMismatchError)
-
-    def test_bytes_after_the_end_are_refused(self, store: Store, file: Path, locked: Artifact) -> None:
-        with file.open("ab") as stream:
-            stream.write(b"more")
-        self.refused(store, file, locked, HashMismatchError)
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_another_file_than_the_locked_one_is_refused(
+        self, store: Store, file: Path, locked: Artifact, fault: str
+    ) -> None:
+        damage, error = self.FAULTS[fault]
+        damage(file)
+        self.refused(store, file, locked, error)
 
     @pytest.mark.parametrize("path", ["../outside.py", "/outside.py", "inside/../../outside.py"])
     def test_a_wheel_with_an_entry_that_escapes_is_refused(self, store: Store, tmp_path: Path, path: str) -> None:

@@ -28,7 +28,7 @@ from toolchains.system.terminal import make_console
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", ".*_cache")
-WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "tests", "ir", "tritonpim")
+WITHOUT_TESTS = shutil.ignore_patterns("__pycache__", "tests", "tritonpim")
 
 
 @pytest.fixture
@@ -36,6 +36,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Copy the folders that a target is written to. The copy is used in place of this repository's."""
     for folder in ("backends", "docker", "toolchains/targets"):
         shutil.copytree(paths.ROOT / folder, tmp_path / folder, ignore=WITHOUT_TESTS, symlinks=True)
+    # The lowering's tests; a package of it has the same name.
+    shutil.rmtree(tmp_path / "backends" / "core" / "ir")
     for file in (*paths.ROOT.glob("*.py"), paths.ROOT / "pyproject.toml", paths.VERSION):
         shutil.copy(file, tmp_path)
     for name in ("BACKENDS", "DOCKER", "TARGETS", "BUILD"):
@@ -83,14 +85,27 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 
 @pytest.mark.slow
-def test_what_is_written_passes_the_linter_the_formatter_and_the_type_checker(tree: Path) -> None:
+def test_what_is_written_also_like_a_new_target_passes_the_linter_the_formatter_and_the_type_checker(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Names of the minimum and the maximum length.
     names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
     for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
         scaffold.write(name, like)
-        written = [f"backends/{name}"]
-        check("ruff", "check", *written, cwd=tree)
-        check("ruff", "format", "--check", *written, cwd=tree)
+    # A new target of the maximum length, and one like it.
+    first, second = (word + "_" + "n" * (scaffold._LONGEST - len(word) - 1) for word in ("first", "second"))
+    scaffold.write(first)
+    read = components.target
+    monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
+    monkeypatch.setattr(components, "names", lambda: [first, "spirv"])
+    assert scaffold.default_source() == "spirv"
+    scaffold.write(second, first)
+    assert read(second, tree / "toolchains/targets").plugins == ("core", "spirv", first, second)
+    compiler = (tree / f"backends/{second}/src/triton_{second}_backend/compiler.py").read_text()
+    assert re.search(r"class SecondNn+Backend\(like\.FirstNn+Backend\)", compiler)
+    written = [f"backends/{name}" for name in (*names, first, second)]
+    check("ruff", "check", *written, cwd=tree)
+    check("ruff", "format", "--check", *written, cwd=tree)
     check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
@@ -104,20 +119,6 @@ def test_the_name_in_the_walk_through_is_free_and_its_plugin_can_be_installed_fr
     # Of pip, only what no index is needed for: what the plugins require is installed here.
     (install,) = re.findall(r"`pip (install -e [^`]+)`", page)
     check("pip", *install.split(), "--dry-run", "--no-index", "--no-build-isolation", cwd=tree)
-
-
-@pytest.mark.slow
-def test_a_new_target_can_be_made_of_a_new_target(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scaffold.write("first_npu")
-    read = components.target
-    monkeypatch.setattr(components, "target", lambda name, folder=tree / "toolchains/targets": read(name, folder))
-    monkeypatch.setattr(components, "names", lambda: ["first_npu", "spirv"])
-    assert scaffold.default_source() == "spirv"
-    scaffold.write("second_npu", "first_npu")
-    assert read("second_npu", tree / "toolchains/targets").plugins == ("core", "spirv", "first_npu", "second_npu")
-    compiler = (tree / "backends/second_npu/src/triton_second_npu_backend/compiler.py").read_text()
-    assert "class SecondNpuBackend(like.FirstNpuBackend)" in compiler
-    check("mypy", *(str(path.relative_to(tree)) for path in tree.glob("backends/*/src")), cwd=tree)
 
 
 @pytest.mark.parametrize(

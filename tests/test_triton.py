@@ -83,11 +83,6 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return wheel
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store")
-
-
 def test_the_result_is_patched_slim_and_consistently_named(wheel: Path, store: Store) -> None:
     result = triton_wheel.repack(locked(wheel), wheel, backends=(), store=store)
     assert result.name == "triton-1.0+foundry.1-cp312-abi3-manylinux_2_28_x86_64.whl"

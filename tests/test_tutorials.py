@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scripts_in_image import Printed
 
 from toolchains.cli import tutorials
-from toolchains.system import paths
 
 # Sizes that take an emulator seconds.
 SMALL = {
@@ -23,22 +21,17 @@ SMALL = {
 }
 
 
+@pytest.fixture(scope="module", params=["spirv", "dpu", "vsi"])
+def printed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """Return what all tutorials print on a target."""
+    return Printed(tmp_path_factory.mktemp("tutorials"), request.param, tutorials.sources(), SMALL)
+
+
 @pytest.mark.docker
-@pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
 @pytest.mark.parametrize("path", tutorials.sources(), ids=lambda path: path.stem)
-def test_it_checks_its_results_on_the_target(path: Path, target: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT, "run", f"--results={tmp_path}", target]
-    done = subprocess.run(
-        [*words, path, *SMALL.get(path.stem, [])],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_it_checks_its_results_on_the_target(path: Path, printed: Printed) -> None:
     # It says what it compared.
-    assert re.search(r"largest error|error .* allowed|are kept", done.stdout)
+    assert re.search(r"largest error|error .* allowed|are kept", printed.of(path.stem))
 
 
 def test_the_pages_are_what_the_files_say() -> None:

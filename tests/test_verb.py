@@ -151,14 +151,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
     assert (child.returncode in (1, 141), child.stderr) == (True, "")
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["--help"]])
-def test_output_fits_a_terminal_that_knows_ascii_only(words: list[str]) -> None:
+@pytest.mark.parametrize(("word", "said"), [("doctor", "a container engine"), ("--help", "\nTargets: dpu, ")])
+def test_output_fits_a_terminal_that_knows_ascii_only(word: str, said: str) -> None:
     child = subprocess.run(
-        [FOUNDRY, *words], stdin=subprocess.DEVNULL, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+        [FOUNDRY, word], stdin=subprocess.DEVNULL, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
     )
     printed = (child.stdout + child.stderr).decode("ascii")
     assert "Traceback" not in printed
-    assert len(printed) > 20
+    assert said in printed
 
 
 @pytest.mark.docker

@@ -6,13 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import zipfile
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from archives import tar
+from archives import tar, wheel
 
 from toolchains.assembly.request import Request
 from toolchains.cli import script_words, workplace
@@ -43,15 +42,10 @@ def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[
     return subprocess.run([*invoke, *words], input=stdin, capture_output=True, text=True, timeout=1200, check=False)
 
 
-def wheel(folder: Path, *, needs: str = "") -> None:
+def gift(folder: Path, *needs: str) -> None:
     """Create a folder and write a wheel into it that has one module, gift."""
     folder.mkdir()
-    said = "Metadata-Version: 2.1\nName: gift\nVersion: 1\n" + (f"Requires-Dist: {needs}\n" if needs else "")
-    with zipfile.ZipFile(folder / "gift-1-py3-none-any.whl", "w") as file:
-        file.writestr("gift.py", "WORD = 'unwrapped'\n")
-        file.writestr("gift-1.dist-info/METADATA", said)
-        file.writestr("gift-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr("gift-1.dist-info/RECORD", "")
+    wheel(folder, "gift", "1", needs, files={"gift.py": "WORD = 'unwrapped'\n"})
 
 
 def test_what_follows_a_script_is_the_scripts() -> None:
@@ -154,7 +148,7 @@ def test_a_script_runs_in_a_copy_of_its_folder_and_what_it_wrote_comes_back(tmp_
     for name in ("changed.txt", "same.txt", "deleted.txt"):
         (work / name).write_text(name.partition(".")[0])
         os.utime(work / name, (1, 1))
-    wheel(tmp_path / "wheels")
+    gift(tmp_path / "wheels")
     wheels = f"--wheels={tmp_path / 'wheels'}"
     done = foundry("run", "spirv", wheels, work / "x.py", "--n=5", "a b", "--help", stdin="in")
     assert done.returncode == 7, done.stderr
@@ -184,8 +178,8 @@ def test_a_script_runs_in_a_copy_of_its_folder_and_what_it_wrote_comes_back(tmp_
 def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(tmp_path: Path) -> None:
     work, results = tmp_path / "work", tmp_path / "results"
     work.mkdir()
-    wheel(tmp_path / "wheels")
-    wheel(work / "more")
+    gift(tmp_path / "wheels")
+    gift(work / "more")
     page = (paths.ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
     (tried,) = re.findall(r"Try `(python [^`]+)`", page)
     line = f"""
@@ -208,7 +202,7 @@ def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(
 @pytest.mark.docker
 def test_a_wheel_that_needs_what_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.py").touch()
-    wheel(tmp_path / "wheels", needs="no-such-thing")
+    gift(tmp_path / "wheels", "no-such-thing")
     done = foundry("run", "spirv", f"--wheels={tmp_path / 'wheels'}", tmp_path / "x.py")
     assert done.returncode != 0
     assert "no-such-thing" in done.stderr and "pip download" in done.stderr

@@ -96,7 +96,7 @@ with tarfile.open(changes / "files.tar", "w", format=tarfile.PAX_FORMAT) as tar:
 _DEVICE = """
 import sys, triton
 try:
-    print("kernels run on", triton.runtime.driver.active.ran())
+    print("kernels run on", triton.runtime.driver.active.device_report())
 except Exception as error:
     sys.exit(str(error))
 """

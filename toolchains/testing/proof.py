@@ -113,7 +113,7 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
             why=f"known: {', '.join(limits)}",
             next="leave out --cpu, or add its variables to bench/processors.toml",
         )
-    command = ["python", "bench", "--records", "--only", only]
+    command = ["python", "-m", "bench", "--records", "--only", only]
     # bench/ measures the kernels that e2e/ checks, and the first launches of examples/.
     wanted = components.target(request.target.name)
     peers = wanted.peers

@@ -2,7 +2,7 @@
 
     ruff             all Python code of the repository: lint and format
     import-linter    the packages of toolchains/ and backends/ import only lower layers
-    mypy             toolchains/, tasks.py and backends/*/src; not e2e/ and bench/, which run in images
+    mypy             toolchains/, tasks.py, backends/*/src and bench/ strictly; scripts and tests as type_checks.py says
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
@@ -59,7 +59,7 @@ _QUICK_NEEDS = ("git", "strip")
 _SECONDS = 2 * 3600
 _EVERY_CPU = "every_cpu"
 # Prints in an image the device on which its driver launches kernels.
-_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.ran())"
+_DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.device_report())"
 # Marks of tests whose result is the same in several images, and of tests whose result depends on the processor.
 _MARKS = (
     "anywhere: in every image",

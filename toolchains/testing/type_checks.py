@@ -14,14 +14,11 @@ import sys
 from toolchains.system import paths
 from toolchains.system.children import run
 
+# Folders whose modules the tests of plugins import by name.
+_SHARED = ("backends/core/tests", "backends/core/ir")
 # Each group with the folders whose modules it imports by name, besides its own and the packages of backends/.
 _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/ir": (),
-    "backends/core/tests": (),
-    "backends/dpu-dialect/tests": ("backends/core/ir",),
-    "backends/dpu/tests": ("backends/core/tests",),
-    "backends/spirv/tests": ("backends/core/tests",),
-    "backends/vsi/tests": ("backends/core/tests",),
     "conformance": ("conformance/language", "backends/core/tests", "e2e"),
     "e2e": (),
 }
@@ -33,7 +30,8 @@ def main() -> int:
     """Check everything, and return 1 if there was an error, else 0."""
     packages = [str(folder) for folder in sorted(paths.BACKENDS.glob("*/src"))]
     failed = False
-    for group, imported in ({"": ()} | _GROUPS).items():
+    plugins = {str(folder.relative_to(paths.ROOT)): _SHARED for folder in sorted(paths.BACKENDS.glob("*/tests"))}
+    for group, imported in ({"": ()} | _GROUPS | plugins).items():
         found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (group, *imported) if each)])
         options = [*_OPTIONS, group] if group else []
         argv = [sys.executable, "-m", "mypy", *options]

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from foundry_core.analysis.interpret import Interpreter, Part
-from foundry_core.footprint.integers import INTEGERS, Form, form, wrapped
-from foundry_core.footprint.values import item_bytes, width
+from foundry_core.footprint.integers import INTEGERS, OperationForm, form, wrap_integer
+from foundry_core.footprint.values import integer_bits, item_bytes
 from foundry_core.ir import tile, tt
 from foundry_core.ir.arith import ConstantOp
 from foundry_core.ir.effects import reads, writes
-from foundry_core.ir.elements import extents, moved, reordered
+from foundry_core.ir.elements import extents, index_mapping, row_major_source
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
@@ -57,7 +57,7 @@ class Program(Interpreter[Value]):
 
     def access(self, op: tile.Access) -> list[Value]:
         shape = extents(op.elements)
-        pointer, start, *parts = place = self.of([op.base, op.start, *op.axes, *op.ranges])
+        pointer, start, *parts = place = self.lookup([op.base, op.start, *op.axes, *op.ranges])
         gather, mask = (None if value is None else self.values[value] for value in (op.gather, op.mask))
         is_known = all(found is not None for found in place)
         is_known &= (op.gather is None) == (gather is None) and (op.mask is None) == (mask is None)
@@ -99,10 +99,10 @@ class Program(Interpreter[Value]):
                 return Pointer(pointer.parameter, pointer.offset + item_bytes(op.ptr.type) * offset)
             case tt.BitcastOp() if isinstance(operands[0], Pointer):
                 return operands[0]
-        if (of := moved(result)) is not None:
+        if (of := index_mapping(result)) is not None:
             index = of.to_source(list(np.indices(of.shape)), lambda number: np.full(of.shape, number))
             return _each(operands[0], lambda array: array[tuple(index)] if index else np.full(of.shape, array, object))
-        if reordered(result) is not None:
+        if row_major_source(result) is not None:
             return _each(operands[0], lambda array: array.reshape(extents(result)))
         meaning, bits = INTEGERS.get(op.name), form(op)
         if meaning is None or bits is None or any(isinstance(operand, Pointer) for operand in operands):
@@ -153,7 +153,7 @@ def _each(value: Value, function: Any) -> Value:
 
 def _zeros(type: Any) -> Value:
     shape = type.get_shape() if isinstance(type, TensorType) else ()
-    return np.full(shape, 0, object)[()] if width(type) is not None else None
+    return np.full(shape, 0, object)[()] if integer_bits(type) is not None else None
 
 
 def _along(value: Any, i: Any) -> Any:
@@ -165,7 +165,9 @@ def _along(value: Any, i: Any) -> Any:
         case tile.WrappedOp():
             first, modulus, stride = operands
             remainder, bits = INTEGERS["arith.remsi"].number, op.element.width.data
-            index = np.frompyfunc(lambda n: remainder(Form(64, 64), (wrapped(first + n, bits), modulus)), 1, 1)
+            index = np.frompyfunc(
+                lambda n: remainder(OperationForm(64, 64), (wrap_integer(first + n, bits), modulus)), 1, 1
+            )
             return stride * index(i)
     return np.broadcast_to(operands[0], i.shape)
 

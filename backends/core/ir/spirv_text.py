@@ -64,7 +64,7 @@ class _Text:
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
-    def of(self, id: int) -> str:
+    def name(self, id: int) -> str:
         return self._known.get(id, f"%{id}")
 
     def line(self, name: str, words: Sequence[int]) -> str | None:
@@ -91,18 +91,18 @@ class _Text:
                 return " ".join([name, *self._operands(words, _WITHOUT_RESULT[name])])
             case _:
                 operands = self._operands(words[2:], _WITH_RESULT.get(name, "i*"))
-                return " ".join([f"%{words[1]} = {name}", self.of(words[0]), *operands])
+                return " ".join([f"%{words[1]} = {name}", self.name(words[0]), *operands])
         return None
 
     def _operands(self, words: Sequence[int], kinds: str) -> list[str]:
         if kinds.endswith("*"):
             kinds = kinds[:-1] + kinds[-2] * len(words)
-        return [self.of(word) if kind == "i" else str(word) for word, kind in zip(words, kinds, strict=False)]
+        return [self.name(word) if kind == "i" else str(word) for word, kind in zip(words, kinds, strict=False)]
 
     def _constant(self, name: str, words: Sequence[int]) -> str:
         if name != "Constant":
             return name[8:].lower()
-        type, size = self.of(words[0]), 4 * (len(words) - 2)
+        type, size = self.name(words[0]), 4 * (len(words) - 2)
         code = {"f32": "<f", "f64": "<d"}.get(type, "<q" if size == 8 else "<i")
         (number,) = struct.unpack(code, struct.pack(f"<{size // 4}I", *words[2:]))
         return f"{number:g}" if type[0] == "f" else str(number)
@@ -112,15 +112,15 @@ class _Text:
             case "Int" | "Float":
                 return f"{kind[0].lower()}{words[0]}"
             case "Vector":
-                return f"v{words[1]}{self.of(words[0])}"
+                return f"v{words[1]}{self.name(words[0])}"
             case "Pointer":
-                return f"{_STORAGES[words[0]]}*{self.of(words[1])}"
+                return f"{_STORAGES[words[0]]}*{self.name(words[1])}"
             case "Array":
-                return f"{self.of(words[0])}[{self.of(words[1])}]"
+                return f"{self.name(words[0])}[{self.name(words[1])}]"
             case "Struct" | "Function":
-                return f"{kind.lower()}({','.join(map(self.of, words))})"
+                return f"{kind.lower()}({','.join(map(self.name, words))})"
             case "CooperativeMatrix":
-                elem, _, rows, columns, use = map(self.of, words)
+                elem, _, rows, columns, use = map(self.name, words)
                 return f"matrix{use}.{elem}.{rows}x{columns}"
         return kind.lower()
 

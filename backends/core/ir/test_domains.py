@@ -45,12 +45,12 @@ def test_a_footprint_has_each_byte_that_a_program_reaches() -> None:
         footprints = Footprints(text)
         for size in (5, 100):
             values = [size] * len(arguments)
-            found = footprints.of(values, GRID, range(len(list(programs(GRID))) + 1))
+            found = footprints.compute(values, GRID, range(len(list(programs(GRID))) + 1))
             for number, ids in enumerate(programs(GRID)):
                 program = Program(ids, GRID)
                 given = [Pointer(i, 0) if i in footprints.pointers else size for i in range(len(arguments))]
                 try:
-                    program.run(kernel(read_structured(text)).body.block, given)
+                    program.interpret(kernel(read_structured(text)).body.block, given)
                 except Undecided:
                     continue
                 known = [reached for reached in program.reached if reached is not None]

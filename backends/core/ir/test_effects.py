@@ -6,14 +6,14 @@ import pytest
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.footprint import Footprints, Span
 from foundry_core.front.structured import kernel
-from foundry_core.front.writes import written
+from foundry_core.front.writes import write_set
 from foundry_core.ir import tile
 from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.ir.parse import DIALECTS, parse
-from foundry_core.mapping.base.plan import Plan
-from foundry_core.mapping.workgroup.program import lower as lower_to_work_group
+from foundry_core.mapping.base.plan import BufferPlan
+from foundry_core.mapping.workgroup.program import lower_work_group as lower_to_work_group
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
-from foundry_core.mapping.workitem.program import lower
+from foundry_core.mapping.workitem.program import lower_work_item
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import ModuleOp
@@ -128,26 +128,26 @@ def test_a_volatile_load_is_an_effect_beyond_reading(volatile: str, pure_reads: 
 @pytest.mark.parametrize("argument", ["p", "q"])
 def test_a_load_is_not_moved_behind_an_operation_that_writes(argument: str) -> None:
     untouched = parse(f"module {{ {STRUCTURED} }}")
-    assert not Plan(kernel(untouched).body.block).stored
+    assert not BufferPlan(kernel(untouched).body.block).stored
     module, load = exchanged(argument)
-    assert Plan(kernel(module).body.block).stored == {load.result}
+    assert BufferPlan(kernel(module).body.block).stored == {load.result}
 
 
 def test_a_load_is_not_moved_behind_a_wait_for_another_program() -> None:
     wait = "%w = tile.volatile_load %q[%c0] : !tt.ptr<f32> -> f32\n"
     body = kernel(parse(f"module {{ {STRUCTURED.replace('tile.store', wait + 'tile.store')} }}")).body.block
-    assert Plan(body).stored == {op.result for op in body.ops if isinstance(op, tile.LoadOp)}
+    assert BufferPlan(body).stored == {op.result for op in body.ops if isinstance(op, tile.LoadOp)}
 
 
 @pytest.mark.parametrize(("argument", "expected"), [("p", [0, 1]), ("q", [1])])
 def test_what_an_operation_writes_through_is_written(argument: str, expected: list[int]) -> None:
-    assert written(exchanged(argument)[0]).by_any == expected
+    assert write_set(exchanged(argument)[0]).by_any == expected
 
 
 def test_footprint_has_what_an_operation_reads_and_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     module, _ = exchanged("p")
     monkeypatch.setattr("foundry_core.footprint.read_structured", lambda text: module)
-    (found,) = Footprints("").of([0, 0], (1, 1, 1), [0, 1])
+    (found,) = Footprints("").compute([0, 0], (1, 1, 1), [0, 1])
     assert (found[0].reads, found[0].writes) == (Span(0, 256), Span(0, 256))
     assert (found[1].reads, found[1].writes) == (None, Span(0, 256))
 
@@ -155,7 +155,7 @@ def test_footprint_has_what_an_operation_reads_and_what_it_writes(monkeypatch: p
 def test_an_operation_with_effects_that_a_mapping_does_not_write_is_refused() -> None:
     module, _ = exchanged("q")
     with pytest.raises(UnsupportedOperation, match=r"test\.exchange"):
-        lower(module, WorkItemTarget())
+        lower_work_item(module, WorkItemTarget())
     with pytest.raises(UnsupportedOperation, match=r"test\.exchange"):
         lower_to_work_group(module, WorkGroupTarget())
 

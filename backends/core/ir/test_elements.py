@@ -14,17 +14,17 @@ from foundry_core.codegen.pipeline import read_kernel, to_mlir, to_structured, t
 from foundry_core.emit.mlir import Reg
 from foundry_core.footprint import Footprints, Span
 from foundry_core.front.structured import kernel
-from foundry_core.ir.elements import ByDimension, Composed, ElementMap, extents
+from foundry_core.ir.elements import ByDimension, Decomposition, ElementMap, extents
 from foundry_core.ir.parse import DIALECTS, parse, read_structured
 from foundry_core.mapping.base.buffers import collect
 from foundry_core.mapping.base.emission import tile_value
-from foundry_core.mapping.base.numeric import element, in_register
-from foundry_core.mapping.base.plan import Plan
+from foundry_core.mapping.base.numeric import element_name, in_register
+from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
-from foundry_core.mapping.simt.program import Program, invocation_statement
+from foundry_core.mapping.simt.program import SimtProgram, invocation_statement
 from foundry_core.mapping.simt.rows import Rows
-from foundry_core.mapping.tasklet.split import Splitting
+from foundry_core.mapping.tasklet.split import SplitKernel
 from test_ir import simt
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Dialect
@@ -68,13 +68,13 @@ def _foo(tiles: Tiles, op: FooOp, point: Point, memo: Any) -> Reg:
     def at(lane: int) -> Reg:
         index = [space.plus(i, t.integer(lane)) if d == point.lane else i for d, i in enumerate(point.index)]
         index[axis] = t.binary("arith.subi", last, index[axis])
-        return tiles.at(op.src, Point(tuple(index), 0, 1), memo)
+        return tiles.evaluate(op.src, Point(tuple(index), 0, 1), memo)
 
-    return at(0) if point.lanes == 1 else collect(t, point.lanes, in_register(element(op.result.type, op)), at)
+    return at(0) if point.lanes == 1 else collect(t, point.lanes, in_register(element_name(op.result.type, op)), at)
 
 
 @invocation_statement(FooOp)
-def _foo_of_an_invocation(program: Program, op: FooOp) -> None:
+def _foo_of_an_invocation(program: SimtProgram, op: FooOp) -> None:
     t, layout = program.code, program.layout(op.src)
     rows = Rows(layout.shape, program.values[op.src][0].elem)
     # Extents are powers of two: the last index minus i is i with all bits changed.
@@ -83,7 +83,7 @@ def _foo_of_an_invocation(program: Program, op: FooOp) -> None:
         t.binary("arith.xori", index, t.integer(extent - 1, "i32"))
         for index in program.indices(program.layout(op.result))
     ]
-    with program.arena.borrowed(op, rows.bytes) as first:
+    with program.arena.borrow(op, rows.bytes) as first:
         start = rows.start(program, first)
         rows.write(program, layout, start, program.values[op.src])
         program.values[op.result] = rows.read_at(program, places, start)
@@ -130,7 +130,7 @@ def test_front_reads_pointers_through_an_operation_that_only_its_trait_describes
 
 @pytest.mark.parametrize("text", [STRAIGHT, KERNEL.replace("FROM", REVERSED)])
 def test_footprint_knows_that_elements_are_only_moved(text: str) -> None:
-    (found,) = Footprints(to_structured(text)).of([0, 0], (1, 1, 1), [0, 1])
+    (found,) = Footprints(to_structured(text)).compute([0, 0], (1, 1, 1), [0, 1])
     assert (found[0].reads, found[1].writes) == (Span(0, 256), Span(0, 256))
 
 
@@ -143,14 +143,14 @@ def test_checked_mode_moves_the_index_as_the_pointers_move() -> None:
 def test_plan_computes_what_is_moved_late() -> None:
     body = kernel(read_structured(to_structured(STRAIGHT))).body.block
     moving = next(op for op in body.ops if isinstance(op, FooOp))
-    assert moving.result not in Plan(body).stored
+    assert moving.result not in BufferPlan(body).stored
 
 
 def test_rows_of_a_program_are_split_across_tasklets_but_not_the_reversed_dimension() -> None:
     # The columns have 8 elements that are contiguous, the rows 8 that are not: only these can be one slice each.
-    assert Splitting(parse(to_structured(STRAIGHT))).most_parts == 8
+    assert SplitKernel(parse(to_structured(STRAIGHT))).most_parts == 8
     columns = STRAIGHT.replace("tt.foo %x {axis = 1", "tt.foo %x {axis = 0")
-    assert Splitting(parse(to_structured(columns))).most_parts == 1
+    assert SplitKernel(parse(to_structured(columns))).most_parts == 1
 
 
 @pytest.mark.parametrize("lower", [to_mlir, to_work_group_mlir, lambda text: to_tasklet_mlir(text).text])
@@ -190,7 +190,7 @@ def test_no_pass_names_an_operation_that_moves_elements() -> None:
         op.__name__
         for dialect in DIALECTS
         for op in dialect.operations
-        if any(op.has_trait(trait) for trait in (ElementMap, Composed))
+        if any(op.has_trait(trait) for trait in (ElementMap, Decomposition))
     }
     assert {"TransOp", "BroadcastOp", "ReshapeOp", "SplatOp", "JoinOp", "ConvertLayoutOp"} <= moving
     named = {

@@ -8,7 +8,7 @@ import pytest
 from foundry_core.codegen.pipeline import to_structured
 from foundry_core.errors import LoweringError, UnsupportedOperation, source_lines
 from foundry_core.front.masks import sufficient
-from foundry_core.front.scalars import constant
+from foundry_core.front.scalars import constant_value
 from foundry_core.ir.arith import CmpiOp, ConstantOp
 from foundry_core.ir.parse import parse
 from foundry_core.ir.tile import LoadOp
@@ -164,7 +164,7 @@ def test_a_tile_that_starts_anywhere_keeps_its_mask_for_where_integers_end() -> 
     assert access.mask is not None
     (whole,) = sufficient(access.mask) or []
     assert isinstance(whole.owner, CmpiOp) and whole.owner.predicate_name == "sle"
-    assert constant(whole.owner.operands[1]) == 2**31 - 64
+    assert constant_value(whole.owner.operands[1]) == 2**31 - 64
 
 
 def test_sums_before_a_remainder_wrap_around_before_they_are_extended() -> None:

@@ -45,8 +45,8 @@ from foundry_core.codegen.pipeline import (
 from foundry_core.errors import LoweringError
 from foundry_core.front.structured import kernel
 from foundry_core.ir.parse import read_structured
-from foundry_core.mapping.base.plan import Plan, is_tile
-from foundry_core.mapping.simt.lower import lower
+from foundry_core.mapping.base.plan import BufferPlan, is_tile
+from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 from spirv_text import disassembled
 
@@ -55,7 +55,7 @@ FOLDER = Path(__file__).parent
 
 def plan(structured: str) -> str:
     body = kernel(read_structured(structured)).body.block
-    stored = Plan(body).stored
+    stored = BufferPlan(body).stored
     tiles = [value for op in body.walk() for value in op.results if is_tile(value)]
     return "\n".join(
         f"{'memory' if tile in stored else 'late'} %{tile.name_hint} = {tile.owner.name}" for tile in tiles
@@ -65,7 +65,7 @@ def plan(structured: str) -> str:
 def simt(ttgir: str, **known: Any) -> str:
     warps = re.search(r'"ttg.num-warps" = (\d+)', ttgir)
     assert warps is not None
-    return disassembled(lower(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
+    return disassembled(lower_simt(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
 
 
 STAGES: dict[str, Callable[[str], str]] = {
@@ -77,7 +77,7 @@ STAGES: dict[str, Callable[[str], str]] = {
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
     "SIMT": simt,
     "MATRIX": lambda text: simt(text, fragments=tuple(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32"))),
-    "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, halves=False),
+    "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, converts_f16=False),
 }
 
 

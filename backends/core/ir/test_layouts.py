@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from foundry_core.mapping.simt.layouts import Layout
-from foundry_core.mapping.simt.program import Program
+from foundry_core.mapping.simt.program import SimtProgram
 from foundry_core.mapping.simt.shader import ShaderWorkgroup
 from foundry_core.mapping.simt.target import SimtTarget
 
@@ -14,9 +14,9 @@ from foundry_core.mapping.simt.target import SimtTarget
 def test_the_bases_of_the_bits_that_are_set_are_combined_by_exclusive_or(bases: tuple[int, ...]) -> None:
     group = ShaderWorkgroup(SimtTarget())
     group.begin()
-    program = Program.__new__(Program)
+    program = SimtProgram.__new__(SimtProgram)
     program.group, program.code = group, group.code
     layout = Layout((32,), bases, (), ())
     for number in range(8):
-        place = program.spread(bases, group.code.integer(number, "i32"))
+        place = program.combine_bases(bases, group.code.integer(number, "i32"))
         assert group.code.value(place) == layout.offset(number)

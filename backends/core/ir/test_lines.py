@@ -6,7 +6,7 @@ import struct
 
 from foundry_core.codegen.lines import add_scopes, mark, unmark
 from foundry_core.codegen.spirv import EMPTY
-from foundry_core.codegen.typed import to_typed_llvm
+from foundry_core.codegen.typed import write_typed_llvm
 
 LLVM = """define spir_func void @called() !dbg !5 {
   ret void, !dbg !10
@@ -111,7 +111,7 @@ def test_instructions_for_dpus_have_their_lines() -> None:
   }) : () -> () loc(%PLACE)
 }) : () -> () loc("<stdin>":1:1)
 """  # noqa: E501
-    text = to_typed_llvm(function.replace("%PLACE", '"/x/k.py":3:1'), triple="t", datalayout="e")
+    text = write_typed_llvm(function.replace("%PLACE", '"/x/k.py":3:1'), triple="t", datalayout="e")
     nodes = dict(line.split(" = ", 1) for line in text.splitlines() if line.startswith("!"))
     where = {}
     for name in ("define", "add", "mul", "ret"):
@@ -121,4 +121,4 @@ def test_instructions_for_dpus_have_their_lines() -> None:
     assert " line: 5, column: 7," in f" {where['add'].removeprefix('!DILocation(')}"
     assert where["mul"] == where["ret"] and "line: 3, column: 1" in where["ret"]
     assert '!DIFile(filename: "k.py", directory: "/x")' in nodes.values()
-    assert "!" not in to_typed_llvm(function.replace("%PLACE", '"<stdin>":2:3'), triple="t", datalayout="e")
+    assert "!" not in write_typed_llvm(function.replace("%PLACE", '"<stdin>":2:3'), triple="t", datalayout="e")

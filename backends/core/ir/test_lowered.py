@@ -10,8 +10,8 @@ from foundry_core.errors import UnsupportedOperation
 from foundry_core.front.structured import kernel
 from foundry_core.ir import tile
 from foundry_core.ir.parse import parse
-from foundry_core.mapping.base.plan import Plan
-from foundry_core.mapping.workitem.program import lower
+from foundry_core.mapping.base.plan import BufferPlan
+from foundry_core.mapping.workitem.program import lower_work_item
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
 from xdsl.builder import Builder
@@ -62,7 +62,7 @@ COSTLY = {
 def test_a_costly_function_with_two_uses_is_computed_once(name: str) -> None:
     text = stored_twice(f"{COSTLY[name]} %f")
     assert len(re.findall(rf"llvm.call .*_ocl_{name}D", to_mlir(text))) == 1
-    assert len(Plan(body_of(text)).stored) == 1
+    assert len(BufferPlan(body_of(text)).stored) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_costly_function_with_two_uses_is_computed_once(name: str) -> None:
 def test_a_costly_function_of_two_arguments_is_computed_once(function: str, written: str) -> None:
     text = stored_twice(f"{function} %f, %f")
     assert len(re.findall(written, to_mlir(text))) == 1
-    assert len(Plan(body_of(text)).stored) == 1
+    assert len(BufferPlan(body_of(text)).stored) == 1
 
 
 def test_a_load_alone_with_two_uses_is_kept_and_cheap_arithmetic_on_it_is_not() -> None:
     text = structured(f"%y = math.floor %x : tensor<64xf32>\n{store('%y', '%q')}{store('%x', '%o')}")
-    (kept,) = Plan(body_of(text)).stored
+    (kept,) = BufferPlan(body_of(text)).stored
     assert isinstance(kept.owner, tile.LoadOp)
 
 
@@ -168,4 +168,4 @@ def test_an_operation_in_no_table_is_refused_by_name() -> None:
     Builder(InsertPoint.before(written)).insert(mirrored)
     written.operands[0] = mirrored.result
     with pytest.raises(UnsupportedOperation, match=r"test\.mirror"):
-        lower(module, WorkItemTarget())
+        lower_work_item(module, WorkItemTarget())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from foundry_core.footprint.work import union
-from foundry_core.profile.objects import innermost, lines, parse
+from foundry_core.footprint.work import covered_bytes
+from foundry_core.profile.objects import innermost, lines, parse_disassembly
 
 DISASSEMBLY = """
 0000000000001000 <helper>:
@@ -32,7 +32,7 @@ _pocl_kernel_k_workgroup():
 
 
 def test_instructions_have_their_line_and_the_loops_that_they_are_in() -> None:
-    found = parse(DISASSEMBLY, "k")
+    found = parse_disassembly(DISASSEMBLY, "k")
     assert [each.place[1] for each in found] == [3, 3, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6]
     # The jump into the outer loop at 1118 makes it no natural loop; a jump back alone does not make a loop.
     assert [each.depth for each in found] == [0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0]
@@ -48,5 +48,5 @@ def test_instructions_have_their_line_and_the_loops_that_they_are_in() -> None:
 
 def test_intervals_that_overlap_count_once() -> None:
     low, high = np.array([0.0, 4.0, 20.0, np.inf]), np.array([8.0, 12.0, 24.0, -np.inf])
-    assert union(low, high) == (16.0, True)
-    assert union(np.array([0.0, -np.inf]), np.array([4.0, 4.0])) == (0.0, False)
+    assert covered_bytes(low, high) == (16.0, True)
+    assert covered_bytes(np.array([0.0, -np.inf]), np.array([4.0, 4.0])) == (0.0, False)

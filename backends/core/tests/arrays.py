@@ -25,7 +25,7 @@ class Arrays(Arithmetic):
     def equal(self, x: Any, y: Any) -> Any:
         return x == y
 
-    def below(self, x: Any, y: Any) -> Any:
+    def less_unsigned(self, x: Any, y: Any) -> Any:
         return _unsigned(x) < (y if isinstance(y, int) else _unsigned(y))
 
     def select(self, condition: Any, x: Any, y: Any) -> Any:

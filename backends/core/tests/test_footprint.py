@@ -40,7 +40,7 @@ def test_a_blocked_kernel_gets_its_blocks_and_no_more(n: int, parts: int) -> Non
     found = Footprints(structured(vec_add, VEC_ADD, {"BLOCK": 16}))
     bounds = even(programs, parts)
     for part, (first, last) in zip(
-        found.of([0, 0, 0, n], (programs, 1, 1), bounds), itertools.pairwise(bounds), strict=True
+        found.compute([0, 0, 0, n], (programs, 1, 1), bounds), itertools.pairwise(bounds), strict=True
     ):
         low, high = 16 * first, min(16 * last, n)
         assert part[0] == Footprint(Span(4 * low, 4 * high), None, False)
@@ -50,7 +50,7 @@ def test_a_blocked_kernel_gets_its_blocks_and_no_more(n: int, parts: int) -> Non
 
 def test_stores_that_leave_no_byte_out_are_solid() -> None:
     found = Footprints(structured(vec_add, VEC_ADD, {"BLOCK": 16}))
-    assert all(part[2].solid for part in found.of([0, 0, 0, 1000], (63, 1, 1), even(63, 5)))
+    assert all(part[2].solid for part in found.compute([0, 0, 0, 1000], (63, 1, 1), even(63, 5)))
 
 
 @triton.jit
@@ -61,9 +61,9 @@ def strided(out, n, stride, BLOCK: tl.constexpr):
 
 def test_a_strided_store_spans_its_elements_and_is_not_solid() -> None:
     found = Footprints(structured(strided, {"out": "*i32", "n": "i32", "stride": "i32"}, {"BLOCK": 8}))
-    (part,) = found.of([0, 20, 3], (3, 1, 1), [0, 3])
+    (part,) = found.compute([0, 20, 3], (3, 1, 1), [0, 3])
     assert part[0] == Footprint(None, Span(0, 4 * (19 * 3 + 1)), False)
-    (part,) = found.of([0, 20, -3], (3, 1, 1), [0, 3])
+    (part,) = found.compute([0, 20, -3], (3, 1, 1), [0, 3])
     assert part[0] == Footprint(None, Span(-4 * 19 * 3, 4), False)
 
 
@@ -73,7 +73,7 @@ MATMUL = dict.fromkeys("abc", "*fp32") | dict.fromkeys(("M", "N", "K", "am", "bk
 def test_a_grouped_matmul_gets_its_rows() -> None:
     size, block, group = 256, 32, 2
     found = Footprints(structured(matmul, MATMUL, {"BM": block, "BN": block, "BK": block, "GROUP": group}))
-    parts = found.of([0, 0, 0, *[size] * 6], (64, 1, 1), even(64, 4))
+    parts = found.compute([0, 0, 0, *[size] * 6], (64, 1, 1), even(64, 4))
     rows = 4 * size * block * group  # bytes of a group's rows
     for k, part in enumerate(parts):
         assert part[0] == Footprint(Span(k * rows, (k + 1) * rows), None, False)
@@ -90,14 +90,14 @@ def grid3(out):
 def test_programs_are_numbered_with_x_fastest() -> None:
     found = Footprints(structured(grid3, {"out": "*i8"}, {}))
     bounds = even(3 * 5 * 7, 11)
-    for part, (first, last) in zip(found.of([0], (3, 5, 7), bounds), itertools.pairwise(bounds), strict=True):
+    for part, (first, last) in zip(found.compute([0], (3, 5, 7), bounds), itertools.pairwise(bounds), strict=True):
         assert part[0] == Footprint(None, Span(first, last), True)
 
 
 def test_neighbours_that_share_an_interval_are_still_covered() -> None:
     found = Footprints(structured(grid3, {"out": "*i8"}, {}))
     bounds = even(30 * 50 * 70, 7)
-    for part, (first, last) in zip(found.of([0], (30, 50, 70), bounds), itertools.pairwise(bounds), strict=True):
+    for part, (first, last) in zip(found.compute([0], (30, 50, 70), bounds), itertools.pairwise(bounds), strict=True):
         writes = part[0].writes
         assert writes is not None and writes.low <= first and last <= writes.high
         assert writes.high - writes.low < 2 * (last - first)
@@ -113,7 +113,7 @@ def gather(x, index, out, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("type", ["*i32", "*i64"])
 def test_what_loaded_indices_reach_is_everything(type: str) -> None:
     found = Footprints(structured(gather, {"x": "*fp32", "index": type, "out": "*fp32", "n": "i32"}, {"BLOCK": 16}))
-    (part,) = found.of([0, 0, 0, 100], (7, 1, 1), [0, 7])
+    (part,) = found.compute([0, 0, 0, 100], (7, 1, 1), [0, 7])
     reads = part[0].reads
     assert reads is not None and reads.low <= -4 * 2**31 and reads.high >= 4 * 2**31
     assert reads.is_all == (type == "*i64")
@@ -130,7 +130,7 @@ def searching(x, out, n):
 
 def test_what_a_while_loop_reaches_is_everything() -> None:
     found = Footprints(structured(searching, {"x": "*i32", "out": "*i32", "n": "i32"}, {}))
-    part, _ = found.of([0, 0, 5], (4, 1, 1), [0, 2, 4])
+    part, _ = found.compute([0, 0, 5], (4, 1, 1), [0, 2, 4])
     reads = part[0].reads
     assert reads is not None and reads.low <= -(2**33) and reads.high >= 2**33
     assert part[1] == Footprint(None, Span(0, 8), True)
@@ -144,9 +144,9 @@ def shifted(out, by, flag):
 
 def test_arguments_are_read_as_the_kernel_reads_them() -> None:
     found = Footprints(structured(shifted, {"out": "*i8", "by": "i32", "flag": "i1"}, {}))
-    assert found.of([0, 2**32 - 5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
-    assert found.of([0, -5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
-    assert found.of([0, 5, False], (4, 1, 1), [0, 4])[0][0].writes is None
+    assert found.compute([0, 2**32 - 5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
+    assert found.compute([0, -5, True], (4, 1, 1), [0, 4])[0][0].writes == Span(-5, -1)
+    assert found.compute([0, 5, False], (4, 1, 1), [0, 4])[0][0].writes is None
 
 
 @triton.jit
@@ -160,22 +160,22 @@ def either(p, q, flag, n, BLOCK: tl.constexpr):
 
 def test_a_branch_that_is_not_taken_reaches_nothing() -> None:
     found = Footprints(structured(either, {"p": "*i8", "q": "*i8", "flag": "i32", "n": "i32"}, {"BLOCK": 8}))
-    (taken,) = found.of([0, 0, 1, 20], (3, 1, 1), [0, 3])
+    (taken,) = found.compute([0, 0, 1, 20], (3, 1, 1), [0, 3])
     assert taken == {0: Footprint(None, Span(0, 20), True), 1: Footprint(None, None, False)}
 
 
 def test_programs_that_touch_nothing_have_no_footprint() -> None:
     found = Footprints(structured(vec_add, VEC_ADD, {"BLOCK": 16}))
-    first, second = found.of([0, 0, 0, 10], (4, 1, 1), [0, 1, 4])
+    first, second = found.compute([0, 0, 0, 10], (4, 1, 1), [0, 1, 4])
     assert first[0].reads == Span(0, 40)
     assert second == {i: Footprint(None, None, False) for i in range(3)}
 
 
 def test_an_analysis_is_remembered_by_integers_grid_and_parts() -> None:
     found = Footprints(structured(vec_add, VEC_ADD, {"BLOCK": 16}))
-    once = found.of([object(), 0, 0, 100], (7, 1, 1), [0, 7])
-    assert found.of([object(), 1, 2, 100], (7, 1, 1), [0, 7]) is once
-    assert found.of([object(), 1, 2, 101], (7, 1, 1), [0, 7]) is not once
+    once = found.compute([object(), 0, 0, 100], (7, 1, 1), [0, 7])
+    assert found.compute([object(), 1, 2, 100], (7, 1, 1), [0, 7]) is once
+    assert found.compute([object(), 1, 2, 101], (7, 1, 1), [0, 7]) is not once
 
 
 # ---- Intervals, compared with every number in them ------------------------------------------------------------------
@@ -524,7 +524,7 @@ def test_no_access_of_a_random_kernel_lies_outside_its_footprint(seed: int, tmp_
         n, m = values.choice([1, 7, 8, 33]), values.randrange(1, 6)
         programs = grid[0] * grid[1]
         bounds = even(programs, values.randrange(1, programs + 1))
-        parts = found.of([None, None, None, n, m], grid, bounds)
+        parts = found.compute([None, None, None, n, m], grid, bounds)
         for part, (first, last) in zip(parts, itertools.pairwise(bounds), strict=True):
             did = [truth(text, (p % grid[0], p // grid[0], 0), grid, n, m) for p in range(first, last)]
             for index, name in enumerate(ITEMS):
@@ -549,7 +549,7 @@ def test_footprints_of_random_kernels_are_mostly_exact(tmp_path: Path) -> None:
         text = Writer(seed).text()
         kernel = loaded(text, tmp_path, f"random_{seed}").k
         types = {name: type for name, (type, _) in ITEMS.items()} | {"n": "i32", "m": "i32"}
-        (part,) = Footprints(structured(kernel, types, {})).of([None, None, None, 8, 3], (4, 1, 1), [1, 2])
+        (part,) = Footprints(structured(kernel, types, {})).compute([None, None, None, 8, 3], (4, 1, 1), [1, 2])
         did = truth(text, (1, 0, 0), (4, 1, 1), 8, 3)
         for index, name in enumerate(ITEMS):
             for span, bytes in ((part[index].reads, did.reads[name]), (part[index].writes, did.writes[name])):

@@ -25,7 +25,7 @@ from foundry_core.mapping.base.vectors import VectorNumeric
 from foundry_core.mapping.tasklet.numeric import TaskletNumeric
 from foundry_core.ops.elementwise import ROWS, SYMBOLS
 from foundry_core.ops.libdevice import NAMES
-from foundry_core.ops.libdevice import call as libdevice_call
+from foundry_core.ops.libdevice import call_libdevice as libdevice_call
 from foundry_core.ops.limits import ULPS
 from foundry_core.tensor import Tensor
 from generated import imported
@@ -353,7 +353,7 @@ def test_functions_are_as_exact_as_opencl_promises(kernels: ModuleType, name: st
     check(out, reference, ERRORS.get(name, 0), least=1.0 if name == "lgamma" else 0.0, signed=not name.endswith("pi"))
 
 
-def beside(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
+def vectors_with(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
     """Return vectors of 16 random numbers, in which some places have a given value instead."""
     x = drawn(low, high, np.float64, 14, 96).reshape(6, 16)
     places: Any
@@ -370,7 +370,7 @@ def test_a_special_value_changes_nothing_beside_it(kernels: ModuleType, name: st
     dtype, values = FLOATS[type], [value for value in [*SPECIAL, 1e-310, 5e-324, 1e300] if value != -1e-20]
     function, low, high = (UNARY | BINARY)[name]
     values = [value for value in values if not LARGEST.get(name, INF) < value < INF]
-    x = np.concatenate([beside(value, low, high, dtype) for value in values])
+    x = np.concatenate([vectors_with(value, low, high, dtype) for value in values])
     arguments = [x, drawn(-high, high, dtype, 15, x.size)] if name == "pow" else [x]
     with np.errstate(all="ignore"):
         reference = function(*(argument.astype(Wide) for argument in arguments))

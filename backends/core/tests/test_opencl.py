@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foundry_core.runtime.spans import reached
+import triton
+from foundry_core.runtime.spans import memory_spans
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -30,7 +31,7 @@ class FakeDevice:
 
 
 def spans(*arrays: np.ndarray) -> list[tuple[int, int]]:
-    return reached([Tensor(array) for array in arrays])
+    return memory_spans([Tensor(array) for array in arrays])
 
 
 def address(array: np.ndarray) -> int:
@@ -59,6 +60,14 @@ def test_a_view_alone_reaches_to_the_end_of_its_allocation() -> None:
 
 def test_a_tensor_without_elements_needs_no_memory() -> None:
     assert spans(np.zeros(0, np.float32)) == []
+
+
+def test_a_devices_compiler_starts_while_tritons_front_end_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(opencl, "start_compilers", lambda: started.append("all"))
+    target = triton.runtime.driver.active.get_current_target()
+    triton.compiler.make_backend(target).get_codegen_implementation()
+    assert started == ["all"]
 
 
 def test_the_first_device_that_takes_spirv_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +101,7 @@ def test_without_any_platform_the_report_says_what_to_install(monkeypatch: pytes
 
 
 def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_pointers_of_numbers() -> None:
-    device: Any = opencl.Device.__new__(opencl.Device)
+    device: Any = opencl.OpenCLDevice.__new__(opencl.OpenCLDevice)
     device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
     with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
         device.launcher(None, "k", ["*fp32"], addresses=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from foundry_core.footprint.work import Work
-from foundry_core.profile.recording import Launched
-from foundry_core.runtime.device_report import Kind, Ran
+from foundry_core.profile.recording import LaunchRecord
+from foundry_core.runtime.device_report import DeviceReport, Kind
 
 SCRIPT = """import sys
 import numpy as np, triton, triton.language as tl
@@ -99,8 +99,8 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
 class Driver:
     """A driver of Triton, as far as a profile asks it."""
 
-    def ran(self) -> Ran:
-        return Ran(Kind.HARDWARE, "a device", "a driver", "memory")
+    def device_report(self) -> DeviceReport:
+        return DeviceReport(Kind.HARDWARE, "a device", "a driver", "memory")
 
 
 class Known:
@@ -119,7 +119,7 @@ class Known:
 def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from foundry_core.profile import report, roofs
 
-    monkeypatch.setattr(roofs, "of", lambda driver: Known())
+    monkeypatch.setattr(roofs, "device_roofs", lambda driver: Known())
     module = [b""]
 
     class Spv:
@@ -131,9 +131,9 @@ def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypa
     def shown(seconds: float, operations: dict[str, float], products: dict[str, float]) -> tuple[dict[str, Any], str]:
         work = Work(operations, products, 0.0, 1000)
         monkeypatch.setattr(report, "_work", lambda launched: work)
-        launched = Launched("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
+        launched = LaunchRecord("k", "0", (1, 1, 1), [], {}, Driver(), set(), True, [seconds])
         figures = report.examine(launched)
-        return figures, report.show(figures)
+        return figures, report.format_report(figures)
 
     # Without matrices, products are multiply-adds: half of their roof. Products of integers have none.
     figures, text = shown(2.0, {"f32": 0.5e9}, {"f16": 0.5e9, "i8": 1e9})

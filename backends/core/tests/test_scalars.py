@@ -130,13 +130,13 @@ def test_a_number_that_no_kernel_takes_is_refused_by_name(name: str) -> None:
 @pytest.mark.parametrize("pointer", ["*fp128", "**fp32", "*k"])
 def test_a_pointer_to_what_no_array_has_is_refused_by_name(pointer: str) -> None:
     with pytest.raises(ScalarTypeError) as refused:
-        scalars.element(pointer)
+        scalars.pointer_element(pointer)
     assert pointer in str(refused.value)
 
 
 def test_a_constant_pointer_is_a_pointer_to_the_same_type() -> None:
     for row in ROWS:
-        assert scalars.element(f"*k{row.name}") is scalars.element(f"*{row.name}") is row
+        assert scalars.pointer_element(f"*k{row.name}") is scalars.pointer_element(f"*{row.name}") is row
 
 
 def test_fp8e4b15_is_not_the_type_of_ml_dtypes_with_a_similar_name() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from foundry_core.codegen.typed import check, to_typed_llvm
+from foundry_core.codegen.typed import check_text, write_typed_llvm
 from foundry_core.errors import LoweringError, ToolError, UnsupportedOperation
 
 FUNC = "CConv = #llvm.cconv<ccc>, unnamed_addr = 0 : i64, visibility_ = 0 : i64"
@@ -20,7 +20,7 @@ def function(body: str, kind: str = "void ()", arguments: str = "", attributes: 
 def written(*operations: str) -> list[str]:
     """Return the lines of a module after its target lines."""
     module = '"builtin.module"() ({\n' + "\n".join(operations) + "\n}) : () -> ()\n"
-    text = to_typed_llvm(module, triple="dpu-upmem-dpurte", datalayout="e-p:32:32")
+    text = write_typed_llvm(module, triple="dpu-upmem-dpurte", datalayout="e-p:32:32")
     head, rest = text.split("\n\n", 1)
     assert head == 'target datalayout = "e-p:32:32"\ntarget triple = "dpu-upmem-dpurte"'
     return rest.splitlines()
@@ -201,17 +201,17 @@ def test_parameters_passed_in_a_way_of_their_own_are_refused(word: str):
 
 def test_what_is_not_the_generic_form_is_refused():
     with pytest.raises(LoweringError, match="generic form"):
-        to_typed_llvm("llvm.func @f() { llvm.return }", triple="", datalayout="")
+        write_typed_llvm("llvm.func @f() { llvm.return }", triple="", datalayout="")
 
 
 def test_check_knows_what_llvm_12_lacks_though_other_llvms_pass_it():
     with pytest.raises(ToolError, match=r"LLVM 12 has no intrinsic @llvm.is.fpclass.f32"):
-        check("declare i1 @llvm.is.fpclass.f32(float, i32)")
+        check_text("declare i1 @llvm.is.fpclass.f32(float, i32)")
     body = "  %q = addrspacecast i8 addrspace(255)* %p to i8*\n  ret i8* %q\n"
     with pytest.raises(ToolError, match="casts between address spaces"):
-        check(f"define i8* @f(i8 addrspace(255)* %p) {{\n{body}}}")
+        check_text(f"define i8* @f(i8 addrspace(255)* %p) {{\n{body}}}")
 
 
 def test_check_says_which_llvm_is_missing():
     with pytest.raises(ToolError, match="llvm-as-7 is not on PATH"):
-        check("", majors=(7,))
+        check_text("", majors=(7,))

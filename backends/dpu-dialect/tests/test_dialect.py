@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from foundry_core.codegen.tools import tool
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 
 # These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
@@ -91,7 +91,7 @@ def test_each_operation_becomes_what_the_table_says():
 def test_what_it_makes_is_ir_that_llvm_13_and_14_read():
     done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=opt("--convert-dpu-to-llvm"))
     assert done.returncode == 0, done.stderr
-    check(done.stdout, majors=(13, 14))
+    check_text(done.stdout, majors=(13, 14))
     assert "call void @llvm.dpu.ldma(i8* %arg0, i8 addrspace(255)* %arg1, i32 2048)" in done.stdout
     assert "call void @barrier_wait(i8* @dpu_barrier)" in done.stdout
     assert "declare i32 @llvm.dpu.tid.i32()" in done.stdout
@@ -275,7 +275,7 @@ def test_programs_may_use_memref_and_unstructured_branches():
     )
     done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=made)
     assert done.returncode == 0, done.stderr
-    check(done.stdout, majors=(13, 14))
+    check_text(done.stdout, majors=(13, 14))
     assert "@DPU_INPUT_ARGUMENTS = external global i8, align 8" in done.stdout
 
 

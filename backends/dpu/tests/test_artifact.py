@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 from foundry_core.errors import ToolError
 from triton_dpu_backend.artifact import arguments
 from triton_dpu_backend.artifact.annotation import annotate, facts
@@ -27,7 +27,7 @@ KERNEL = f"define void @some.kernel({PARAMETERS}) local_unnamed_addr #0 {BODY}"
 def test_each_parameter_has_its_field_where_c_has_it() -> None:
     kernel = parse(KERNEL)
     assert kernel.name == "some.kernel"
-    assert [(p.index, p.llvm_type, p.c_type, p.offset) for p in kernel.passed] == [
+    assert [(p.index, p.llvm_type, p.c_type, p.offset) for p in kernel.host_parameters] == [
         (0, "float addrspace(255)*", "uint32_t", 0),
         (1, "i16 addrspace(255)*", "uint32_t", 4),
         (2, "i8", "int8_t", 8),
@@ -38,18 +38,18 @@ def test_each_parameter_has_its_field_where_c_has_it() -> None:
     ]
     assert kernel.arguments_bytes == 48
     assert [p.element_bytes for p in kernel.parameters[:2]] == [4, 2]
-    assert [p.passed for p in kernel.parameters[-2:]] == [False, False]
+    assert [p.is_passed for p in kernel.parameters[-2:]] == [False, False]
 
 
 def test_a_kernel_without_parameters_still_has_a_struct() -> None:
     kernel = parse(f"define void @nothing() {BODY}")
-    assert kernel.passed == ()
+    assert kernel.host_parameters == ()
     assert kernel.arguments_bytes == 8
 
 
 @pytest.mark.parametrize("ir", [KERNEL, f"define void @nothing() {BODY}", f'define void @"a b"(i32 %n) {BODY}'])
 def test_the_entry_point_is_read_by_llvm_13_and_14(ir: str) -> None:
-    check(wrapper(parse(ir)))
+    check_text(wrapper(parse(ir)))
 
 
 def test_a_kernel_is_chosen_by_name_among_those_that_can_be_called() -> None:
@@ -94,7 +94,7 @@ def test_a_dpu_has_1_to_24_tasklets(count: int, tmp_path: Path) -> None:
 def test_facts_are_kept_in_the_ir_whatever_is_in_them() -> None:
     said = {"reach": 'int "x";\n\\ 100 % \u00e9', "block": "64"}
     ir = annotate(KERNEL + '\n!llvm.ident = !{!0}\n!0 = !{!"LLVM"}\n', said)
-    check(ir)
+    check_text(ir)
     assert facts(ir) == said
     assert facts(annotate(ir, {"block": "8"})) == {"block": "8"}
     assert facts(KERNEL) == {}

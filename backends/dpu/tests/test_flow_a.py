@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 
 # The folder in the repository, and in an image.
 FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
@@ -105,7 +105,7 @@ def test_the_documented_command_lines_add_any_number_of_elements(compiled: Conta
 
 def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Container):
     ir = (compiled.folder / "bin/vec_add.ll").read_text()
-    check(ir, majors=(13, 14))
+    check_text(ir, majors=(13, 14))
     assert 'target triple = "dpu-upmem-dpurte"' in ir
     assert "define i32 @main()" in ir
 

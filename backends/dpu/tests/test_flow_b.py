@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import triton
 from flows import Folder
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 
 # "Quickstart (from Triton land)". Where Triton is installed, the exports are not needed.
 QUICKSTART = """
@@ -47,7 +47,7 @@ def test_the_script_writes_the_ir_and_what_goes_with_it(written: Folder) -> None
 
 def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> None:
     for name in ("bin/triton_add.ll", "dpu/triton_wrapper.ll"):
-        check((written.path / name).read_text())
+        check_text((written.path / name).read_text())
 
 
 @pytest.mark.parametrize("dpus", [1, 4, 5])

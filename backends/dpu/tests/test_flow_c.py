@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flows import ADD, Artifact, Folder, Kernel, of_type
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 
 ARTIFACT = "ARTIFACT_DIR=/mnt/host_cwd/artifacts/add ./scripts/container_artifact_run.sh \\\n"
 PACK = "./scripts/host_triton_pack.py --artifact-dir ./artifacts/add --out-indices 2"
@@ -65,7 +65,7 @@ def test_meta_json_has_the_documented_keys(quickstart: Folder) -> None:
 
 def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(quickstart: Folder) -> None:
     for name in ("kernel.ll", "wrapper.ll"):
-        check((quickstart.path / "artifacts/add" / name).read_text())
+        check_text((quickstart.path / "artifacts/add" / name).read_text())
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from foundry_core.footprint.integers import INTEGERS, Form
+from foundry_core.footprint.integers import INTEGERS, OperationForm
 from foundry_core.footprint.interval import exactly, fit
 
 WIDTH = 32
-SAME, ONE_BIT = Form(WIDTH, WIDTH), Form(1, WIDTH)
+SAME, ONE_BIT = OperationForm(WIDTH, WIDTH), OperationForm(1, WIDTH)
 EDGES = [0, 1, 2, 3, 7, 31, 100, 2**31 - 1, -1, -2, -7, -100, -(2**31)]
 SHIFTS = [0, 1, 5, 31]
 
@@ -49,17 +49,17 @@ REFERENCES: dict[str, Callable[[int, int], int]] = {
 
 
 # Casts, comparisons and selections: a form, operands and the result.
-OTHERS: list[tuple[str, Form, tuple[int, ...], int]] = [
-    *(("arith.extsi", Form(8, WIDTH), (a,), a) for a in (0, 127, -1, -128)),
-    *(("arith.extui", Form(8, WIDTH), (a,), a % 256) for a in (0, 127, -1, -128)),
+OTHERS: list[tuple[str, OperationForm, tuple[int, ...], int]] = [
+    *(("arith.extsi", OperationForm(8, WIDTH), (a,), a) for a in (0, 127, -1, -128)),
+    *(("arith.extui", OperationForm(8, WIDTH), (a,), a % 256) for a in (0, 127, -1, -128)),
     ("arith.extsi", ONE_BIT, (1,), -1),
     ("arith.extui", ONE_BIT, (1,), 1),
-    *(("arith.trunci", Form(WIDTH, 8), (a,), (a + 128) % 256 - 128) for a in EDGES),
-    *(("arith.trunci", Form(WIDTH, 1), (a,), a & 1) for a in EDGES),
-    *(("arith.index_cast", Form(64, WIDTH), (a,), a) for a in EDGES),
+    *(("arith.trunci", OperationForm(WIDTH, 8), (a,), (a + 128) % 256 - 128) for a in EDGES),
+    *(("arith.trunci", OperationForm(WIDTH, 1), (a,), a & 1) for a in EDGES),
+    *(("arith.index_cast", OperationForm(64, WIDTH), (a,), a) for a in EDGES),
     *(("arith.select", SAME, (c, 3, -4), 3 if c else -4) for c in (0, 1)),
     *(
-        ("arith.cmpi", Form(WIDTH, 1, kind + order), (a, b), int(compared(a, b)))
+        ("arith.cmpi", OperationForm(WIDTH, 1, kind + order), (a, b), int(compared(a, b)))
         for kind, order in (*itertools.product("su", ("lt", "le", "gt", "ge")), ("", "eq"), ("", "ne"))
         for compared in [of_unsigned(getattr(operator, order)) if kind == "u" else getattr(operator, order)]
         for a, b in itertools.product(EDGES, EDGES)
@@ -71,7 +71,7 @@ def wrapped(number: int) -> int:
     return (number + 2**31) % 2**WIDTH - 2**31
 
 
-def cases() -> list[tuple[str, Form, tuple[int, ...], int]]:
+def cases() -> list[tuple[str, OperationForm, tuple[int, ...], int]]:
     """Return operations with operands and the result. The result of a division by 0 is 0."""
     binary = [
         (name, SAME, pair, wrapped(reference(*pair)))
@@ -91,8 +91,8 @@ def test_numbers_are_what_the_operation_makes() -> None:
 
 
 def test_a_selection_by_sign_of_one_bit_takes_a_set_bit_for_minus_one() -> None:
-    assert INTEGERS["arith.cmpi"].number(Form(1, 1, "slt"), (1, 0)) == 1
-    assert INTEGERS["arith.minsi"].number(Form(1, 1), (1, 0)) == 1
+    assert INTEGERS["arith.cmpi"].number(OperationForm(1, 1, "slt"), (1, 0)) == 1
+    assert INTEGERS["arith.minsi"].number(OperationForm(1, 1), (1, 0)) == 1
 
 
 def test_an_interval_of_single_numbers_holds_what_the_operation_makes_of_them() -> None:

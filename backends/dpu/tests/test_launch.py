@@ -475,7 +475,7 @@ def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cycles_of_a_launch_are_modelled_and_the_same_each_time() -> None:
-    if driver.active.ran().kind is not Kind.EMULATOR:
+    if driver.active.device_report().kind is not Kind.EMULATOR:
         pytest.skip("only the emulator has a model of cycles")
     x, y, out = integers(4096), integers(4096), poisoned(4096, dtype=np.int32)
     first, second = (add(Tensor(x), Tensor(y), Tensor(out), 4096, num_dpus=4) for _ in range(2))
@@ -492,7 +492,7 @@ def test_cycles_of_a_launch_are_modelled_and_the_same_each_time() -> None:
 def test_reports_say_what_ran() -> None:
     x, y, out = (Tensor(integers(1000)) for _ in range(3))
     add(x, y, out, 1000, num_dpus=3)
-    ran = driver.active.ran()
+    ran = driver.active.device_report()
     assert "UPMEM v1A, 3 DPUs" in ran.device
     assert (ran.kind is Kind.EMULATOR) == ("modelled" in ran.device)
 

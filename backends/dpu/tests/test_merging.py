@@ -152,6 +152,6 @@ def test_what_programs_on_two_dpus_store_is_compared_by_program_and_value_in_any
     assert record.program == (61 % grid[0], 61 // grid[0] % grid[1], 0) and found.value.count == 1
     # The reversed array begins at index -4.
     assert (record.value >> 40, record.value % (1 << 40)) == (5, (-4 + 1) % (1 << 40))
-    assert (record.site.where(), record.site.text, record.site.shape) == ("k.py:3", "store or at k.py:5", ())
+    assert (record.site.location(), record.site.text, record.site.shape) == ("k.py:3", "store or at k.py:5", ())
     comparisons.begin()
     log.report([comparisons.log(grid, [Tensor(out), Tensor(shadow)], {0: 2, 1: 4})])

@@ -12,7 +12,16 @@ import numpy.typing as npt
 import pytest
 from foundry_core.footprint import Footprint, Span
 from foundry_core.tensor import Tensor
-from triton_dpu_backend.plan import ALIGNMENT, Array, Interval, MemoryExceeded, Placement, Plan, Round, plan
+from triton_dpu_backend.plan import (
+    ALIGNMENT,
+    Array,
+    ByteInterval,
+    LaunchPlan,
+    MemoryExceeded,
+    Placement,
+    Round,
+    plan_launch,
+)
 from triton_dpu_backend.transfer import receive, send, view
 
 MRAM = 1 << 16
@@ -42,13 +51,13 @@ class Memories:
         self._check(offset, size, sources)
         for mram, source in zip(self.mram, sources, strict=True):
             if source:
-                mram[offset : offset + size] = view(Interval(source, source + size))
+                mram[offset : offset + size] = view(ByteInterval(source, source + size))
 
     def receive(self, symbol: str, offset: int, size: int, targets: Sequence[int]) -> None:
         self._check(offset, size, targets)
         for mram, target in zip(self.mram, targets, strict=True):
             if target:
-                view(Interval(target, target + size))[:] = mram[offset : offset + size]
+                view(ByteInterval(target, target + size))[:] = mram[offset : offset + size]
 
 
 def array(name: str, data: npt.NDArray[Any]) -> Array:
@@ -63,7 +72,7 @@ Pointer = Callable[[int], npt.NDArray[Any]]
 Program = Callable[[int, Sequence[Pointer]], None]
 
 
-def run(made: Plan, dpus: int, data: Sequence[npt.NDArray[Any]], program: Program) -> None:
+def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray[Any]], program: Program) -> None:
     """Do what the driver does, with `program` on the memories in place of a DPU program."""
     memories = Memories(dpus, data)
 
@@ -98,8 +107,8 @@ def planned(
     dpus: int,
     capacity: int = MRAM,
     wanted: Mapping[str, Placement] | None = None,
-) -> Plan:
-    return plan(
+) -> LaunchPlan:
+    return plan_launch(
         {i: array("xyz"[i], one) for i, one in enumerate(data)},
         lambda bounds: [footprint(*ends) for ends in pairwise(bounds)],
         programs=programs,
@@ -186,7 +195,7 @@ def test_views_apart_in_one_array_are_separate_on_dpus() -> None:
     assert np.array_equal(base, [*range(50), *(3 * i for i in range(40)), *range(90, 100)])
 
 
-def interleaved(dpus: int) -> tuple[npt.NDArray[Any], Plan]:
+def interleaved(dpus: int) -> tuple[npt.NDArray[Any], LaunchPlan]:
     """Return 160 elements and a plan: each of 16 programs writes every sixteenth, the first 9 of 10. Hulls overlap."""
     y = np.arange(160, dtype=np.int16)
 

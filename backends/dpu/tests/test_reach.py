@@ -121,7 +121,7 @@ def test_programs_reach_what_the_footprint_says(
     made = triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm
     found = _run(tmp_path, made["llir"], grid, values)
     programs = grid[0] * grid[1]
-    parts = Footprints(made["tile"]).of(values, (*grid, 1), range(programs + 1))
+    parts = Footprints(made["tile"]).compute(values, (*grid, 1), range(programs + 1))
     for program, part in enumerate(parts):
         for index, footprint in part.items():
             spans = [span for span in (footprint.reads, footprint.writes) if span is not None]

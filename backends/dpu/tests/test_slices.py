@@ -161,11 +161,11 @@ def test_arguments_that_share_memory_are_not_split() -> None:
     ("number", "most", "best"), [(16, 14, 8), (16, 16, 16), (32, 14, 11), (33, 14, 11), (28, 14, 14), (3, 14, 3)]
 )
 def test_all_tasklets_end_together(number: int, most: int, best: int) -> None:
-    assert slices.tasklets(number, most) == best
+    assert slices.tasklet_count(number, most) == best
 
 
 def parts(programs: int, tasklets: int, compiled: int, most: int) -> int:
-    return slices.parts(programs, lambda parts: tasklets, compiled, most)
+    return slices.slice_count(programs, lambda parts: tasklets, compiled, most)
 
 
 def test_a_program_is_split_only_as_far_as_it_gains() -> None:
@@ -177,10 +177,10 @@ def test_a_program_is_split_only_as_far_as_it_gains() -> None:
 
 
 def test_a_kernel_that_computes_is_split_for_a_smaller_gain() -> None:
-    assert slices.parts(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16, computes=True) == 8
-    assert slices.parts(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16) == 4
+    assert slices.slice_count(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16, computes=True) == 8
+    assert slices.slice_count(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16) == 4
 
 
 def test_a_finer_split_counts_on_the_tasklets_for_which_it_has_room() -> None:
-    assert slices.parts(1, {8: 11, 16: 16}.__getitem__, compiled=8, most_parts=16) == 16
-    assert slices.parts(1, {8: 11, 16: 12}.__getitem__, compiled=8, most_parts=16) == 8
+    assert slices.slice_count(1, {8: 11, 16: 16}.__getitem__, compiled=8, most_parts=16) == 16
+    assert slices.slice_count(1, {8: 11, 16: 12}.__getitem__, compiled=8, most_parts=16) == 8

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from foundry_core.codegen.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 from foundry_core.errors import LoweringError
 from foundry_core.mapping.tasklet.program import TaskletKernel
 from foundry_core.mapping.tasklet.target import TaskletTarget
@@ -48,7 +48,7 @@ COPY = """
 def llvm(lowered: TaskletKernel) -> str:
     """Return the LLVM IR, after the installed LLVMs with typed pointers have read it."""
     text = to_typed_llvm(lowered.text)
-    check(text)
+    check_text(text)
     return text
 
 

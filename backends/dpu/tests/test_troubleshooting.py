@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flows import ADD, Folder, of_type
-from foundry_core.codegen.typed import check
+from foundry_core.codegen.typed import check_text
 
 GENERATE = "./scripts/generate_triton_wrapper.py --ir {ir} --out dpu/triton_wrapper.ll --kernel add_kernel"
 
@@ -38,7 +38,7 @@ def edited(folder: Folder, ir: str) -> str:
 
 def test_no_opaque_pointer_leaves_the_compiler(ir: str) -> None:
     assert not re.search(r"\bptr\b", ir)
-    check(ir)
+    check_text(ir)
 
 
 def test_ir_with_opaque_pointers_is_refused_with_its_line(folder: Folder, ir: str) -> None:

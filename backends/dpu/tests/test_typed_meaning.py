@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
 from foundry_core.codegen.tools import mlir_to_llvm_dialect
-from foundry_core.codegen.typed import check, to_typed_llvm
+from foundry_core.codegen.typed import check_text, write_typed_llvm
 
 # These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
@@ -23,8 +23,8 @@ N = 257
 
 
 def compiled(mlir: str) -> llvm14.Program:
-    ir = to_typed_llvm(mlir_to_llvm_dialect(mlir), triple=llvm14.TRIPLE, datalayout=llvm14.DATALAYOUT)
-    check(ir)
+    ir = write_typed_llvm(mlir_to_llvm_dialect(mlir), triple=llvm14.TRIPLE, datalayout=llvm14.DATALAYOUT)
+    check_text(ir)
     return llvm14.Program(ir)
 
 
@@ -446,9 +446,9 @@ def test_mram_pointers_with_the_dpus_layout_are_read_by_llvm_13_and_14():
         "llvm.intr.memcpy"(%p, %tile, %eight) <{isVolatile = false}> : (!llvm.ptr<255>, !llvm.ptr, i32) -> ()
         llvm.return
       }"""
-    ir = to_typed_llvm(mlir_to_llvm_dialect(dpu), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)
+    ir = write_typed_llvm(mlir_to_llvm_dialect(dpu), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)
     assert "define void @k(float addrspace(255)* %x, i8 addrspace(1)* %arg1) {" in ir
-    check(ir, majors=(13, 14))
+    check_text(ir, majors=(13, 14))
 
 
 def test_blocks_may_stand_in_any_order():

@@ -25,5 +25,5 @@ def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 if __name__ == "__main__":
     x, y = np.random.default_rng(0).random((2, 98432), np.float32)
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
     print("largest difference to NumPy:", np.abs(add(x, y) - (x + y)).max())

@@ -72,5 +72,5 @@ if __name__ == "__main__":
         unit = {"float16": 2.0**-11, "float32": 2.0**-24}[words.type]
         allowed = (4 * unit + 2 * words.length * 2.0**-24) * (weights @ np.abs(values))
         worst = max(worst, (np.abs(found[head] - weights @ values) / allowed).max())
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
     print("largest error, as a part of what the type allows:", worst)

@@ -19,5 +19,5 @@ if __name__ == "__main__":
     x = np.linspace(-5, 5, 2**20, dtype=np.float32)
     output = np.empty_like(x)
     gelu_kernel[lambda meta: (triton.cdiv(x.size, meta["BLOCK_SIZE"]),)](Tensor(x), Tensor(output), x.size)
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
     print("best:", gelu_kernel.best_config)

@@ -55,7 +55,7 @@ if __name__ == "__main__":
     size = parser.parse_args().size
     a, b = np.random.default_rng(0).standard_normal((2, size, size), np.float32)
     found, exact = matmul(a, b), a.astype(np.float64) @ b
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
     print("best:", matmul_kernel.best_config)
     # Each of K additions in f32 rounds by at most half a unit in the last place of the sum of magnitudes.
     allowed = size * 2.0**-24 * (np.abs(a).astype(np.float64) @ np.abs(b))

@@ -144,7 +144,7 @@ def test_a_device_that_is_not_there_makes_the_driver_inactive_and_says_why(monke
     assert not SpirvDriver.is_active()
     reason = SpirvDriver.inactive_reason()
     assert f"no OpenCL device fits {DEVICE_VARIABLE}=no such device" in reason
-    assert open_device().ran().device in reason
+    assert open_device().device_report().device in reason
 
 
 def test_an_unknown_memory_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.runtime.opencl import Device, DeviceError, Memory
+from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
 from shared_kernels import place_kernel, scale_kernel, tuple_kernel
 from triton_spirv_backend import opencl
@@ -36,10 +36,10 @@ def scalars_kernel(
     tl.store(out_ptr + 8, h)
 
 
-@pytest.fixture(params=list(Memory))
-def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+@pytest.fixture(params=list(MemoryMode))
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryMode]:
     """Run a test in both memory modes: its launches use a device that was opened in that mode."""
-    device = Device(opencl.choose_device(), request.param)
+    device = OpenCLDevice(opencl.choose_device(), request.param)
     monkeypatch.setattr(opencl, "open_device", lambda: device)
     kernels = (scale_kernel, scalars_kernel, place_kernel, tuple_kernel)
     for kernel in kernels:
@@ -58,19 +58,19 @@ def scale(x: Any, y: Any, n: int, factor: float = 3.0) -> None:
     scale_kernel[(triton.cdiv(n, BLOCK),)](x, y, n, factor, BLOCK=BLOCK)
 
 
-def test_stores_land_in_the_callers_array(memory: Memory) -> None:
+def test_stores_land_in_the_callers_array(memory: MemoryMode) -> None:
     x, y = np.arange(1000, dtype=np.float32), np.full(1000, np.nan, np.float32)
     scale(Tensor(x), Tensor(y), 1000)
     assert np.array_equal(y, 3 * x)
 
 
-def test_an_array_may_be_input_and_output(memory: Memory) -> None:
+def test_an_array_may_be_input_and_output(memory: MemoryMode) -> None:
     x = np.arange(1000, dtype=np.float32)
     scale(Tensor(x), Tensor(x), 1000)
     assert np.array_equal(x, 3 * np.arange(1000))
 
 
-def test_two_views_of_an_array_keep_what_lies_between_them(memory: Memory) -> None:
+def test_two_views_of_an_array_keep_what_lies_between_them(memory: MemoryMode) -> None:
     base = np.arange(4096, dtype=np.float32)
     scale(Tensor(base[:1000]), Tensor(base[2048:3048]), 1000)
     expected = np.arange(4096, dtype=np.float32)
@@ -78,14 +78,14 @@ def test_two_views_of_an_array_keep_what_lies_between_them(memory: Memory) -> No
     assert np.array_equal(base, expected)
 
 
-def test_a_view_that_starts_at_any_element_is_taken(memory: Memory) -> None:
+def test_a_view_that_starts_at_any_element_is_taken(memory: MemoryMode) -> None:
     x, y = np.arange(1001, dtype=np.float32), np.zeros(1003, np.float32)
     scale(Tensor(x[1:]), Tensor(y[2:1002]), 1000)
     assert np.array_equal(y, [0, 0, *(3 * x[1:]), 0])
 
 
 def test_views_that_buffers_cannot_express_are_refused_not_miscomputed() -> None:
-    device = Device(opencl.choose_device(), Memory.BUFFER)
+    device = OpenCLDevice(opencl.choose_device(), MemoryMode.BUFFER)
     launcher = device.launcher(device.build(_scale_spirv()), "scale_kernel", ["*fp32", "*fp32", "i32", "fp32"])
     base = np.arange(4096, dtype=np.float32)
     with pytest.raises(DeviceError, match="pass a copy"):
@@ -99,7 +99,7 @@ def _scale_spirv() -> bytes:
     return bytes(kernel.asm["spv"])
 
 
-def test_every_scalar_type_arrives(memory: Memory) -> None:
+def test_every_scalar_type_arrives(memory: MemoryMode) -> None:
     out = np.full(9, np.nan)
     # Triton 3.2 supports annotations of integers only: a float is an f32.
     wide = 1e30 if IS_3_2 else 1e300
@@ -110,21 +110,21 @@ def test_every_scalar_type_arrives(memory: Memory) -> None:
 
 
 @pytest.mark.skipif(IS_3_2, reason="Triton 3.2 passes every float as f32")
-def test_sixteen_bit_scalars_are_rounded_to_nearest(memory: Memory) -> None:
+def test_sixteen_bit_scalars_are_rounded_to_nearest(memory: MemoryMode) -> None:
     out = np.full(9, np.nan)
     scalars_kernel[(1,)](Tensor(out), False, 0, 0, 5, 5, 1.0004, 1.005, 0.0, 0.0)
     assert out[5] == np.float16(1.0004)
     assert out[6] == 1.0078125
 
 
-def test_a_grid_of_three_dimensions(memory: Memory) -> None:
+def test_a_grid_of_three_dimensions(memory: MemoryMode) -> None:
     out = np.full((4, 3, 2), -1, np.int32)
     place_kernel[(2, 3, 4)](Tensor(out))
     z, y, x = np.indices(out.shape)
     assert np.array_equal(out, x + 10 * y + 100 * z)
 
 
-def test_an_empty_grid_launches_nothing(memory: Memory) -> None:
+def test_an_empty_grid_launches_nothing(memory: MemoryMode) -> None:
     out = np.full(4, -1, np.int32)
     place_kernel[(0,)](Tensor(out))
     place_kernel[(2, 0)](Tensor(out))
@@ -132,7 +132,7 @@ def test_an_empty_grid_launches_nothing(memory: Memory) -> None:
 
 
 @pytest.mark.skipif(IS_3_2, reason="Triton 3.2 takes no tuples")
-def test_tensors_inside_a_tuple(memory: Memory) -> None:
+def test_tensors_inside_a_tuple(memory: MemoryMode) -> None:
     x, y = np.arange(10, dtype=np.int32), np.zeros(10, np.int32)
     tuple_kernel[(1,)]((Tensor(x), Tensor(y)), 10, BLOCK=16)
     assert np.array_equal(y, x + 1)
@@ -152,13 +152,13 @@ class Foreign:
         return self._tensor.untyped_storage()
 
 
-def test_a_foreign_tensor_is_taken(memory: Memory) -> None:
+def test_a_foreign_tensor_is_taken(memory: MemoryMode) -> None:
     x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
     scale(Foreign(x), Foreign(y), 100)
     assert np.array_equal(y, 3 * x)
 
 
-def test_threads_may_launch_the_same_kernel(memory: Memory) -> None:
+def test_threads_may_launch_the_same_kernel(memory: MemoryMode) -> None:
     arrays = [(np.full(5000, index, np.float32), np.zeros(5000, np.float32)) for index in range(8)]
     x, y = arrays[0]
     scale(Tensor(x), Tensor(y), 5000)  # compiled once, before the race

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from foundry_core.checked.findings import CheckError
 from foundry_core.codegen.tools import check_spirv
-from foundry_core.runtime.opencl import Device, DeviceError, Memory
+from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
 from results import check_product, poisoned
 from shared_kernels import linear, softmax
@@ -130,11 +130,11 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
     return binary
 
 
-@pytest.mark.parametrize("memory", list(Memory))
+@pytest.mark.parametrize("memory", list(MemoryMode))
 def test_masked_elements_are_neither_read_nor_written(
-    workgroups: None, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    workgroups: None, memory: MemoryMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    device = Device(opencl.choose_device(), memory)
+    device = OpenCLDevice(opencl.choose_device(), memory)
     monkeypatch.setattr(opencl, "open_device", lambda: device)
     n = 1000
     x, y = (np.random.default_rng(seed).standard_normal(n).astype(np.float32) for seed in (1, 2))
@@ -205,7 +205,7 @@ def test_tiles_pass_in_parts_through_less_memory_than_they_take(
     workgroups: None, lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = replace(opencl.open_device().simt_target(), workgroup_bytes=1024, warp_size=lanes)
-    monkeypatch.setattr(Device, "simt_target", lambda device: known)
+    monkeypatch.setattr(OpenCLDevice, "simt_target", lambda device: known)
     x = np.random.default_rng(10).standard_normal((60, 31)).astype(np.float32)
     out = poisoned(31, 60)
     launch(transpose_kernel, (1,), x, out, 31, 60, 60, M=32, N=64)
@@ -249,7 +249,7 @@ def test_both_branches_of_a_loop_exchange_elements(workgroups: None) -> None:
 def test_a_target_is_named_and_read_back(workgroups: None) -> None:
     known = opencl.open_device().simt_target()
     assert simt.device(simt.target(known), known.warps) == known
-    assert known.flavour == "kernel" and not known.halves
+    assert known.flavour == "kernel" and not known.converts_f16
 
 
 def test_a_mapping_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

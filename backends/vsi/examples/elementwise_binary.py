@@ -66,7 +66,7 @@ def main() -> None:
         # Results are below 3, and correctly rounded, but for division: OpenCL asks for 2.5 units in the last place.
         assert worst <= 2.5 * 2.0**-22, f"x {sign} y is wrong by {worst}"
         print(f"x {sign} y on {device}: largest difference to NumPy in float64: {worst:.2g}")
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
 
 
 if __name__ == "__main__":

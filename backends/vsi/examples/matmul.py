@@ -93,7 +93,7 @@ def main() -> None:
     switches = [name for name in os.environ if name.startswith("VSI_ENABLE_") and os.environ[name] == "1"]
     print(f"{given.size} x {given.size} on {device}, {', '.join(switches) or 'no switches'}:", end=" ")
     print(f"off by {np.abs(c - exact).max():.2g} from NumPy in float64, {share:.2g} of what rounding explains")
-    print(triton.runtime.driver.active.ran())
+    print(triton.runtime.driver.active.device_report())
 
 
 if __name__ == "__main__":

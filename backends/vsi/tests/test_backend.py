@@ -237,7 +237,7 @@ def test_torch_tensors_on_the_device_are_taken() -> None:
 
 
 def test_a_report_says_on_what_kernels_run_and_what_compiled_them() -> None:
-    ran = triton.runtime.driver.active.ran()
+    ran = triton.runtime.driver.active.device_report()
     assert devices.open_device().cl.name.strip() == ran.device
     assert os.environ["VSI_ZEN_COMPILER_PATH"] in ran.driver
     assert ran.memory

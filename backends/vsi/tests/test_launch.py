@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from foundry_core.codegen.tools import llvm_to_spirv
 from foundry_core.runtime.launches import GridError
-from foundry_core.runtime.opencl import Device, DeviceError, Memory
+from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
 from made_up import shared_library
 from triton.runtime.cache import get_cache_manager
@@ -108,10 +108,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared_library(source)
 
 
-@pytest.fixture(params=list(Memory))
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Device:
+@pytest.fixture(params=list(MemoryMode))
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> OpenCLDevice:
     """Return a device that shares the host's memory, and one that does not and maps buffers."""
-    opened = Device(devices.choose_device(), request.param)
+    opened = OpenCLDevice(devices.choose_device(), request.param)
     monkeypatch.setattr(launcher, "open_device", lambda: opened)
     return opened
 
@@ -119,7 +119,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> D
 class Kernel:
     """A compiled kernel in the form that Triton's runtime passes."""
 
-    def __init__(self, device: Device, spirv: bytes, library: Path, folder: Path, *, threads: int = 1) -> None:
+    def __init__(self, device: OpenCLDevice, spirv: bytes, library: Path, folder: Path, *, threads: int = 1) -> None:
         names = [f"p{index}" for index in range(len(TYPES))]
         source = types.SimpleNamespace(name="probe", signature=dict(zip(names, TYPES, strict=True)), constants={})
         key = hashlib.sha256(str(folder).encode()).hexdigest()
@@ -158,7 +158,7 @@ def bits(code: str, value: float) -> int:
 
 @pytest.mark.parametrize("threads", [1, 64])
 def test_a_kernel_gets_its_parameters_the_grid_and_the_command_buffers_in_that_order(
-    threads: int, device: Device, spirv: bytes, library: Path, cache: Path
+    threads: int, device: OpenCLDevice, spirv: bytes, library: Path, cache: Path
 ) -> None:
     grid = (3, 2, 4)
     out, marks = arrays(grid, threads)
@@ -201,7 +201,9 @@ def test_the_library_is_asked_with_the_launchs_arguments(library: Path) -> None:
         assert (words[:, 13:16] == ([2, 1, 3] if kind < 2000 else [0, 0, 0])).all()
 
 
-def test_a_library_that_refuses_stops_the_launch(device: Device, spirv: bytes, library: Path, cache: Path) -> None:
+def test_a_library_that_refuses_stops_the_launch(
+    device: OpenCLDevice, spirv: bytes, library: Path, cache: Path
+) -> None:
     out, marks = arrays((1, 1, 1), 1)
     kernel = Kernel(device, spirv, library, cache)
     with pytest.raises(VsiError, match="the commands of matmul 0 cannot be made"):
@@ -218,7 +220,7 @@ def test_a_grid_with_more_commands_than_fit_a_buffer_is_refused_with_numbers(lib
 
 @pytest.mark.parametrize("grid", [(0, 1, 1), (2, 0, 1), (1, 1, 0)])
 def test_an_empty_grid_launches_nothing(
-    grid: tuple[int, int, int], device: Device, spirv: bytes, library: Path, cache: Path
+    grid: tuple[int, int, int], device: OpenCLDevice, spirv: bytes, library: Path, cache: Path
 ) -> None:
     out, marks = arrays((1, 1, 1), 1)
     Kernel(device, spirv, library, cache)(grid, Tensor(out), *SCALARS, Tensor(marks))
@@ -226,7 +228,7 @@ def test_an_empty_grid_launches_nothing(
     assert (marks == POISON).all()
 
 
-def test_a_grid_of_too_many_programs_is_refused(device: Device, spirv: bytes, library: Path, cache: Path) -> None:
+def test_a_grid_of_too_many_programs_is_refused(device: OpenCLDevice, spirv: bytes, library: Path, cache: Path) -> None:
     out, marks = arrays((1, 1, 1), 1)
     with pytest.raises(GridError, match="a launch can have 2147483647 programs"):
         Kernel(device, spirv, library, cache)((1, 2**31, 1), Tensor(out), *SCALARS, Tensor(marks))
@@ -234,7 +236,7 @@ def test_a_grid_of_too_many_programs_is_refused(device: Device, spirv: bytes, li
 
 
 def test_more_work_items_than_the_device_can_have_are_refused(
-    device: Device, spirv: bytes, library: Path, cache: Path
+    device: OpenCLDevice, spirv: bytes, library: Path, cache: Path
 ) -> None:
     most = device.cl.max_work_group_size
     out, marks = arrays((1, 1, 1), 1)
@@ -242,7 +244,7 @@ def test_more_work_items_than_the_device_can_have_are_refused(
         Kernel(device, spirv, library, cache, threads=2 * most)((1, 1, 1), Tensor(out), *SCALARS, Tensor(marks))
 
 
-def test_views_start_anywhere(device: Device, spirv: bytes, library: Path, cache: Path) -> None:
+def test_views_start_anywhere(device: OpenCLDevice, spirv: bytes, library: Path, cache: Path) -> None:
     base, marks = np.full(3 + 2 * WORDS, POISON, np.int64), np.full((2, 1), POISON, np.int32)
     Kernel(device, spirv, library, cache)((2, 1, 1), Tensor(base[3:]), *SCALARS, Tensor(marks))
     assert (base[:3] == POISON).all()
@@ -250,7 +252,7 @@ def test_views_start_anywhere(device: Device, spirv: bytes, library: Path, cache
 
 
 def test_a_library_that_is_gone_from_the_cache_is_missed_with_a_way_out(
-    device: Device, spirv: bytes, library: Path, cache: Path
+    device: OpenCLDevice, spirv: bytes, library: Path, cache: Path
 ) -> None:
     kernel = Kernel(device, spirv, library, cache)
     kernel.library.unlink()

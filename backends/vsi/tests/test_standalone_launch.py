@@ -143,6 +143,7 @@ def test_vec_add(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     assert (tmp_path / "outputs/arg_3.npy").read_bytes() == b"old"
 
 
+@pytest.mark.any_release
 def test_a_tensor_that_lacks_elements_which_a_program_reaches_is_refused(dumped: Dumped, tmp_path: Path) -> None:
     given = arguments()
     built = program(dumped(vec_add, (8,), *given, BLOCK=BLOCK), tmp_path)
@@ -211,6 +212,7 @@ def widen_arguments(grid: tuple[int, int, int]) -> list[Any]:
     ]
 
 
+@pytest.mark.any_release
 def test_every_type_and_a_grid_of_three_dimensions(widening: Program) -> None:
     grid = (2, 3, 4)
     widening.launch(widen_arguments(grid), "-g", "2,3,4")
@@ -222,6 +224,7 @@ def test_every_type_and_a_grid_of_three_dimensions(widening: Program) -> None:
     assert widening.output(5) == -(2**40) - 1
 
 
+@pytest.mark.any_release
 def test_bfloat16_may_be_a_file_of_its_bits(widening: Program) -> None:
     given = widen_arguments((1, 1, 1))
     given[2] = given[2].view(np.uint16)
@@ -230,6 +233,7 @@ def test_bfloat16_may_be_a_file_of_its_bits(widening: Program) -> None:
     assert widening.output(2).dtype == np.uint16
 
 
+@pytest.mark.any_release
 def test_false_arrives_as_false(widening: Program) -> None:
     given = widen_arguments((1, 1, 1))
     given[3], given[6] = np.zeros(1, np.bool_), np.bool_(False)
@@ -237,6 +241,7 @@ def test_false_arrives_as_false(widening: Program) -> None:
     assert widening.output(0)[0, 0, 0, [0, 9]].tolist() == [0, 0]
 
 
+@pytest.mark.any_release
 @pytest.mark.parametrize(("threads", "num_warps"), [(1, 0), (64, 2)])
 def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_warps: int, tmp_path: Path) -> None:
     """This uses the kernel and the library of the plugin's own test, which record everything that they get."""
@@ -273,6 +278,7 @@ def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_wa
     assert "probe_cmd_gen.so: generate_matmul_command refused command 0" in said
 
 
+@pytest.mark.any_release
 @pytest.mark.parametrize("compiler", ["clang++ -stdlib=libstdc++", "clang++ -stdlib=libc++"])
 def test_the_source_has_no_warnings(compiler: str, widening: Program) -> None:
     done = subprocess.run(

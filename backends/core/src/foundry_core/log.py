@@ -143,7 +143,7 @@ class Site:
             found.insert(0, here)
         return tuple(found)
 
-    def where(self) -> str:
+    def location(self) -> str:
         """Return the place as text, with the calls that lead to it."""
         return ", called at ".join(f"{file}:{line}" for file, line in self.places) or "unknown place"
 
@@ -157,7 +157,7 @@ class Record(NamedTuple):
     value: int
 
     @property
-    def signed(self) -> int:
+    def signed_value(self) -> int:
         """The value as a signed number."""
         return self.value - (1 << 64) if self.value >> 63 else self.value
 
@@ -179,7 +179,7 @@ def _failure(record: Record) -> str:
     site = record.site
     index = f" index {tuple_text(site.index(record.element))}" if site.shape else ""
     text = f" `{site.text}`" if site.text else ""
-    return f"{site.where()}: program {tuple_text(record.program)}{index}: assertion{text} failed"
+    return f"{site.location()}: program {tuple_text(record.program)}{index}: assertion{text} failed"
 
 
 def tuple_text(numbers: Sequence[int]) -> str:
@@ -214,7 +214,7 @@ class Log:
     @property
     def notes(self) -> list[str]:
         """What the checked mode does not check in this kernel, with the places."""
-        return [f"{site.where()}: {site.text}" for site in self.sites if site.kind == NOTE]
+        return [f"{site.location()}: {site.text}" for site in self.sites if site.kind == NOTE]
 
     @property
     def bytes(self) -> int:
@@ -229,7 +229,7 @@ class Log:
         words[CAPACITY], words[FAILURE_CAPACITY] = self._lines, FAILURES
         return words
 
-    def filled(self, header: Words) -> int:
+    def used_bytes(self, header: Words) -> int:
         """Return how many bytes of a log have contents, from its header; always those up to the first printed value."""
         return _WORD * (FIRST_PRINTED + min(int(header[PRINTED]), self._lines) * RECORD)
 

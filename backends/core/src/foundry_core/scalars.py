@@ -18,7 +18,7 @@ class ScalarTypeError(Failure, TypeError):
 
 
 @dataclass(frozen=True)
-class Layout:
+class FloatLayout:
     """The bits of a float with up to 16 bits: a sign, an exponent, and a mantissa in the lowest bits.
 
     Attributes:
@@ -53,9 +53,9 @@ class Layout:
 
 
 # Triton's own type, in its IR an i8. Like Triton's conversion on GPUs, ours never gives 0x7F, which is 1.875.
-E4B15 = Layout(8, 3, 15, 0x7E, 0x7E, 0x7E)
+E4B15 = FloatLayout(8, 3, 15, 0x7E, 0x7E, 0x7E)
 # Floats of 4 bits (OCP Microscaling Formats, version 1.0), two of them in a byte of tl.dot_scaled's operands.
-E2M1 = Layout(4, 1, 1, largest=0x7, overflow=0x7, nan=0x7)
+E2M1 = FloatLayout(4, 1, 1, largest=0x7, overflow=0x7, nan=0x7)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Scalar:
     mlir: str
     dtype: str
     carrier: str
-    layout: Layout | None = None
+    layout: FloatLayout | None = None
 
     @property
     def bytes(self) -> int:
@@ -130,14 +130,14 @@ ROWS = (
     Scalar("u1", 1, "i1", "bool", "uint8"),
     *(Scalar(f"i{bits}", bits, f"i{bits}", f"int{bits}", f"int{bits}") for bits in (8, 16, 32, 64)),
     *(Scalar(f"u{bits}", bits, f"i{bits}", f"uint{bits}", f"uint{bits}") for bits in (8, 16, 32, 64)),
-    Scalar("fp16", 16, "f16", "float16", "uint16", Layout(16, 10, 15, 0x7BFF, 0x7C00, 0x7E00)),
-    Scalar("bf16", 16, "bf16", "bfloat16", "uint16", Layout(16, 7, 127, 0x7F7F, 0x7F80, 0x7FC0)),
+    Scalar("fp16", 16, "f16", "float16", "uint16", FloatLayout(16, 10, 15, 0x7BFF, 0x7C00, 0x7E00)),
+    Scalar("bf16", 16, "bf16", "bfloat16", "uint16", FloatLayout(16, 7, 127, 0x7F7F, 0x7F80, 0x7FC0)),
     Scalar("fp32", 32, "f32", "float32", "float32"),
     Scalar("fp64", 64, "f64", "float64", "float64"),
-    Scalar("fp8e5", 8, "f8E5M2", "float8_e5m2", "", Layout(8, 2, 15, 0x7B, 0x7C, 0x7E)),
-    Scalar("fp8e4nv", 8, "f8E4M3FN", "float8_e4m3fn", "", Layout(8, 3, 7, 0x7E, 0x7F, 0x7F)),
-    Scalar("fp8e4b8", 8, "f8E4M3FNUZ", "float8_e4m3fnuz", "", Layout(8, 3, 8, 0x7F, 0x80, 0x80, False)),
-    Scalar("fp8e5b16", 8, "f8E5M2FNUZ", "float8_e5m2fnuz", "", Layout(8, 2, 16, 0x7F, 0x80, 0x80, False)),
+    Scalar("fp8e5", 8, "f8E5M2", "float8_e5m2", "", FloatLayout(8, 2, 15, 0x7B, 0x7C, 0x7E)),
+    Scalar("fp8e4nv", 8, "f8E4M3FN", "float8_e4m3fn", "", FloatLayout(8, 3, 7, 0x7E, 0x7F, 0x7F)),
+    Scalar("fp8e4b8", 8, "f8E4M3FNUZ", "float8_e4m3fnuz", "", FloatLayout(8, 3, 8, 0x7F, 0x80, 0x80, False)),
+    Scalar("fp8e5b16", 8, "f8E5M2FNUZ", "float8_e5m2fnuz", "", FloatLayout(8, 2, 16, 0x7F, 0x80, 0x80, False)),
     Scalar("fp8e4b15", 8, "i8", "", "", E4B15),
 )
 ELEMENTS = {row.name: row for row in ROWS}
@@ -148,7 +148,7 @@ LAYOUTS = {row.mlir: row.layout for row in ROWS if row.layout and row.mlir[0] !=
 FP8 = tuple(row.name for row in ROWS if row.layout and row.bits == 8)
 
 
-def element(pointer: str) -> Scalar:
+def pointer_element(pointer: str) -> Scalar:
     """Return the element type of a pointer in a signature: `*fp32`, or `*kfp32` for a tl.const pointer.
 
     Raises:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .overlap import strides_overlap
 from .scalars import FP8, ROWS
-from .tensor_text import text
+from .tensor_text import tensor_text
 
 # NumPy's and ml_dtypes' names of the types that Triton pointers can have.
 DTYPES = tuple(dict.fromkeys(row.dtype for row in ROWS if row.dtype))
@@ -366,7 +366,7 @@ class Tensor:
     def __repr__(self) -> str:
         """Return the elements as torch shows them; those of an fp8 type in an array of uint8 as bytes."""
         as_bytes = bool(self._kind) and self._array.dtype == np.uint8
-        return text(self._array, f"{self._kind}, as bytes" if as_bytes else self._array.dtype.name)
+        return tensor_text(self._array, f"{self._kind}, as bytes" if as_bytes else self._array.dtype.name)
 
 
 def _kind(array: npt.NDArray[Any], dtype: str) -> str:

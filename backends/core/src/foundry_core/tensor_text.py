@@ -17,7 +17,7 @@ _START = "tensor("
 _USUAL = ("float32", "int64", "bool")
 
 
-def text(array: npt.NDArray[Any], dtype: str) -> str:
+def tensor_text(array: npt.NDArray[Any], dtype: str) -> str:
     """Return an array's elements, and the name of their type unless it is the usual one.
 
     Args:

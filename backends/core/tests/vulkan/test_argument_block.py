@@ -9,13 +9,13 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
-from foundry_core.vulkan.device import Device
+from foundry_core.vulkan.device import VulkanDevice
 
 
 @pytest.fixture
 def whole_grids(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make the device one without a limit on grids, whose kernels take nothing behind their own arguments."""
-    monkeypatch.setattr(Device, "in_parts", False)
+    monkeypatch.setattr(VulkanDevice, "splits_grids", False)
     yield
 
 

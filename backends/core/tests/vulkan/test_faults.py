@@ -102,19 +102,19 @@ def test_a_crash_on_the_cpu_names_the_kernel_its_place_and_its_grid() -> None:
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(vulkan.DEVICE_VARIABLE, "no such device")
     with pytest.raises(VulkanError, match="no Vulkan device fits FOUNDRY_VULKAN_DEVICE=no such device") as caught:
-        vulkan.choose()
-    assert f"0: {vulkan.properties()[0].name.decode()}" in str(caught.value)
+        vulkan.select_device()
+    assert f"0: {vulkan.list_properties()[0].name.decode()}" in str(caught.value)
 
 
 def test_a_device_that_lacks_what_every_kernel_needs_is_refused_by_the_features_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known = vulkan.properties()
+    known = vulkan.list_properties()
     for each in known:
         each.memory_model = each.shuffle = 0
-    monkeypatch.setattr(vulkan, "properties", lambda: known)
+    monkeypatch.setattr(vulkan, "list_properties", lambda: known)
     with pytest.raises(VulkanError, match="without vulkanMemoryModel, subgroup shuffles"):
-        vulkan.choose()
+        vulkan.select_device()
 
 
 def test_a_kernel_that_needs_a_feature_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from foundry_core.vulkan import store
 from foundry_core.vulkan.array import DeviceTensor
-from foundry_core.vulkan.device import Device, Pipeline, Reach, opened
+from foundry_core.vulkan.device import HostArrays, Pipeline, VulkanDevice, opened
 from foundry_core.vulkan.library import library
 from foundry_core.vulkan.timing import Event
 from shared_kernels import place_kernel, scale_kernel
@@ -118,12 +118,15 @@ def many_kernel(
     tl.store(out_ptr + offsets, total, mask=mask)
 
 
-@pytest.fixture(params=[(Reach.IMPORT, True), (Reach.COPY, True), (Reach.COPY, False)], ids=["import", "copy", "stage"])
+@pytest.fixture(
+    params=[(HostArrays.IMPORT, True), (HostArrays.COPY, True), (HostArrays.COPY, False)],
+    ids=["import", "copy", "stage"],
+)
 def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test in each way to reach arrays of the host; the last is that of a GPU with memory of its own."""
     reach, shares = request.param
     monkeypatch.setattr(opened(), "reach", reach)
-    monkeypatch.setattr(Device, "shares_memory", shares)
+    monkeypatch.setattr(VulkanDevice, "shares_memory", shares)
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 3])
@@ -261,15 +264,15 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     def compile() -> None:
         Pipeline(device, spirv, "add_one_kernel", kernel.metadata.argument_bytes, device.properties.subgroup)
 
-    file = store.place(device.properties, spirv)
+    file = store.kernel_file(device.properties, spirv)
     assert file.is_relative_to(tmp_path)
     compile()
     kept = file.read_bytes()
     compile()
-    assert given == [b"", store.read(file)] and given[1]
+    assert given == [b"", store.read_kernel_file(file)] and given[1]
     file.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
     compile()
-    assert given[2] == b"" and store.read(file)
+    assert given[2] == b"" and store.read_kernel_file(file)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
 
 

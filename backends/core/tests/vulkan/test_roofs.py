@@ -30,7 +30,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roofs, "_ENOUGH", 0.0)
     monkeypatch.setattr(roofs, "_PROGRAMS", (2, 2))
     monkeypatch.setattr(roofs, "_SIDES", (16, 16))
-    roofs.of.cache_clear()
+    roofs.device_roofs.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -9,7 +9,7 @@ import pytest
 from foundry_core.runtime.device_report import Kind
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.library import VulkanError
-from foundry_core.vulkan.memory import Buffer
+from foundry_core.vulkan.memory import DeviceBuffer
 
 # A header of SPIR-V 1.6 and nothing behind it: a module without a memory model and without an entry point.
 EMPTY = b"".join(word.to_bytes(4, "little") for word in (0x07230203, 0x00010600, 0, 1, 0))
@@ -20,11 +20,11 @@ def test_what_the_validation_layer_says_is_an_error_and_the_device_is_usable_aft
     device = opened()
     with pytest.raises(VulkanError, match=r"(?i)memory model|entry ?point"):
         Pipeline(device, EMPTY, "kernel", 0, device.properties.subgroup)
-    assert Buffer(device, 64, of_host=True).address
+    assert DeviceBuffer(device, 64, of_host=True).address
 
 
 def test_the_device_is_mesas_lavapipe_with_cooperative_matrices() -> None:
-    ran, known = opened().ran(), opened().properties
+    ran, known = opened().device_report(), opened().properties
     if ran.kind is not Kind.CPU_VULKAN:
         pytest.skip("a GPU is used")
     version = re.search(r"Mesa (\d+)\.(\d+)", ran.driver)

@@ -139,7 +139,7 @@ def _elements(option: str) -> list[str]:
     return [element for element in elements if element]
 
 
-def described(said: str) -> str:
+def extend_help(said: str) -> str:
     """Return mlir-opt's help, list of passes or list of dialects, with this program's additions."""
     said = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", said)
     # Insert before the first pass that follows ours in the alphabet, with its indentation.

@@ -26,7 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from foundry_core.codegen.typed.body import name_of
-from foundry_core.codegen.typed.reading import context as generic_context
+from foundry_core.codegen.typed.reading import generic_context
 from foundry_core.errors import LoweringError, ToolError, source_line
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +39,7 @@ from . import commandline, syntax
 from .commandline import PASS, CommandLine, UsageProblem
 from .convert import PASSES, convert
 from .operations import DPU
-from .program import ProgramExit, call, hand_over, located, read, write
+from .program import ProgramExit, call, hand_over, locate_problem, read, write
 
 NAME = "mlir-opt"
 _SAYING = ("help", "help-hidden", "help-list", "help-list-hidden", "list-passes", "show-dialects", "version", "h")
@@ -73,7 +73,7 @@ def run(words: list[str]) -> int:
     if any(word.lstrip("-") in _SAYING for word in words if word.startswith("-")):
         asked = [word for word in words if word.lstrip("-") != PASS]
         said = call(NAME, asked, b"", "-").decode()
-        sys.stdout.write(commandline.described(said))
+        sys.stdout.write(commandline.extend_help(said))
         return 0
     command = commandline.parse(words, call(NAME, ["--help"], b"", "-").decode())
     data = read(command.source)
@@ -95,7 +95,7 @@ def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
     except syntax.SyntaxProblem as problem:
         before = text[: problem.offset]
         line, column = before.count("\n") + 1, problem.offset - (before.rfind("\n") + 1) + 1
-        raise located(source, line, column, str(problem), text) from problem
+        raise locate_problem(source, line, column, str(problem), text) from problem
     with TemporaryDirectory() as folder:
         irdl = Path(folder, "dpu.irdl.mlir")
         irdl.write_text(syntax.irdl())
@@ -163,7 +163,7 @@ def _at(op: Operation, message: str, text: str) -> ProgramExit:
     place = source_line(op.location)
     if place is None:
         return ProgramExit(f"error: {message}")
-    return located(place.filename.data, place.line.data, place.column.data, message, text)
+    return locate_problem(place.filename.data, place.line.data, place.column.data, message, text)
 
 
 def _hidden(hit: re.Match[str]) -> str:

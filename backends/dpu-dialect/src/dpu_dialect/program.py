@@ -18,7 +18,7 @@ class ProgramExit(Exception):
         self.said, self.status = said, status
 
 
-def located(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:
+def locate_problem(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:
     """Build an error at a place in a text in the format of LLVM's tools; lines and columns count from 1."""
     lines = text.splitlines()
     shown = f"\n{lines[line - 1]}\n{' ' * (column - 1)}^" if 0 < line <= len(lines) else ""

@@ -13,7 +13,7 @@ import re
 import sys
 
 from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
-from foundry_core.codegen.typed import to_typed_llvm
+from foundry_core.codegen.typed import write_typed_llvm
 from foundry_core.errors import LoweringError, ToolError
 
 from . import syntax
@@ -53,7 +53,7 @@ def _translate(words: list[str]) -> None:
     generic = call("mlir-opt", [*passed, *_GENERIC], data, shown).decode().replace('loc("<stdin>":', f'loc("{shown}":')
     if (named := _TARGET.search(generic)) and named[1] != DPU_TRIPLE:
         raise ProgramExit(f"{shown}: error: the module is for {named[1]}, not for {DPU_TRIPLE}")
-    write(output, to_typed_llvm(generic, triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT).encode())
+    write(output, write_typed_llvm(generic, triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT).encode())
 
 
 def _taken_apart(words: list[str]) -> tuple[str, str, list[str]]:

@@ -12,7 +12,7 @@ from foundry_core.front.structured import kernel
 from foundry_core.front.writes import Sources
 from foundry_core.ir import tile, tt
 from foundry_core.ir.parse import parse
-from foundry_core.mapping.base.numeric import element, in_memory
+from foundry_core.mapping.base.numeric import element_name, in_memory
 from xdsl.ir import SSAValue
 
 # Triton writes the maximum and the minimum of floats as two operations on their bits: one for values without a sign,
@@ -21,7 +21,7 @@ _PAIRS = {frozenset(("max", "umin")): "fmax", frozenset(("min", "umax")): "fmin"
 _ORDERED = {"exch": "an exchange", "cas": "a compare-and-swap"}
 
 
-def needs(structured: str) -> tuple[dict[int, str], dict[int, str]]:
+def merge_rules(structured: str) -> tuple[dict[int, str], dict[int, str]]:
     """Read a kernel in structured form (the stage `tile`).
 
     Returns:
@@ -72,11 +72,11 @@ def _merge(argument: SSAValue, accesses: list[tile.Access]) -> str | None:
     """Return the operation and the element type of an array's atomic operations; None if there are several."""
     assert isinstance(argument.type, tt.PointerType)
     changes = [op for op in accesses if isinstance(op, tile.AtomicOp)]
-    types = {element(op.value.type, op) for op in changes}
+    types = {element_name(op.value.type, op) for op in changes}
     if len(types) != 1:
         return None
     (elem,) = types
-    own = element(argument.type.pointee, changes[0])
+    own = element_name(argument.type.pointee, changes[0])
     if WIDTHS[in_memory(own)] != WIDTHS[in_memory(elem)]:
         return None
     kinds = frozenset(op.kind.data for op in changes)

@@ -102,4 +102,4 @@ class Comparisons:
 def _site(sites: Sequence[Site], argument: int) -> Site:
     """Return the place of a conflict between DPUs: all stores to an argument, since a shadow does not say which."""
     first, *others = (site for site in sites if site.kind == "conflict" and site.arguments == (argument,))
-    return replace(first, text=" or at ".join(["store", *(site.where() for site in others)]), shape=())
+    return replace(first, text=" or at ".join(["store", *(site.location() for site in others)]), shape=())

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
 from foundry_core.backend.fingerprint import fingerprint
 from foundry_core.codegen.programs import locate
 from foundry_core.errors import LoweringError, ToolError
@@ -17,7 +17,7 @@ from triton.backends.compiler import GPUTarget
 
 from .artifact import LOG, PARTS
 from .counts import MOST_DPUS, count
-from .legalize import skipped
+from .legalize import is_skipped
 
 if TYPE_CHECKING:
     from foundry_core.mapping.tasklet.program import TaskletKernel
@@ -62,7 +62,7 @@ class DpuBackend(ProgramBackend):
         most = {"num_dpus": MOST_DPUS, "num_tasklets": MOST_TASKLETS[self.target.arch]}
         asked: dict[str, Any] = {
             name: count(value, most[name], name) if name in most else value
-            for name, value in given(self.options_type, opts).items()
+            for name, value in launch_options(self.options_type, opts).items()
         }
         asked["arch"] = self.target.arch
         return self.options_type(**asked)
@@ -75,7 +75,7 @@ class DpuBackend(ProgramBackend):
         stages["dpu"] = make_program
 
     def hash(self) -> str:
-        return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if skipped() else ''}"
+        return f"{self.target.arch}-{compiler_fingerprint()}{'-not-legalised' if is_skipped() else ''}"
 
 
 # The stages. Each imports the lowering when it is called, so that a kernel from Triton's cache does not load it.
@@ -108,19 +108,19 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         parts: slices of a program; None: the lowering decides. The number is written to the metadata.
     """
     from foundry_core.codegen.pipeline import to_tasklet_mlir
-    from foundry_core.footprint.code import reach
+    from foundry_core.footprint.code import reach_code
     from foundry_core.mapping.tasklet.target import TaskletTarget
 
-    from .atomics import needs
+    from .atomics import merge_rules
 
     dpu = TaskletTarget(most_tasklets=num_tasklets, parts=parts)
     if metadata.get("check"):
         # Checks keep more values at a time.
         dpu = replace(dpu, stack_bytes=dpu.most_stack_bytes, most_stack_bytes=2 * dpu.most_stack_bytes)
     metadata["most_tasklets"] = num_tasklets
-    lowered, found = to_tasklet_mlir(structured, dpu), reach(structured)
+    lowered, found = to_tasklet_mlir(structured, dpu), reach_code(structured)
     reached = {"reach": found.code} | ({} if found.block is None else {"block": str(found.block)})
-    metadata["merged"], metadata["ordered"] = needs(structured)
+    metadata["merged"], metadata["ordered"] = merge_rules(structured)
     if metadata["merged"] or metadata["ordered"]:
         reached["atomic"] = "1"
     _note_tasklets(metadata, lowered, reached)
@@ -189,11 +189,11 @@ def _split_mlir(metadata: Any, parts: int) -> tuple[str, dict[str, Any]]:
     return make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts), made
 
 
-def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, reached: dict[str, str]) -> None:
+def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, fields: dict[str, str]) -> None:
     sizes = {"num_tasklets": lowered.num_tasklets, "stack_size": lowered.stack_bytes, PARTS: lowered.parts}
     metadata.update(sizes, most_parts=lowered.most_parts, computes=lowered.computes)
     metadata["facts"] = (
-        {name: str(size) for name, size in sizes.items()} | reached | ({LOG: "1"} if metadata["sites"] else {})
+        {name: str(size) for name, size in sizes.items()} | fields | ({LOG: "1"} if metadata["sites"] else {})
     )
 
 
@@ -221,7 +221,7 @@ def _fits_iram(mlir: str, metadata: dict[str, Any]) -> bool:
 def _key(text: str, metadata: dict[str, Any]) -> tuple[object, ...]:
     """Return all that a stage makes its output of."""
     facts = tuple(metadata["facts"].items())
-    return text, skipped(), metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
+    return text, is_skipped(), metadata["name"], metadata["num_tasklets"], metadata["stack_size"], facts
 
 
 @functools.cache

@@ -30,8 +30,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundry_core.backend.driver import SynchronousDriver, handles, properties
-from foundry_core.runtime.device_report import Kind, Ran
+from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
+from foundry_core.runtime.device_report import DeviceReport, Kind
 from triton.backends.compiler import GPUTarget
 
 from . import launches
@@ -40,7 +40,7 @@ from .host import sdk
 from .launches import LaunchCost
 
 if TYPE_CHECKING:
-    from .launcher import DpuLauncher, Program
+    from .launcher import DpuLauncher, DpuProgram
 
 _WRAM_BYTES = 64 << 10
 # Clock of a v1A in Hz (UPMEM's product sheet).
@@ -67,19 +67,19 @@ class DpuUtils:
         """Write the DPU program to a file, from which dpu_load reads it when the kernel is launched.
 
         Returns:
-            See foundry_core.backend.driver.handles; module and function are the Program.
+            See foundry_core.backend.driver.binary_info; module and function are the DpuProgram.
         """
-        from .launcher import Program
+        from .launcher import DpuProgram
 
         path = Path(_folder(), f"{name[:80]}-{hashlib.sha256(kernel).hexdigest()[:16]}")
         # Renamed into place, because another thread may write the same file, or launch it already.
         beside = path.with_name(f"{path.name}-{threading.get_ident()}")
         beside.write_bytes(kernel)
         beside.replace(path)
-        program = Program(path, name)
-        return handles(program, program, _THREADS)
+        program = DpuProgram(path, name)
+        return binary_info(program, program, _THREADS)
 
-    def unload_module(self, module: Program) -> None:
+    def unload_module(self, module: DpuProgram) -> None:
         """Do nothing: the file stays until the process ends, because another kernel may have the same program."""
 
 
@@ -106,14 +106,14 @@ class DpuDriver(SynchronousDriver):
 
     @classmethod
     def inactive_reason(cls) -> str:
-        return "" if sdk.locate() else sdk.missing()
+        return "" if sdk.locate() else sdk.missing_reason()
 
     @property
     def last_launch(self) -> LaunchCost | None:
         """The cost of the last launch that finished. Its cycles and DMA bytes are modelled."""
         return launches.last()
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports. The number of DPUs is that of the last launch."""
         from .host.dpus import is_emulator
 
@@ -126,7 +126,7 @@ class DpuDriver(SynchronousDriver):
             # The SDK selects its simulator by these variables, too.
             profile = os.environ.get("UPMEM_PROFILE_BASE", "") + os.environ.get("UPMEM_PROFILE", "")
             kind, cycles = Kind.SIMULATOR if "simulator" in profile else Kind.HARDWARE, ""
-        return Ran(
+        return DeviceReport(
             kind=kind,
             device=f"UPMEM {target().arch}{dpus}{cycles}",
             driver=f"dpu.h {found.version} ({found.pkg_config})",

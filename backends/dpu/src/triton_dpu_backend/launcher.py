@@ -20,17 +20,17 @@ from foundry_core import scalars
 from foundry_core.footprint import Footprints
 from foundry_core.log import LINES_VARIABLE, Words
 from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
-from foundry_core.runtime.launches import Grid, SynchronousLauncher, observed
+from foundry_core.runtime.launches import Grid, SynchronousLauncher, is_recorded
 
 from . import launches, slices
 from .comparing import Comparisons
 from .counts import MOST_DPUS
 from .counts import count as count_of
-from .host.dpus import MRAM_BYTES, Dpus, Pool, Stats, is_emulator
+from .host.dpus import MRAM_BYTES, DpuSet, Pool, Stats, is_emulator
 from .host.errors import DpuError
 from .launches import LaunchCost, LineCost
 from .merging import Merge
-from .plan import Array, Inseparable, MemoryExceeded, Placement, Plan, Round, plan
+from .plan import Array, Inseparable, LaunchPlan, MemoryExceeded, Placement, Round, plan_launch
 from .transfer import receive, receive_logs, send, send_header
 
 NUM_DPUS = "TRITON_DPU_NUM_DPUS"
@@ -57,14 +57,14 @@ _turn = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Program:
+class DpuProgram:
     """A DPU program in a file, and the kernel in it."""
 
     path: Path
     kernel: str
 
 
-class DpuLauncher(SynchronousLauncher[Program]):
+class DpuLauncher(SynchronousLauncher[DpuProgram]):
     """Launches one compiled kernel.
 
     Args:
@@ -92,20 +92,22 @@ class DpuLauncher(SynchronousLauncher[Program]):
         }
         types = self.parameters.types
         # Size of the elements of each pointer, by the pointer's index.
-        self._pointers = {i: scalars.element(type).bytes for i, type in enumerate(types) if type.startswith("*")}
+        self._pointers = {
+            i: scalars.pointer_element(type).bytes for i, type in enumerate(types) if type.startswith("*")
+        }
         # C's layout: every field is at a multiple of its size, and a uint64 follows. artifact/arguments.py writes the
         # struct of the DPU program; the two sizes are compared when the program is loaded.
         codes = ["I" if type.startswith("*") else scalars.passed(type).code for type in types]
         # The address of the log, if there is one, is the last argument.
         self._fields = struct.Struct("@" + "".join(codes) + ("I" if self.log is not None else "") + "Q")
         self._convert = {i: scalars.passed(type).convert for i, type in enumerate(types) if i not in self._pointers}
-        self._plans: OrderedDict[object, Plan] = OrderedDict()
+        self._plans: OrderedDict[object, LaunchPlan] = OrderedDict()
 
     @functools.cached_property
     def _footprints(self) -> Footprints:
         return Footprints(self._structured)
 
-    def launch(self, grid: Grid, function: Program, arguments: Sequence[Any]) -> None:
+    def launch(self, grid: Grid, function: DpuProgram, arguments: Sequence[Any]) -> None:
         began = time.perf_counter()
         values = list(arguments)
         for i, convert in self._convert.items():
@@ -114,8 +116,8 @@ class DpuLauncher(SynchronousLauncher[Program]):
         count, reason, is_asked = self._dpus(programs)
         with _turn:
             function, tasklets, parts = self._sliced(function, -(-programs // count), values)
-            if observed() and is_emulator():
-                function = Program(self._built(parts, by_line=True)[0], function.kernel)
+            if is_recorded() and is_emulator():
+                function = DpuProgram(self._built(parts, by_line=True)[0], function.kernel)
             try:
                 dpus, heap, room, planned = self._ready(grid, values, count, function)
             except Inseparable as error:
@@ -130,7 +132,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             if os.environ.get(VERBOSE, "0") not in ("", "0"):
                 self._explain(planned, grid, count, reason, tasklets, parts)
             shares = [
-                [slices.tasklets(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
+                [slices.tasklet_count(number * parts, tasklets) for _, number in one.programs] for one in planned.rounds
             ]
             lines: dict[str, LineCost] = {}
             if self._comparisons:
@@ -155,7 +157,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         if self.log is not None:
             self.log.report(logs)
 
-    def _sliced(self, function: Program, programs: int, values: Sequence[Any]) -> tuple[Program, int, int]:
+    def _sliced(self, function: DpuProgram, programs: int, values: Sequence[Any]) -> tuple[DpuProgram, int, int]:
         """Return the DPU program to run, its number of tasklets, and its slices of a program.
 
         Args:
@@ -164,11 +166,11 @@ class DpuLauncher(SynchronousLauncher[Program]):
         parts = 1
         # Where arguments share memory, a slice could read what another one has written.
         if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.parts(programs, self._room, self._parts, self._most_parts, computes=self._computes)
+            parts = slices.slice_count(programs, self._room, self._parts, self._most_parts, computes=self._computes)
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)
-        return Program(path, function.kernel), tasklets, parts
+        return DpuProgram(path, function.kernel), tasklets, parts
 
     def _overlap(self, values: Sequence[Any]) -> bool:
         """Return whether two arguments are in one allocation."""
@@ -192,7 +194,9 @@ class DpuLauncher(SynchronousLauncher[Program]):
             ],
         }
 
-    def _ready(self, grid: Grid, values: Sequence[Any], count: int, function: Program) -> tuple[Dpus, int, int, Plan]:
+    def _ready(
+        self, grid: Grid, values: Sequence[Any], count: int, function: DpuProgram
+    ) -> tuple[DpuSet, int, int, LaunchPlan]:
         """Load a program and plan its launch; return the DPUs, the address and size of their MRAM, and the plan."""
         dpus = pool.get(count)
         heap, room = self._load(dpus, function)
@@ -226,7 +230,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
         is_asked = any(number is not None for number in (self._asked, script, outside))
         return (programs, "one for each program", is_asked) if programs < count else (count, reason, is_asked)
 
-    def _load(self, dpus: Dpus, program: Program) -> tuple[int, int]:
+    def _load(self, dpus: DpuSet, program: DpuProgram) -> tuple[int, int]:
         """Load the program if it is not loaded. Return the address and size (bytes) of the MRAM for arrays."""
         # A kernel that compares what its programs store reports a race with the programs and the element.
         if dpus.load(program.path, races=self._comparisons is None):
@@ -259,16 +263,16 @@ class DpuLauncher(SynchronousLauncher[Program]):
             )
         return offset
 
-    def _plan(self, grid: Grid, values: Sequence[Any], count: int, heap: int, room: int) -> Plan:
+    def _plan(self, grid: Grid, values: Sequence[Any], count: int, heap: int, room: int) -> LaunchPlan:
         wanted = _wanted(os.environ.get(SHARD, ""), [self.parameters.names[i] for i in self._pointers])
         arrays = {i: self._array(i, values[i]) for i in self._pointers}
         numbers = {i: values[i] for i in self._footprints.integers}
         key = (grid, count, heap, room, tuple(arrays.values()), tuple(numbers.items()), tuple(wanted.items()))
         if key not in self._plans:
             try:
-                self._plans[key] = plan(
+                self._plans[key] = plan_launch(
                     arrays,
-                    lambda bounds: self._footprints.of(values, grid, bounds),
+                    lambda bounds: self._footprints.compute(values, grid, bounds),
                     programs=grid[0] * grid[1] * grid[2],
                     dpus=count,
                     heap=heap,
@@ -290,12 +294,12 @@ class DpuLauncher(SynchronousLauncher[Program]):
 
     def _run(
         self,
-        dpus: Dpus,
-        planned: Plan,
+        dpus: DpuSet,
+        planned: LaunchPlan,
         grid: Grid,
         values: Sequence[Any],
         heap: int,
-        program: Program,
+        program: DpuProgram,
         room: int,
         tasklets: Sequence[Sequence[int]],
         lines: dict[str, LineCost],
@@ -344,7 +348,7 @@ class DpuLauncher(SynchronousLauncher[Program]):
             packed.append(self._fields.pack(*fields, *log, 0))
         return packed
 
-    def _explain(self, planned: Plan, grid: Grid, count: int, reason: str, tasklets: int, parts: int) -> None:
+    def _explain(self, planned: LaunchPlan, grid: Grid, count: int, reason: str, tasklets: int, parts: int) -> None:
         def say(text: str) -> None:
             print(f"[dpu] {text}", file=sys.stderr)
 

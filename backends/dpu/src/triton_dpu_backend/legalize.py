@@ -22,7 +22,7 @@ from foundry_core.codegen.programs import locate
 from foundry_core.errors import ToolError
 
 
-def skipped() -> bool:
+def is_skipped() -> bool:
     """Return whether kernels are left as they are, without legalisation."""
     return os.environ.get("TRITON_DPU_SKIP_LEGALIZE") == "1"
 
@@ -37,7 +37,7 @@ def legalize(ir: str, num_tasklets: int) -> str:
     Raises:
         ToolError: there is no opt, or it refused the kernel.
     """
-    if skipped():
+    if is_skipped():
         if os.environ.get("TRITON_DPU_FORCE_LEGALIZE") == "1":
             raise ToolError("TRITON_DPU_SKIP_LEGALIZE and TRITON_DPU_FORCE_LEGALIZE contradict each other; unset one")
         return ir

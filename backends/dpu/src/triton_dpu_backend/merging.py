@@ -43,7 +43,7 @@ class Merge:
 
     @classmethod
     def read(cls, text: str) -> Merge:
-        """Read the text that atomics.needs returns."""
+        """Read the text that atomics.merge_rules returns."""
         return cls(*text.split(" "))
 
     @property

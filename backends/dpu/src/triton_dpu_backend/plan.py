@@ -45,12 +45,12 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Placed:
+class ArrayPlacement:
     """How one array is spread, the reason in words, and whether each DPU gets the whole allocation."""
 
     placement: Placement
     why: str
-    whole: bool
+    copies_allocation: bool
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Interval:
+class ByteInterval:
     """Host addresses low <= a < high."""
 
     low: int
@@ -99,10 +99,10 @@ class Region:
     arguments: tuple[int, ...]
     offset: int
     size: int
-    held: tuple[Interval | None, ...]
-    memory: Interval
+    held: tuple[ByteInterval | None, ...]
+    memory: ByteInterval
     sent: bool
-    writes: tuple[tuple[Interval, ...], ...]
+    writes: tuple[tuple[ByteInterval, ...], ...]
     item_bytes: int
     merge: Merge | None = None
 
@@ -121,14 +121,14 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """A whole launch: its rounds, and for each array how it is spread and the most bytes that one DPU has of it."""
 
     rounds: tuple[Round, ...]
-    placements: Mapping[int, tuple[Placed, int]]
+    placements: Mapping[int, tuple[ArrayPlacement, int]]
 
 
-def plan(
+def plan_launch(
     arrays: Mapping[int, Array],
     footprints: Callable[[Sequence[int]], Sequence[Mapping[int, Footprint]]],
     *,
@@ -138,12 +138,12 @@ def plan(
     capacity: int,
     wanted: Mapping[str, Placement],
     atomics: Mapping[int, Merge | str] = MappingProxyType({}),
-) -> Plan:
+) -> LaunchPlan:
     """Divide a launch into rounds and parts.
 
     Args:
         arrays: the pointer arguments, by their parameter's index.
-        footprints: returns the footprints of the parts between bounds, as foundry_core.footprint.Footprints.of does.
+        footprints: returns the footprints of the parts between bounds, see foundry_core.footprint.Footprints.compute.
         programs: number of programs in the grid, at least one.
         dpus: number of DPUs, at most one per program.
         heap: the first MRAM address that is free.
@@ -170,28 +170,28 @@ def plan(
         ]
         need = max(map(_room, made))
         if need <= capacity:
-            return Plan(tuple(made), {i: (placements[i], _largest(made, i)) for i in arrays})
+            return LaunchPlan(tuple(made), {i: (placements[i], _largest(made, i)) for i in arrays})
         if parts == programs:
             raise MemoryExceeded(_too_large(arrays, made, placements, capacity))
         # Shards shrink with more rounds, replicated arrays do not. Therefore this is a lower bound for the rounds.
         rounds = max(rounds + 1, rounds * need // capacity)
 
 
-def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> Placed:
+def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Placement]) -> ArrayPlacement:
     spans = [span for part in parts for span in (part.reads, part.writes) if span is not None]
     asked = wanted.get(array.name)
     if asked is Placement.REPLICATED:
-        return Placed(asked, "as asked", whole=True)
+        return ArrayPlacement(asked, "as asked", copies_allocation=True)
     if any(_unknown(array, span) for span in spans):
         why = "its addresses depend on more than program ids and integer arguments"
         if asked is Placement.SHARDED:
             raise MemoryExceeded(f"{array.name} cannot be sharded: {why}")
-        return Placed(Placement.REPLICATED, why, whole=True)
+        return ArrayPlacement(Placement.REPLICATED, why, copies_allocation=True)
     if not spans:
-        return Placed(Placement.SHARDED, "no program reaches it", whole=False)
+        return ArrayPlacement(Placement.SHARDED, "no program reaches it", copies_allocation=False)
     if len(parts) > 1 and len({_hull(part) for part in parts}) == 1:
-        return Placed(Placement.REPLICATED, "all programs reach the same bytes", whole=False)
-    return Placed(Placement.SHARDED, "its addresses follow the program ids", whole=False)
+        return ArrayPlacement(Placement.REPLICATED, "all programs reach the same bytes", copies_allocation=False)
+    return ArrayPlacement(Placement.SHARDED, "its addresses follow the program ids", copies_allocation=False)
 
 
 def _unknown(array: Array, span: Span) -> bool:
@@ -204,7 +204,7 @@ def _hull(part: Footprint) -> tuple[int, int] | None:
     return (min(span.low for span in spans), max(span.high for span in spans)) if spans else None
 
 
-def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
+def _interval(array: Array, span: Span | None, whole: bool) -> ByteInterval | None:
     """Return the host addresses of a span within the array's allocation; None if there are none."""
     if span is None:
         return None
@@ -212,26 +212,26 @@ def _interval(array: Array, span: Span | None, whole: bool) -> Interval | None:
         low, high = array.low, array.high
     else:
         low, high = max(array.address + span.low, array.low), min(array.address + span.high, array.high)
-    return Interval(low, high) if low < high else None
+    return ByteInterval(low, high) if low < high else None
 
 
 def _round(
     arrays: Mapping[int, Array],
     parts: Sequence[Mapping[int, Footprint]],
-    placements: Mapping[int, Placed],
+    placements: Mapping[int, ArrayPlacement],
     bounds: Sequence[int],
     dpus: int,
     heap: int,
     atomics: Mapping[int, Merge | str],
 ) -> Round:
     """Return one round and its arrays. If there are fewer parts than DPUs, the last DPUs have no work."""
-    whole = {i for i in arrays if placements[i].whole}
+    whole = {i for i in arrays if placements[i].copies_allocation}
 
-    def reached(spans: Mapping[int, Span | None]) -> dict[int, Interval]:
+    def intervals(spans: Mapping[int, Span | None]) -> dict[int, ByteInterval]:
         return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in whole))}
 
-    reads = [reached({i: footprint.reads for i, footprint in part.items()}) for part in parts]
-    writes = [reached({i: footprint.writes for i, footprint in part.items()}) for part in parts]
+    reads = [intervals({i: footprint.reads for i, footprint in part.items()}) for part in parts]
+    writes = [intervals({i: footprint.writes for i, footprint in part.items()}) for part in parts]
     solid = [{i for i, footprint in part.items() if footprint.solid} - whole for part in parts]
     held = [_together(one, other) for one, other in zip(reads, writes, strict=True)]
     if len(parts) > 1:
@@ -251,8 +251,8 @@ def _round(
 
 def _check_atomics(
     arrays: Mapping[int, Array],
-    held: Sequence[Mapping[int, Interval]],
-    writes: Sequence[Mapping[int, Interval]],
+    held: Sequence[Mapping[int, ByteInterval]],
+    writes: Sequence[Mapping[int, ByteInterval]],
     atomics: Mapping[int, Merge | str],
 ) -> None:
     """Refuse a round in which a DPU would have to see what another one does.
@@ -273,19 +273,19 @@ def _check_atomics(
                 raise Inseparable(f"several DPUs would reach the same elements of {arrays[i].name}, and {how}")
 
 
-def _hull_of(intervals: Sequence[Interval]) -> Interval | None:
-    return Interval(min(i.low for i in intervals), max(i.high for i in intervals)) if intervals else None
+def _hull_of(intervals: Sequence[ByteInterval]) -> ByteInterval | None:
+    return ByteInterval(min(i.low for i in intervals), max(i.high for i in intervals)) if intervals else None
 
 
-def _together(one: Mapping[int, Interval], other: Mapping[int, Interval]) -> dict[int, Interval]:
+def _together(one: Mapping[int, ByteInterval], other: Mapping[int, ByteInterval]) -> dict[int, ByteInterval]:
     both = dict(one)
     for i, interval in other.items():
         known = both.get(i, interval)
-        both[i] = Interval(min(known.low, interval.low), max(known.high, interval.high))
+        both[i] = ByteInterval(min(known.low, interval.low), max(known.high, interval.high))
     return both
 
 
-def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) -> list[list[int]]:
+def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, ByteInterval]]) -> list[list[int]]:
     """Group arguments whose bytes overlap on a DPU. Groups whose hulls overlap after that are joined, too."""
     groups = [[i] for i in arguments]
     changed = True
@@ -299,30 +299,30 @@ def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, Interval]]) ->
     return groups
 
 
-def _of(part: Mapping[int, Interval], members: Sequence[int]) -> Interval | None:
+def _of(part: Mapping[int, ByteInterval], members: Sequence[int]) -> ByteInterval | None:
     """Return what one DPU has of a group: all bytes from the first to the last."""
     return _hull_of([part[i] for i in members if i in part])
 
 
-def _overlap(a: Interval | None, b: Interval | None) -> bool:
+def _overlap(a: ByteInterval | None, b: ByteInterval | None) -> bool:
     return a is not None and b is not None and a.low < b.high and b.low < a.high
 
 
 def _region(
     arrays: Mapping[int, Array],
     members: Sequence[int],
-    reads: Sequence[Mapping[int, Interval]],
-    writes: Sequence[Mapping[int, Interval]],
-    held: Sequence[Mapping[int, Interval]],
+    reads: Sequence[Mapping[int, ByteInterval]],
+    writes: Sequence[Mapping[int, ByteInterval]],
+    held: Sequence[Mapping[int, ByteInterval]],
     solid: Sequence[set[int]],
     dpus: int,
     offset: int,
 ) -> Region:
     idle = dpus - len(held)
-    here: list[Interval | None] = []
+    here: list[ByteInterval | None] = []
     for part in held:
         exact = _of(part, members)
-        here.append(Interval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
+        here.append(ByteInterval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
     size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
     written = [_merged([part[i] for i in members if i in part]) for part in writes]
     # The DPUs need the contents if a program reads, or if it may leave bytes unwritten, which come back unchanged.
@@ -334,18 +334,18 @@ def _region(
         offset=offset,
         size=size,
         held=(*here, *[None] * idle),
-        memory=Interval(min(arrays[i].low for i in members), max(arrays[i].high for i in members)),
+        memory=ByteInterval(min(arrays[i].low for i in members), max(arrays[i].high for i in members)),
         sent=keep,
         writes=(*written, *[()] * idle),
         item_bytes=sizes.pop() if len(sizes) == 1 else 1,
     )
 
 
-def _merged(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
-    merged: list[Interval] = []
+def _merged(intervals: Sequence[ByteInterval]) -> tuple[ByteInterval, ...]:
+    merged: list[ByteInterval] = []
     for interval in sorted(intervals, key=lambda interval: interval.low):
         if merged and interval.low <= merged[-1].high:
-            merged[-1] = Interval(merged[-1].low, max(merged[-1].high, interval.high))
+            merged[-1] = ByteInterval(merged[-1].low, max(merged[-1].high, interval.high))
         else:
             merged.append(interval)
     return tuple(merged)
@@ -365,7 +365,7 @@ def _largest(rounds: Sequence[Round], argument: int) -> int:
 def _too_large(
     arrays: Mapping[int, Array],
     rounds: Sequence[Round],
-    placements: Mapping[int, Placed],
+    placements: Mapping[int, ArrayPlacement],
     capacity: int,
 ) -> str:
     need = max(map(_room, rounds))

@@ -18,7 +18,7 @@ _ENOUGH, _GAIN = 0.95, 1.1
 _ENOUGH_COMPUTING, _GAIN_COMPUTING = 0.98, 1.02
 
 
-def tasklets(slices: int, most: int) -> int:
+def tasklet_count(slices: int, most: int) -> int:
     """Return how many of `most` tasklets finish a number of equal slices first.
 
     Of several numbers, it is one with which all tasklets have as many slices, if there is one, then the largest.
@@ -29,10 +29,12 @@ def tasklets(slices: int, most: int) -> int:
 
 def share(slices: int, most: int) -> float:
     """Return the share of a DPU's cycles in which it issues an instruction, with the best number of tasklets."""
-    return slices / _cycles(slices, tasklets(slices, most)) if slices else 1.0
+    return slices / _cycles(slices, tasklet_count(slices, most)) if slices else 1.0
 
 
-def parts(programs: int, room: Callable[[int], int], compiled: int, most_parts: int, *, computes: bool = False) -> int:
+def slice_count(
+    programs: int, room: Callable[[int], int], compiled: int, most_parts: int, *, computes: bool = False
+) -> int:
     """Return the number of slices of each program.
 
     Args:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from foundry_core.log import Log, Words
 
-from .host.dpus import HEAP, Dpus
-from .plan import Interval, Region, Round
+from .host.dpus import HEAP, DpuSet
+from .plan import ByteInterval, Region, Round
 
 # Fills the bytes next to an array in a transfer. It is a NaN as a float of any size, as in the emulator's MRAM.
 _BESIDE = np.uint16(0x7FFA)
@@ -31,7 +31,7 @@ class _Memory:
         self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
-def view(interval: Interval) -> _Bytes:
+def view(interval: ByteInterval) -> _Bytes:
     """Return an array over the bytes at host addresses."""
     return np.asarray(_Memory(interval.low, interval.high - interval.low))
 
@@ -40,11 +40,11 @@ def _copy(target: int, source: int, size: int) -> None:
     ctypes.memmove(target, source, size)
 
 
-def _inside(low: int, high: int, memory: Interval) -> bool:
+def _inside(low: int, high: int, memory: ByteInterval) -> bool:
     return memory.low <= low and high <= memory.high
 
 
-def send(dpus: Dpus, one: Round) -> int:
+def send(dpus: DpuSet, one: Round) -> int:
     """Copy what a round's programs need to the DPUs. Return the number of bytes."""
     sent = 0
     for region in one.regions:
@@ -72,7 +72,7 @@ def send(dpus: Dpus, one: Round) -> int:
     return sent
 
 
-def receive(dpus: Dpus, one: Round) -> int:
+def receive(dpus: DpuSet, one: Round) -> int:
     """Copy what a round's programs wrote from the DPUs into the caller's arrays. Return the number of bytes."""
     received = 0
     # Save all old bytes before storing any: an array may be in several regions, and is compared with its old value.
@@ -90,7 +90,7 @@ def receive(dpus: Dpus, one: Round) -> int:
                 targets.append(0)
             elif (
                 region.merge is None
-                and writes == (Interval(held.low + low, held.low + low + size),)
+                and writes == (ByteInterval(held.low + low, held.low + low + size),)
                 and not _touches(writes[0], contested)
             ):
                 targets.append(writes[0].low)
@@ -112,17 +112,17 @@ def receive(dpus: Dpus, one: Round) -> int:
     return received
 
 
-def send_header(dpus: Dpus, log: Log, offset: int) -> None:
+def send_header(dpus: DpuSet, log: Log, offset: int) -> None:
     """Write an empty log `offset` bytes after the start of each DPU's heap."""
     header = log.header()
     dpus.send(HEAP, offset, header.nbytes, [header.ctypes.data] * dpus.count)
 
 
-def receive_logs(dpus: Dpus, log: Log, offset: int) -> list[Words]:
+def receive_logs(dpus: DpuSet, log: Log, offset: int) -> list[Words]:
     """Return the filled part of each DPU's log. All are as long as the longest, because a transfer has one length."""
     headers = [log.header() for _ in range(dpus.count)]
     dpus.receive(HEAP, offset, headers[0].nbytes, [header.ctypes.data for header in headers])
-    size = max(map(log.filled, headers))
+    size = max(map(log.used_bytes, headers))
     logs = [np.empty(size // header.itemsize, header.dtype) for header in headers]
     dpus.receive(HEAP, offset, size, [words.ctypes.data for words in logs])
     return logs
@@ -142,14 +142,14 @@ def _window(region: Region) -> tuple[int, int] | None:
     return low, -(-(max(high for _, high in ends) - low) // 8) * 8
 
 
-def _contested(writes: Sequence[Interval]) -> list[Interval]:
+def _contested(writes: Sequence[ByteInterval]) -> list[ByteInterval]:
     """Return the intervals in which writes of several DPUs overlap."""
-    found: list[Interval] = []
-    stretch: Interval | None = None
+    found: list[ByteInterval] = []
+    stretch: ByteInterval | None = None
     several = False
     for interval in sorted(writes, key=lambda interval: interval.low):
         if stretch is not None and interval.low < stretch.high:
-            stretch, several = Interval(stretch.low, max(stretch.high, interval.high)), True
+            stretch, several = ByteInterval(stretch.low, max(stretch.high, interval.high)), True
             continue
         if stretch is not None and several:
             found.append(stretch)
@@ -159,11 +159,11 @@ def _contested(writes: Sequence[Interval]) -> list[Interval]:
     return found
 
 
-def _touches(interval: Interval, others: Sequence[Interval]) -> bool:
+def _touches(interval: ByteInterval, others: Sequence[ByteInterval]) -> bool:
     return any(interval.low < other.high and other.low < interval.high for other in others)
 
 
-def _store(interval: Interval, new: _Bytes, before: Sequence[tuple[Interval, _Bytes]], item_bytes: int) -> None:
+def _store(interval: ByteInterval, new: _Bytes, before: Sequence[tuple[ByteInterval, _Bytes]], item_bytes: int) -> None:
     """Store the bytes that a DPU has for an interval into the caller's memory."""
     for stretch, old in before:
         if stretch.low <= interval.low and interval.high <= stretch.high:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from foundry_core.triton_hooks import import_order
 
-import_order.install(__name__, "compiler", "conflicts", "driver", "opencl", "roads", "simt", "vulkan")
+import_order.install(__name__, "compiler", "conflicts", "driver", "opencl", "apis", "simt", "vulkan")
 
 
 def activate(api: str = "vulkan") -> None:
@@ -20,10 +20,10 @@ def activate(api: str = "vulkan") -> None:
         api: `vulkan` or `opencl`.
 
     Raises:
-        RoadError: there is no such road, or its Python packages are missing.
+        ApiError: there is no such road, or its Python packages are missing.
     """
     from triton.runtime import driver
 
-    from .roads import road
+    from .apis import api_driver
 
-    driver.set_active(road(api)())
+    driver.set_active(api_driver(api)())

@@ -25,9 +25,9 @@ import triton
 from foundry_core.failure import Failure
 
 from . import activate
-from .check import Verdict, check
+from .apis import NAMES, unavailable
+from .check import CheckResult, run_checks
 from .conflicts import API_VARIABLE
-from .roads import NAMES, missing
 
 _FEATURES = {
     "float16": "f16",
@@ -43,7 +43,7 @@ _FEATURES = {
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceEntry:
     """A device that was found.
 
     Attributes:
@@ -60,7 +60,7 @@ class Device:
 
 
 @dataclass
-class Found:
+class ApiReport:
     """What was found for a road.
 
     Attributes:
@@ -71,21 +71,21 @@ class Found:
     """
 
     api: str
-    devices: list[Device] = field(default_factory=list)
+    devices: list[DeviceEntry] = field(default_factory=list)
     chosen: int | None = None
     reason: str = ""
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[CheckResult] = field(default_factory=list)
 
 
-def find_vulkan() -> Found:
+def find_vulkan() -> ApiReport:
     """Look for the loader and its devices."""
     from foundry_core.vulkan import device
 
-    found = Found("vulkan")
+    found = ApiReport("vulkan")
     try:
-        known = device.properties()
+        known = device.list_properties()
         found.devices = [
-            Device(
+            DeviceEntry(
                 number,
                 each.name.decode(),
                 each.driver.decode(),
@@ -100,7 +100,7 @@ def find_vulkan() -> Found:
             )
             for number, each in enumerate(known)
         ]
-        found.chosen = device.choose()
+        found.chosen = device.select_device()
     except Failure as error:
         found.reason = str(error)
         return found
@@ -110,10 +110,10 @@ def find_vulkan() -> Found:
     return found
 
 
-def find_opencl() -> Found:
+def find_opencl() -> ApiReport:
     """Look for OpenCL's platforms and their devices."""
-    found = Found("opencl")
-    if error := missing("opencl"):
+    found = ApiReport("opencl")
+    if error := unavailable("opencl"):
         found.reason = str(error)
         return found
     from foundry_core.runtime import opencl
@@ -124,7 +124,9 @@ def find_opencl() -> Found:
     for number, each in enumerate(known):
         features: dict[str, bool | int | str] = {"version": each.version.strip(), "memory": each.global_mem_size}
         found.devices.append(
-            Device(number, each.name.strip(), each.driver_version.strip(), features, opencl.refusal(each) or "")
+            DeviceEntry(
+                number, each.name.strip(), each.driver_version.strip(), features, opencl.device_refusal(each) or ""
+            )
         )
     try:
         found.chosen = known.index(choose_device())
@@ -136,18 +138,18 @@ def find_opencl() -> Found:
     return found
 
 
-def examine(api: str) -> Found:
+def examine_api(api: str) -> ApiReport:
     """Look for a road's devices, and check the chosen one."""
     found = find_vulkan() if api == "vulkan" else find_opencl()
     if found.chosen is not None:
         activate(api)
-        found.verdicts = list(check())
+        found.verdicts = list(run_checks())
     return found
 
 
-def passed(roads: list[Found]) -> bool:
+def check_passed(results: list[ApiReport]) -> bool:
     """Return whether a check ran, and all that ran passed."""
-    verdicts = [verdict for road in roads for verdict in road.verdicts]
+    verdicts = [verdict for road in results for verdict in road.verdicts]
     return bool(verdicts) and not any(verdict.problem for verdict in verdicts)
 
 
@@ -160,12 +162,12 @@ def versions() -> dict[str, str]:
     }
 
 
-def show(road: Found) -> str:
+def format_api(result: ApiReport) -> str:
     """Return what was found for people to read."""
-    lines = [f"{ {'vulkan': 'Vulkan', 'opencl': 'OpenCL'}[road.api] }"]
-    for device in road.devices:
+    lines = [f"{ {'vulkan': 'Vulkan', 'opencl': 'OpenCL'}[result.api] }"]
+    for device in result.devices:
         lines.append(
-            f"  {'*' if device.number == road.chosen else ' '} {device.number}: {device.name} ({device.driver})"
+            f"  {'*' if device.number == result.chosen else ' '} {device.number}: {device.name} ({device.driver})"
         )
         plain = [f"{name}: {_size(value)}" for name, value in device.features.items() if not isinstance(value, bool)]
         lines.append(f"       {', '.join(plain)}")
@@ -174,11 +176,11 @@ def show(road: Found) -> str:
                 lines.append(f"       {label}: {', '.join(names)}")
         if device.refused:
             lines.append(f"       cannot be used: {device.refused}")
-    if road.chosen is None:
-        lines.append("  " + road.reason.replace("\n", "\n  "))
+    if result.chosen is None:
+        lines.append("  " + result.reason.replace("\n", "\n  "))
         return "\n".join(lines)
-    lines.append(f"  chosen: {road.chosen}, {road.reason}")
-    for verdict in road.verdicts:
+    lines.append(f"  chosen: {result.chosen}, {result.reason}")
+    for verdict in result.verdicts:
         outcome = (
             verdict.problem.replace("\n", "\n      ")
             if verdict.problem
@@ -204,17 +206,17 @@ def main(words: list[str]) -> int:
     parser.add_argument("--api", choices=NAMES, default=os.environ.get(API_VARIABLE) or None, help="this road only")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(words)
-    roads = [examine(api) for api in ([options.api] if options.api else NAMES)]
+    roads = [examine_api(api) for api in ([options.api] if options.api else NAMES)]
     if options.json:
         report: dict[str, Any] = {"versions": versions(), "roads": [asdict(road) for road in roads]}
         # Not a number is not JSON.
-        text = json.dumps({**report, "passed": passed(roads)}, indent=2).replace(": NaN", ": null")
+        text = json.dumps({**report, "passed": check_passed(roads)}, indent=2).replace(": NaN", ": null")
         print(text)
     else:
         print(", ".join(f"{name} {version}" for name, version in versions().items()))
-        print("\n".join(map(show, roads)))
-        print("the check passed" if passed(roads) else "THE CHECK DID NOT PASS")
-    return 0 if passed(roads) else 1
+        print("\n".join(map(format_api, roads)))
+        print("the check passed" if check_passed(roads) else "THE CHECK DID NOT PASS")
+    return 0 if check_passed(roads) else 1
 
 
 if __name__ == "__main__":

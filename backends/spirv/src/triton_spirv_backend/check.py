@@ -21,7 +21,7 @@ _ULP = 2.0**-24  # half a unit in the last place of f32, relative
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -77,7 +77,7 @@ def _unsigned(x_ptr, y_ptr, out_ptr, SIZE: tl.constexpr):  # type: ignore[no-unt
     tl.store(out_ptr + i, (largest >> 40).to(tl.float32))
 
 
-def check() -> Iterator[Verdict]:
+def run_checks() -> Iterator[CheckResult]:
     """Run the checks on Triton's active driver; nothing is raised, what goes wrong is in the verdicts."""
     random = np.random.default_rng(0)
     x, y = random.standard_normal((2, 1000), np.float32)
@@ -85,7 +85,7 @@ def check() -> Iterator[Verdict]:
     exact = x.astype(np.float64) + y
     # Triton keeps what it compiled in the function, by the device's number: each road needs functions of its own.
     add: Any = triton.jit(_add)
-    yield _verdict("vec_add f32", exact, _ULP * np.abs(exact), add, (4,), (Tensor(x), Tensor(y)), (1000, 256))
+    yield _compare("vec_add f32", exact, _ULP * np.abs(exact), add, (4,), (Tensor(x), Tensor(y)), (1000, 256))
     for name, dtype in (("f32", np.float32), ("f16", np.float16)):
         # The least product: software devices compile larger ones for long. GPUs have matrices of this size for f16.
         a, b = random.standard_normal((2, 16, 16)).astype(dtype)
@@ -94,34 +94,34 @@ def check() -> Iterator[Verdict]:
         # units may, a part of the magnitude.
         allowed = 2 * 16 * _ULP * (np.abs(wide_a) @ np.abs(wide_b))
         dot: Any = triton.jit(_dot)
-        yield _verdict(f"dot {name}", wide_a @ wide_b, allowed, dot, (1,), (Tensor(a), Tensor(b)), (16,), num_warps=1)
+        yield _compare(f"dot {name}", wide_a @ wide_b, allowed, dot, (1,), (Tensor(a), Tensor(b)), (16,), num_warps=1)
     yield from _merged(random)
 
 
-def _merged(random: np.random.Generator) -> Iterator[Verdict]:
+def _merged(random: np.random.Generator) -> Iterator[CheckResult]:
     """Check values that stay in registers between two operations; each result is exact."""
     exactly = np.zeros(256)
 
-    def verdict(name: str, expected: npt.NDArray[Any], kernel: Any, *inputs: npt.NDArray[Any]) -> Verdict:
+    def compare(name: str, expected: npt.NDArray[Any], kernel: Any, *inputs: npt.NDArray[Any]) -> CheckResult:
         tensors = tuple(map(Tensor, inputs))
-        return _verdict(name, expected.astype(np.float64), exactly, triton.jit(kernel), (1,), tensors, (256,))
+        return _compare(name, expected.astype(np.float64), exactly, triton.jit(kernel), (1,), tensors, (256,))
 
     x, y = random.uniform(-9, 9, (2, 256)).astype(np.float32)
     half = (x.astype(np.float16) + y.astype(np.float16)).astype(np.float64)
-    yield verdict("f32 to f16 and back", half - np.trunc(y), _round, x, y)
+    yield compare("f32 to f16 and back", half - np.trunc(y), _round, x, y)
     wide = random.integers(-(2**31), 2**31, 256).astype(np.int32)
     # What f32 makes 2^31 has no i32.
     wide[wide > 2**31 - 129] = 0
-    yield verdict("i32 to f32 and back", wide.astype(np.float32).astype(np.int64) - wide, _round_integer, wide)
+    yield compare("i32 to f32 and back", wide.astype(np.float32).astype(np.int64) - wide, _round_integer, wide)
     bytes_ = np.arange(-128, 128).astype(np.int8)
     # -(-128) is -128, and less than half of it: found to be taken for 128.
     half_of = np.trunc(bytes_ / 2)
-    yield verdict("negative i8", np.maximum(-bytes_, half_of), _negate, bytes_)
+    yield compare("negative i8", np.maximum(-bytes_, half_of), _negate, bytes_)
     u, v = random.integers(0, 2**64, (2, 256), np.uint64)
-    yield verdict("maximum of u64", np.maximum(u, v) >> np.uint64(40), _unsigned, u, v)
+    yield compare("maximum of u64", np.maximum(u, v) >> np.uint64(40), _unsigned, u, v)
 
 
-def _verdict(
+def _compare(
     name: str,
     expected: npt.NDArray[np.float64],
     allowed: npt.NDArray[np.float64],
@@ -130,22 +130,22 @@ def _verdict(
     inputs: tuple[Tensor, ...],
     numbers: tuple[int, ...],
     **options: int,
-) -> Verdict:
+) -> CheckResult:
     """Launch `kernel` with its inputs, its poisoned result and its numbers; compare the result with `expected`."""
     memory = np.full(expected.size + 2 * _MARGIN, np.nan, np.float32)
     out = memory[_MARGIN:-_MARGIN].reshape(expected.shape)
     try:
         kernel[grid](*inputs, Tensor(out), *numbers, **options)
     except Exception as failure:  # the report goes on with what failed
-        return Verdict(name, float("nan"), f"{type(failure).__name__}: {failure}")
+        return CheckResult(name, float("nan"), f"{type(failure).__name__}: {failure}")
     if not np.isnan(np.concatenate([memory[:_MARGIN], memory[-_MARGIN:]])).all():
-        return Verdict(name, float("nan"), "it wrote outside its result")
+        return CheckResult(name, float("nan"), "it wrote outside its result")
     if missing := np.count_nonzero(np.isnan(out)):
-        return Verdict(name, float("nan"), f"{missing} of {out.size} elements are not numbers, or were not written")
+        return CheckResult(name, float("nan"), f"{missing} of {out.size} elements are not numbers, or were not written")
     off = np.abs(out - expected)
     if wrong := np.count_nonzero((allowed == 0) & (off > 0)):
-        return Verdict(
+        return CheckResult(
             name, float("inf"), f"{wrong} of {out.size} elements are not exact: the driver merges operations"
         )
     error = float(np.max(off / np.where(allowed, allowed, 1)))
-    return Verdict(name, error, "" if error <= 1 else f"the largest error is {error:.3g} times what is allowed")
+    return CheckResult(name, error, "" if error <= 1 else f"the largest error is {error:.3g} times what is allowed")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, given, make_tile, make_ttir
+from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
 from foundry_core.backend.fingerprint import fingerprint
 from foundry_core.codegen.programs import NAMES, locate
 from foundry_core.mapping.workitem.target import WorkItemTarget
@@ -66,7 +66,8 @@ class SpirvBackend(ProgramBackend):
     def parse_options(self, opts: dict[str, Any]) -> Any:
         if simt.is_simt(self.target):
             return simt.SimtOptions(
-                **given(simt.SimtOptions, opts) | {"arch": self.target.arch, "warp_size": self.target.warp_size}
+                **launch_options(simt.SimtOptions, opts)
+                | {"arch": self.target.arch, "warp_size": self.target.warp_size}
             )
         return super().parse_options(opts)
 

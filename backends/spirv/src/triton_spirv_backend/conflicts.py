@@ -11,7 +11,7 @@ from foundry_core.failure import Failure
 API_VARIABLE = "FOUNDRY_SPIRV_API"
 
 
-class RoadError(Failure):
+class ApiError(Failure):
     """No road to a device, or Triton could not choose it."""
 
 
@@ -24,7 +24,7 @@ def refuse_two(driver: type[SynchronousDriver], vulkan: type[SynchronousDriver])
         driver: the one that Triton asks, `vulkan` or derived from that. Another of these is as active as this one.
 
     Raises:
-        RoadError: another backend is active, and nothing chooses.
+        ApiError: another backend is active, and nothing chooses.
     """
     if os.environ.get(BACKEND_VARIABLE) and reads_variable():
         return
@@ -37,7 +37,7 @@ def refuse_two(driver: type[SynchronousDriver], vulkan: type[SynchronousDriver])
         return
     chooses = f"set {BACKEND_VARIABLE}=spirv, or " if reads_variable() else ""
     ignores = "" if reads_variable() else f", and this release does not read {BACKEND_VARIABLE}"
-    raise RoadError(
+    raise ApiError(
         f"{API_VARIABLE}=vulkan asks for Vulkan, and Triton's backend {', '.join(others)} is active, too",
         why=f"Triton {triton.__version__} needs exactly one active backend{ignores}",
         next=f"{chooses}call triton_spirv_backend.activate() before the first launch, or hide the other backend's "

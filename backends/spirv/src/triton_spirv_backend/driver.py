@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .roads import chosen
+from .apis import environment_driver
 
 if TYPE_CHECKING:
     # Classes that derive from it have the interface of this road.
     from .opencl import SpirvDriver
 else:
-    SpirvDriver = chosen()
+    SpirvDriver = environment_driver()
 
 __all__ = ["SpirvDriver"]

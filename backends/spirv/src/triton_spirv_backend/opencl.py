@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 from foundry_core.backend.driver import OpenCLDriver
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.runtime.launches import Grid, SynchronousLauncher
-from foundry_core.runtime.opencl import Device, DeviceError, Launcher, Memory, find, is_gpu, work_item_target
+from foundry_core.runtime.opencl import (
+    DeviceError,
+    MemoryMode,
+    OpenCLDevice,
+    OpenCLLauncher,
+    find,
+    is_gpu,
+    work_item_target,
+)
 from triton.backends.compiler import GPUTarget
 
 from . import simt
@@ -47,18 +55,18 @@ def choose_device() -> cl.Device:
 
 
 @functools.cache
-def open_device() -> Device:
+def open_device() -> OpenCLDevice:
     """Return the device that the environment selects. Each process opens it once.
 
     Raises:
         DeviceError: there is no such device, or it does not support what the environment asks for.
     """
     memory = os.environ.get(MEMORY_VARIABLE, "")
-    if memory and memory not in list(Memory):
+    if memory and memory not in list(MemoryMode):
         raise DeviceError(
-            f"{MEMORY_VARIABLE}={memory} is not a memory mode", why=f"the modes are {' and '.join(Memory)}"
+            f"{MEMORY_VARIABLE}={memory} is not a memory mode", why=f"the modes are {' and '.join(MemoryMode)}"
         )
-    return Device(choose_device(), Memory(memory) if memory else None)
+    return OpenCLDevice(choose_device(), MemoryMode(memory) if memory else None)
 
 
 def is_simt(device: cl.Device) -> bool:
@@ -80,7 +88,7 @@ class SpirvLauncher(SynchronousLauncher[tuple[Any, str]]):
 
     def __init__(self, src: Any, metadata: Any) -> None:
         super().__init__(src, metadata)
-        self._launcher: Launcher | None = None
+        self._launcher: OpenCLLauncher | None = None
         # A program is one work-item unless its compiler says otherwise.
         self._threads = getattr(metadata, "threads", 1)
         self._tables = getattr(metadata, "tables", int(self.log is not None))
@@ -109,7 +117,7 @@ class SpirvDriver(OpenCLDriver):
         super().__init__(warp_size=1)
         self.launcher_cls = SpirvLauncher
 
-    def device(self) -> Device:
+    def device(self) -> OpenCLDevice:
         return open_device()
 
     @classmethod

@@ -62,7 +62,7 @@ def target(device: SimtTarget) -> GPUTarget:
     (api,) = (api for api, flavour in _FLAVOURS.items() if flavour == device.flavour)
     arch = (
         f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
-        f"-p{device.in_parts:d}-e{device.exponentiates:d}-x{device.shuffles:d}-h{device.halves:d}-d{denormals}-z{special}-n{nearest}"
+        f"-p{device.splits_grids:d}-e{device.accurate_exp2:d}-x{device.shuffles:d}-h{device.converts_f16:d}-d{denormals}-z{special}-n{nearest}"
         f"-t{adds}-m{fragments}-k{'.'.join(device.lacks)}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
@@ -88,15 +88,15 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         workgroup_bytes=int(arch["local"]),
         argument_bytes=int(arch["arguments"]),
         fuses=fuses,
-        in_parts=arch["parts"] == "1",
-        exponentiates=arch["exponentiates"] == "1",
+        splits_grids=arch["parts"] == "1",
+        accurate_exp2=arch["exponentiates"] == "1",
         preserves_denormals=denormals,
         preserves_special=special,
         rounds_to_nearest=nearest,
         fragments=tuple(Fragment(part[0], part[1], *map(int, part[2:])) for part in parts),
         flavour=_FLAVOURS[arch["api"]],
         shuffles=arch["shuffles"] == "1",
-        halves=arch["halves"] == "1",
+        converts_f16=arch["halves"] == "1",
         atomic_adds=adds,
         lacks=tuple(name for name in arch["lacks"].split(".") if name),
     )
@@ -123,13 +123,13 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool, check: bool) -> bytes:
     from foundry_core.errors import TooLarge
-    from foundry_core.mapping.simt.lower import lower
+    from foundry_core.mapping.simt.lower import lower_simt
     from triton.runtime.errors import OutOfResources
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
     try:
-        found = lower(ttgir, target, named=named, check=check)
+        found = lower_simt(ttgir, target, named=named, check=check)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error
@@ -137,7 +137,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
         from foundry_core.codegen.tools import check_spirv
 
         check_spirv(found.module, "vulkan1.3")
-    metadata["written"] = found.written
+    metadata["written"] = found.writes
     metadata["shared"] = max(found.local_bytes, LEAST_SHARED)
     metadata["argument_offsets"] = found.offsets
     metadata["tables"] = found.tables

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from foundry_core.backend.driver import SynchronousDriver, handles, properties
-from foundry_core.runtime.device_report import Ran
-from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, observed
+from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
+from foundry_core.runtime.device_report import DeviceReport
+from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, is_recorded
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
-from foundry_core.vulkan.launcher import Launcher
+from foundry_core.vulkan.launcher import PipelineLauncher
 from foundry_core.vulkan.library import VulkanError
 from foundry_core.vulkan.logging import logging
 from foundry_core.vulkan.timing import VulkanInterface
@@ -29,7 +29,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         self._metadata = metadata
         code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
         self._place = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-        self._launcher: Launcher | None = None
+        self._launcher: PipelineLauncher | None = None
         self._positions = self.parameters.positions() if self.log is None else None
 
     def __call__(
@@ -49,7 +49,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         if (
             self._launcher is not None
             and self._positions is not None
-            and not observed()
+            and not is_recorded()
             and not _calls(enter_hook)
             and not _calls(exit_hook)
             and type(x) is type(y) is type(z) is int
@@ -69,7 +69,7 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
             here = opened()
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup, self._place)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
-            self._launcher = Launcher(here, pipeline, types, known.argument_offsets, self.parameters.written)
+            self._launcher = PipelineLauncher(here, pipeline, types, known.argument_offsets, self.parameters.outputs)
             self._most = (MOST_PROGRAMS, *here.properties.grid[1:])
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:
@@ -120,7 +120,7 @@ class VulkanUtils:
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Return the module and its name; it is compiled before the first launch."""
-        return handles(kernel, (kernel, name), opened().properties.invocations)
+        return binary_info(kernel, (kernel, name), opened().properties.invocations)
 
     def unload_module(self, module: Any) -> None:
         """Do nothing."""
@@ -139,7 +139,7 @@ class VulkanDriver(SynchronousDriver):
         """Return True: the environment asked for Vulkan. What it lacks is said at the first use.
 
         Raises:
-            RoadError: another backend is active, and nothing chooses.
+            ApiError: another backend is active, and nothing chooses.
         """
         refuse_two(cls, VulkanDriver)
         return True
@@ -164,6 +164,6 @@ class VulkanDriver(SynchronousDriver):
         # Vulkan does not tell. Triton's own drivers clear as much for any GPU.
         return 256 << 20
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports."""
-        return opened().ran()
+        return opened().device_report()

@@ -12,4 +12,4 @@ from . import inductor, registration
 
 import_order.install(__name__, "compiler", "driver")
 registration.register()
-inductor.arrange()
+inductor.register_on_import()

@@ -26,8 +26,8 @@ from foundry_core.backend.compiler import (
     ProgramBackend,
     ProgramOptions,
     clean_up,
-    given,
     kernel_name,
+    launch_options,
     uses_addresses,
     without_collections,
 )
@@ -39,7 +39,7 @@ from . import pieces
 from .errors import MissingError, VsiError
 
 if TYPE_CHECKING:
-    from foundry_core.front.writes import Written
+    from foundry_core.front.writes import WriteSet
 
 _WARP = 32
 _SWITCHES = {
@@ -86,7 +86,7 @@ class VsiBackend(ProgramBackend):
 
     def parse_options(self, opts: dict[str, Any]) -> VsiOptions:
         switches = {name: _is_on(variable) for name, variable in _SWITCHES.items()}
-        options = self.options_type(**switches | given(self.options_type, opts) | {"arch": self.target.arch})
+        options = self.options_type(**switches | launch_options(self.options_type, opts) | {"arch": self.target.arch})
         if options.warp_size != _WARP:
             raise VsiError(f"warp_size={options.warp_size} is not possible", why=f"a warp has {_WARP} work-items")
         return options
@@ -152,7 +152,7 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     return compiled.spirv
 
 
-def _written(ttir: str) -> Written | None:
+def _written(ttir: str) -> WriteSet | None:
     with without_collections():
         from foundry_core.codegen.pipeline import written_arguments
 

@@ -26,7 +26,7 @@ from .errors import MissingError
 
 if TYPE_CHECKING:
     import pyopencl as cl
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
 DEVICE_VARIABLE = "FOUNDRY_VSI_DEVICE"
 
@@ -66,18 +66,18 @@ def choose_device() -> cl.Device:
             next=f"complete the SDK, or set {DEVICE_VARIABLE} to a part of a device's name",
         )
 
-    from foundry_core.runtime.opencl import find, refusal
+    from foundry_core.runtime.opencl import device_refusal, find
 
     def refuse(device: cl.Device) -> str | None:
         if not wanted and device.platform.int_ptr not in platforms:
             return f"its driver is not in {folder}"
-        return refusal(device)
+        return device_refusal(device)
 
     return find(wanted, variable=DEVICE_VARIABLE, refuse=refuse)
 
 
 @functools.cache
-def open_device() -> Device:
+def open_device() -> OpenCLDevice:
     """Return the device that the environment selects. Each process opens it once.
 
     Raises:
@@ -85,9 +85,9 @@ def open_device() -> Device:
     """
     device = choose_device()
 
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
-    return Device(device)
+    return OpenCLDevice(device)
 
 
 @functools.cache

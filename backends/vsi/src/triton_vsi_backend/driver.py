@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.driver import OpenCLDriver
 from foundry_core.failure import Failure
-from foundry_core.runtime.device_report import Ran
+from foundry_core.runtime.device_report import DeviceReport
 from triton.backends.compiler import GPUTarget
 
 from . import launches, pieces
@@ -24,7 +24,7 @@ from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
-    from foundry_core.runtime.opencl import Device
+    from foundry_core.runtime.opencl import OpenCLDevice
 
     from .launcher import VsiLauncher
 
@@ -43,7 +43,7 @@ class VsiDriver(OpenCLDriver):
         super().__init__(target().warp_size)
         self.launcher_cls = launcher
 
-    def device(self) -> Device:
+    def device(self) -> OpenCLDevice:
         return open_device()
 
     @classmethod
@@ -56,8 +56,8 @@ class VsiDriver(OpenCLDriver):
             return str(error)
         return ""
 
-    def ran(self) -> Ran:
-        ran, opened = super().ran(), open_device()
+    def device_report(self) -> DeviceReport:
+        ran, opened = super().device_report(), open_device()
         return dataclasses.replace(
             ran,
             driver=f"{ran.driver}; kernels compiled by {pieces.zen_compiler()}",

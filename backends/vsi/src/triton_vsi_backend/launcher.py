@@ -19,7 +19,7 @@ from .errors import VsiError
 from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
-    from foundry_core.runtime.opencl import Launcher
+    from foundry_core.runtime.opencl import OpenCLLauncher
 
 DUMP_VARIABLE = "VSI_DUMP_DIR"
 
@@ -39,7 +39,7 @@ class VsiLauncher(SynchronousLauncher[tuple[Any, str]]):
         super().__init__(src, metadata)
         self._metadata = metadata
         self._source_name = src.name
-        self._launcher: Launcher | None = None
+        self._launcher: OpenCLLauncher | None = None
         self._commands: Commands | None = None
         # The folder of the last dump; "" if no folder was named.
         self._dumped: str | None = None

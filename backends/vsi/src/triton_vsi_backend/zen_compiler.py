@@ -49,7 +49,7 @@ class Switches:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledFiles:
     """The two files that zen-compiler writes.
 
     Attributes:
@@ -85,7 +85,7 @@ def command(ttir: Path, spirv: Path, cmd_gen: Path, *, threads: int, switches: S
     ]
 
 
-def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> Compiled:
+def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> CompiledFiles:
     """Compile a kernel.
 
     Args:
@@ -123,7 +123,7 @@ def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> C
                 raise ZenCompilerError(
                     f"zen-compiler wrote no {path.name} for the kernel {name}", why=said or "it reported success"
                 )
-        compiled = Compiled(spirv.read_bytes(), library.read_bytes())
+        compiled = CompiledFiles(spirv.read_bytes(), library.read_bytes())
     if compiled.spirv[:4] not in _MAGIC:
         raise ZenCompilerError(
             f"zen-compiler wrote no SPIR-V for the kernel {name}", why=f"{stem}.spv begins with {compiled.spirv[:4]!r}"

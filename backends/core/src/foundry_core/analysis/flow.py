@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from ..errors import unsupported
 
 
-def incoming(value: SSAValue) -> list[SSAValue] | None:
+def incoming_values(value: SSAValue) -> list[SSAValue] | None:
     """Return what a block's argument, or a result of control flow, may be; None for a counter and any other value."""
     owner = value.owner
     assert isinstance(value, BlockArgument | OpResult)
@@ -37,7 +37,7 @@ def incoming(value: SSAValue) -> list[SSAValue] | None:
     return None
 
 
-def yielded(use: Use) -> list[SSAValue]:
+def yield_targets(use: Use) -> list[SSAValue]:
     """Return what an operand of the end of a `for` loop's or a branch's block becomes; nothing for any other."""
     around = use.operation.parent_op()
     if not isinstance(use.operation, scf.YieldOp):
@@ -50,7 +50,7 @@ def yielded(use: Use) -> list[SSAValue]:
     return []
 
 
-def extended(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
+def extend_operands(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:
     """Replace a loop or branch by one that passes on more values; its blocks take and pass them already.
 
     Args:

@@ -34,17 +34,17 @@ class Interpreter(ABC, Generic[V]):
     def __init__(self) -> None:
         self.values: dict[SSAValue, V] = {}
 
-    def run(self, body: Block, arguments: Iterable[V]) -> list[V]:
+    def interpret(self, body: Block, arguments: Iterable[V]) -> list[V]:
         """Walk a block with values for its arguments; return the operands of the operation that ends it."""
         self.bind(body.args, arguments)
         for op in body.ops:
             self.operation(op)
-        return self.of(body.last_op.operands) if body.last_op is not None else []
+        return self.lookup(body.last_op.operands) if body.last_op is not None else []
 
     def bind(self, values: Iterable[SSAValue], found: Iterable[V]) -> None:
         self.values.update(zip(values, found, strict=True))
 
-    def of(self, values: Iterable[SSAValue]) -> list[V]:
+    def lookup(self, values: Iterable[SSAValue]) -> list[V]:
         return [self.values[value] for value in values]
 
     def operation(self, op: Operation) -> None:
@@ -57,21 +57,23 @@ class Interpreter(ABC, Generic[V]):
             case tile.Access():
                 return self.access(op)
             case scf.ForOp():
-                return self.loop(op, self.of([op.lb, op.ub, op.step]), self.of(op.iter_args), self._part(op.body))
+                return self.loop(
+                    op, self.lookup([op.lb, op.ub, op.step]), self.lookup(op.iter_args), self._part(op.body)
+                )
             case scf.IfOp():
                 ways = [self._part(region) for region in op.regions if region.blocks]
                 return self.branch(op, self.values[op.cond], ways)
             case scf.WhileOp():
                 parts = self._part(op.before_region), self._part(op.after_region)
-                return self.repeat(op, self.of(op.arguments), *parts)
+                return self.repeat(op, self.lookup(op.arguments), *parts)
             case tt.MapElementwiseOp():
-                return self.map(op, self.of(op.srcs), self._part(op.function))
+                return self.map(op, self.lookup(op.srcs), self._part(op.function))
             case _ if reads(op) or writes(op):
                 raise unsupported(op, "what it reaches in memory is not known")
         return self.compute(op, [self.values[operand] for operand in op.operands])
 
     def _part(self, region: Region) -> Part[V]:
-        return lambda arguments: self.run(region.block, arguments)
+        return lambda arguments: self.interpret(region.block, arguments)
 
     @abstractmethod
     def access(self, op: tile.Access) -> Sequence[V]:

@@ -26,7 +26,8 @@ from ..checked import memory as poison
 from ..failure import Failure, nearest
 from ..runtime import crash, descriptors
 from ..scalars import FP8
-from ..triton_hooks import grids, specialization, tuning
+from ..triton_hooks import registration, specialization
+from ..triton_hooks.registration import When
 from .fingerprint import triton_fingerprint
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
@@ -37,7 +38,7 @@ _KERNEL = re.compile(r'^ *tt\.func public @"?([^"(\s]+)', re.MULTILINE)
 
 # Keywords of a launch that Triton itself refuses, with a reason.
 _TRITONS_OWN = ("device", "device_type", "stream")
-# Frames between Triton's kernel and `given`: the backend's parse_options, and in some releases one more function.
+# Frames between Triton's kernel and `launch_options`: the backend's parse_options, in some releases one function more.
 _CALLERS = 4
 
 
@@ -206,24 +207,19 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         options_type: the options that a launch may set by keyword. Its backend_name is the name of the backend.
     """
 
-    options_type: ClassVar[type[ProgramOptions]]
+    options_type: ClassVar[type[ProgramOptions]] = ProgramOptions
 
     @classmethod
     def supports_target(cls, target: GPUTarget) -> bool:
         return bool(target.backend == cls.options_type.backend_name)
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
-        return self.options_type(**given(self.options_type, opts) | {"arch": self.target.arch})
+        return self.options_type(**launch_options(self.options_type, opts) | {"arch": self.target.arch})
 
     def __init__(self, target: GPUTarget) -> None:
-        # These import Triton's compiler, which imports this module when Triton finds its backends.
-        from ..triton_hooks import binding, front_errors
-
         super().__init__(target)
-        specialization.install(ProgramBackend)
+        registration.install(When.BACKEND, ProgramBackend)
         _replace_triton_key()
-        front_errors.install(ProgramOptions)
-        binding.install(ProgramBackend)
         if poison.is_installed():
             # torch may have been imported since.
             poison.install()
@@ -234,12 +230,9 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def get_codegen_implementation(self, options: ProgramOptions | None = None) -> dict[str, Any]:  # 3.2: none
         # Triton calls this for a kernel that is not in its cache, before it does anything else. The compiler of a
         # device that this process has opened starts meanwhile.
-        if (opencl := sys.modules.get(f"{__package__}.opencl")) is not None:
+        if (opencl := sys.modules.get("foundry_core.runtime.opencl")) is not None:
             opencl.start_compilers()
-        # Imports Triton's front end, which a kernel from the cache does not need.
-        from ..triton_hooks import recursion
-
-        recursion.install()
+        registration.install(When.FRONT)
         # Tiles of any size can be multiplied: no matrix instruction requires a minimum size.
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": convert_fp8e4b15}
 
@@ -260,8 +253,7 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
         """Do nothing: TTIR uses Triton's own dialects only, and later stages are not in Triton's MLIR."""
 
 
-tuning.install(ProgramBackend)
-grids.install()
+registration.install(When.COMPILER, ProgramBackend)
 
 
 def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: Any) -> Any:
@@ -284,7 +276,7 @@ def convert_fp8e4b15(source: Any, target: Any, rounding: Any = None, **context: 
     return core.extern_elementwise("", "", [source], symbols, is_pure=True, **context)
 
 
-def given(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
+def launch_options(known: type[ProgramOptions], options: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a launch that are fields of a dataclass of options.
 
     Raises:
@@ -506,7 +498,7 @@ def make_tile(module: Any, metadata: dict[str, Any], *, shares: bool = True, com
     metadata["shared"] = LEAST_SHARED
     ttir = str(module)
     found = read_kernel(ttir, check=bool(metadata.get("check")), shares=shares, compares=compares)
-    metadata["written"] = found.written
+    metadata["written"] = found.writes
     metadata["sites"] = [asdict(site) for site in found.sites]
     metadata["addresses"] = uses_addresses(ttir)
     return found.text

@@ -17,17 +17,17 @@ from triton.backends.driver import DriverBase
 from .. import scalars
 from ..checked import VARIABLE as CHECK_VARIABLE
 from ..checked import memory
-from ..runtime import descriptors
 from ..tensor import Tensor
 
 # `crash` is imported before PoCL, which changes what signals do.
-from ..triton_hooks import clock, deferred, gpu_scripts
+from ..triton_hooks import clock, deferred, gpu_scripts, registration
+from ..triton_hooks.registration import When
 
 if TYPE_CHECKING:
     import torch
 
-    from ..runtime.device_report import Ran
-    from ..runtime.opencl import Device
+    from ..runtime.device_report import DeviceReport
+    from ..runtime.opencl import OpenCLDevice
 
 
 BACKEND_VARIABLE = "TRITON_DEFAULT_BACKEND"
@@ -76,14 +76,13 @@ def reads_variable() -> bool:
 
 deferred.call(explain_selection)
 # At the import of a plugin, which is before a user can make a descriptor, or import a profiler.
-descriptors.install()
-gpu_scripts.install()
+registration.install(When.DRIVER)
 # Before a user can make an array. A wrong value of the variable is refused at the first launch.
 if os.environ.get(CHECK_VARIABLE, "") not in ("", "0"):
     memory.install()
 
 
-def handles(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
+def binary_info(module: Any, function: Any, most_threads: int) -> tuple[Any, ...]:
     """Return what Triton expects of load_binary: module, function, registers, spills, maximum threads of a program.
 
     The registers are not known. One is what scripts can divide by, see `properties`. Triton checks num_warps against
@@ -204,9 +203,6 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
         return clock.samples(self, call, **how)
 
 
-clock.install()
-
-
 class OpenCLUtils:
     """Answers Triton's runtime about an OpenCL device and its binaries.
 
@@ -215,7 +211,7 @@ class OpenCLUtils:
         warp_size: work-items that Triton treats as a warp.
     """
 
-    def __init__(self, open_device: Callable[[], Device], warp_size: int) -> None:
+    def __init__(self, open_device: Callable[[], OpenCLDevice], warp_size: int) -> None:
         self._open_device = open_device
         self._warp_size = warp_size
 
@@ -234,12 +230,12 @@ class OpenCLUtils:
         """Build the module on the device.
 
         Returns:
-            see `handles`. The function is the program and the name of a kernel in it; the launcher knows the kernel's
-            parameters.
+            see `binary_info`. The function is the program and the name of a kernel in it; the launcher knows the
+            kernel's parameters.
         """
         opened = self._open_device()
         program = opened.build(kernel)
-        return handles(program, (program, name), opened.cl.max_work_group_size)
+        return binary_info(program, (program, name), opened.cl.max_work_group_size)
 
     def unload_module(self, module: Any) -> None:
         """Do nothing: PyOpenCL releases a program with its last reference."""
@@ -260,12 +256,12 @@ class OpenCLDriver(SynchronousDriver):
         self.utils = OpenCLUtils(self.device, warp_size)
 
     @abstractmethod
-    def device(self) -> Device:
+    def device(self) -> OpenCLDevice:
         """Return the device; a process opens it once."""
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Describe what launches run on, for reports."""
-        return self.device().ran()
+        return self.device().device_report()
 
     def cache_bytes(self) -> int:
         return int(self.device().cl.global_mem_cache_size)

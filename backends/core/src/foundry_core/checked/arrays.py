@@ -25,7 +25,7 @@ import numpy.typing as npt
 from .. import source_lines
 from ..failure import Failure
 from ..log import Site
-from .memory import memory_of, unwritten
+from .memory import memory_of, poison_mask
 
 # What warnings Python has shown, by their text.
 _shown: dict[Any, Any] = {}
@@ -60,7 +60,7 @@ class Launch:
     def accesses(self, number: int, operation: str = "") -> str:
         """Return the places that access an argument, as text: FILE:LINE and FILE:LINE; "" if none is known."""
         found = [site for site in self.sites if number in site.arguments and site.text.endswith(operation)]
-        return " and ".join(dict.fromkeys(site.where() for site in found))
+        return " and ".join(dict.fromkeys(site.location() for site in found))
 
 
 class Watch:
@@ -74,14 +74,14 @@ class Watch:
         self._launch = launch
         _check_strides(launch)
         views = {number: memory_of(launch.arrays[number]) for number in launch.stored}
-        self._poison = {number: unwritten(view) for number, view in views.items() if view is not None}
+        self._poison = {number: poison_mask(view) for number, view in views.items() if view is not None}
 
     def finish(self) -> None:
         """Warn of what the launch left unwritten."""
         for number, before in self._poison.items():
             view = memory_of(self._launch.arrays[number]) if before.any() else None
             if view is not None:
-                left = before & unwritten(view)
+                left = before & poison_mask(view)
                 written = int(before.sum() - left.sum())
                 if left.any() and written:
                     _warn_of_rest(self._launch, number, left, written)
@@ -158,28 +158,28 @@ def _integers(values: Iterable[Any]) -> Iterator[int]:
 # Unwritten elements.
 
 
-def _warn_of_rest(launch: Launch, number: int, left: npt.NDArray[np.bool_], written: int) -> None:
+def _warn_of_rest(launch: Launch, number: int, rest: npt.NDArray[np.bool_], count: int) -> None:
     """Warn of an array that a launch left partly unwritten.
 
     Args:
-        left: the elements that were never written.
-        written: how many this launch wrote.
+        rest: the elements that were never written.
+        count: how many this launch wrote.
     """
-    places = np.flatnonzero(left)
+    places = np.flatnonzero(rest)
     first, last = (
-        int(i) if left.ndim < 2 else [int(n) for n in np.unravel_index(i, left.shape)] for i in places[[0, -1]]
+        int(i) if rest.ndim < 2 else [int(n) for n in np.unravel_index(i, rest.shape)] for i in places[[0, -1]]
     )
     some = "" if len(places) == places[-1] - places[0] + 1 else f", {len(places)} of them,"
     programs = math.prod(launch.grid)
-    each = -(-written // programs)
+    each = -(-count // programs)
     block = next((key for key, value in launch.named.items() if type(value) is int and value == each), str(each))
     grid = ", ".join(map(str, launch.grid)) if launch.grid[1:] != (1, 1) else f"{launch.grid[0]},"
     name = launch.names[number]
     _warn(
         launch,
-        f"leaves elements {first} to {last}{some} of {left.size} of {name} unwritten",
+        f"leaves elements {first} to {last}{some} of {rest.size} of {name} unwritten",
         f"nothing was written to them since {name} was made. The grid is ({grid}), {programs} program(s), and the "
-        f"store at {launch.accesses(number, 'store') or 'an unknown line'} wrote {written} elements",
-        f"if the grid is too small: grid=(triton.cdiv({written + len(places)}, {block}),). If another launch writes "
+        f"store at {launch.accesses(number, 'store') or 'an unknown line'} wrote {count} elements",
+        f"if the grid is too small: grid=(triton.cdiv({count + len(places)}, {block}),). If another launch writes "
         f"the rest, go on",
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Storage, Tensor, note_address, reachable
-from .memory import memory_of, unwritten
+from .memory import memory_of, poison_mask
 
 # Of an argument that does not say: everything. A distance from it does not overflow 64 bits.
 _LOW, _BYTES = -(1 << 62), (1 << 63) - 1
@@ -98,7 +98,7 @@ def poison_map(tensor: Any, size: int) -> list[Any]:
     if view is not None and view.size:
         low, high = np.lib.array_utils.byte_bounds(view)
         elements = Storage(low, high - low, view).view(((high - low) // size,), (size,), f"V{size}")
-        found = unwritten(elements, edges=False)
+        found = poison_mask(elements, edges=False)
         if found.any():
             bytes = elements.view(np.uint8).reshape(-1, size)[:, 0 if sys.byteorder == "little" else -1]
             return [Tensor(np.where(found, bytes, 0).astype(np.int8)), found.size]

@@ -191,7 +191,7 @@ def handle(
 
 
 def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any], grid: tuple[int, int, int]) -> Finding:
-    site, index, other = record.site, record.signed, None
+    site, index, other = record.site, record.signed_value, None
     if site.kind == "conflict":
         number, half = (record.value >> INDEX_BITS) - 1, 1 << INDEX_BITS - 1
         index = (record.value + half) % (2 * half) - half
@@ -205,7 +205,7 @@ def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any], gri
         operation=text,
         file=site.places[0][0] if site.places else "",
         line=site.places[0][1] if site.places else 0,
-        where=site.where(),
+        where=site.location(),
         program=record.program,
         lane=site.index(record.element),
         index=index,

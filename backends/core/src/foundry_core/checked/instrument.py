@@ -55,8 +55,8 @@ from ..ir.elements import is_same, source
 from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
-from .undefined import ends_once, undefined_uses, varying
-from .wide import WideOffsets, behind, moved, widened, width
+from .undefined import ends_once, undefined_uses, varying_dimensions
+from .wide import WideOffsets, builder_after, clone_movement, integer_width, sign_extend
 
 _EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
@@ -190,10 +190,10 @@ class _Checks:
         match op:
             case _ if (of := source(pointer)) is not None:
                 index = self._index(of, argument)
-                return None if index is None else moved(pointer, index, i64)
+                return None if index is None else clone_movement(pointer, index, i64)
             case tt.AddPtrOp():
-                before, here = self._index(op.ptr, argument), behind(pointer)
-                step = widened(op.offset, here)
+                before, here = self._index(op.ptr, argument), builder_after(pointer)
+                step = sign_extend(op.offset, here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if _size(op.src) == _size(pointer):
                 return self._index(op.src, argument)
@@ -201,7 +201,7 @@ class _Checks:
 
     def _difference(self, pointer: SSAValue, argument: int) -> SSAValue:
         """Return the distance of a pointer from an argument by their addresses, in elements."""
-        here = behind(pointer)
+        here = builder_after(pointer)
         wide = alike(pointer.type, i64)
         bytes = here.insert(tile.DistanceOp(pointer, self._argument(argument), wide)).result
         shift = here.insert(ConstantOp([_size(pointer).bit_length() - 1], wide)).result
@@ -217,19 +217,21 @@ class _Checks:
         return self._exact_indices[pointer]
 
     def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
-        op, here = pointer.owner, behind(pointer)
+        op, here = pointer.owner, builder_after(pointer)
         match op:
             case _ if (of := source(pointer)) is not None:
                 exact, index = self._exact_index(of), self._indices[of]
-                return self._indices[pointer] if exact is index or exact is None else moved(pointer, exact, i64)
+                return (
+                    self._indices[pointer] if exact is index or exact is None else clone_movement(pointer, exact, i64)
+                )
             case tt.AddPtrOp() if self._wide.differs(op.offset):
-                before, step = self._exact_index(op.ptr), self._wide.of(op.offset)
+                before, step = self._exact_index(op.ptr), self._wide.extend(op.offset)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.AddPtrOp():
                 before, index = self._exact_index(op.ptr), self._indices[op.ptr]
                 if before is index or before is None:
                     return self._indices[pointer]
-                return here.insert(arith.AddiOp(before, widened(op.offset, here))).result
+                return here.insert(arith.AddiOp(before, sign_extend(op.offset, here))).result
             case tt.BitcastOp() if op.src in self._indices:
                 return self._exact_index(op.src)
         return self._indices[pointer]
@@ -245,7 +247,7 @@ class _Checks:
         return self._parts[pointer]
 
     def _find_parts(self, pointer: SSAValue) -> _Parts | None:
-        op, here = pointer.owner, behind(pointer)
+        op, here = pointer.owner, builder_after(pointer)
         chosen, wide = alike(pointer.type, i1), alike(pointer.type, i64)
         if isinstance(pointer, BlockArgument) and pointer in self._pointers:
             always, start = (
@@ -255,9 +257,12 @@ class _Checks:
         match op:
             case _ if (of := source(pointer)) is not None:
                 parts = self._parts_of(of)
-                return parts and {at: (moved(pointer, it, i1), moved(pointer, i, i64)) for at, (it, i) in parts.items()}
+                return parts and {
+                    at: (clone_movement(pointer, it, i1), clone_movement(pointer, i, i64))
+                    for at, (it, i) in parts.items()
+                }
             case tt.AddPtrOp():
-                parts, step = self._parts_of(op.ptr), widened(op.offset, here)
+                parts, step = self._parts_of(op.ptr), sign_extend(op.offset, here)
                 return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
             case tt.BitcastOp():
                 return self._parts_of(op.src)
@@ -547,14 +552,16 @@ class _Checks:
         if self._number is None:
             here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
 
-            def of(kind: type[Operation], axis: int) -> SSAValue:
+            def axis_value(kind: type[Operation], axis: int) -> SSAValue:
                 op = kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32])
                 return here.insert(op).results[0]
 
             def constant(number: int) -> SSAValue:
                 return here.insert(ConstantOp.integer(number, i32)).result
 
-            ids, sizes = ([of(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp))
+            ids, sizes = (
+                [axis_value(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp)
+            )
             number, total = ids[2], sizes[2]
             for axis in (1, 0):
                 number = here.insert(arith.MuliOp(number, sizes[axis])).result
@@ -579,7 +586,7 @@ class _Checks:
         lhs, rhs = op.operands
         known = splat_constant(rhs)
         signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
-        if width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
+        if integer_width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
             return
         sinks = _sinks(op.results[0])
         report = _Report(self._sites, op, ())
@@ -589,12 +596,12 @@ class _Checks:
             zero = here.insert(ConstantOp([0], rhs.type)).result
             ok = here.insert(CmpiOp(_NE, rhs, zero)).result
             if signed:
-                lowest = here.insert(ConstantOp([1 << width(rhs) - 1], rhs.type)).result
+                lowest = here.insert(ConstantOp([1 << integer_width(rhs) - 1], rhs.type)).result
                 minus = here.insert(ConstantOp.integer(-1, rhs.type)).result
                 above = here.insert(CmpiOp(_NE, lhs, lowest)).result
                 other = here.insert(CmpiOp(_NE, rhs, minus)).result
                 ok = here.insert(arith.AndIOp(ok, here.insert(arith.OrIOp(above, other)).result)).result
-            report.check("division", text, here, _unless(mask, ok, here), widened(rhs, here))
+            report.check("division", text, here, _unless(mask, ok, here), sign_extend(rhs, here))
 
     def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> Operation | None:
         """Give an access a mask, and return it; one that cannot have any is executed if all its elements passed."""
@@ -660,12 +667,12 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
             terms = _terms(mask)
-            along = [term for term in terms if axis in varying(term)]
+            along = [term for term in terms if axis in varying_dimensions(term)]
             # Undefined elements behind all others change none of them.
             if isinstance(use, tt.ScanOp) and not use.reverse.value and all(ends_once(term, axis) for term in along):
                 continue
             reported.add(axis)
-            others = [term for term in terms if axis not in varying(term)]
+            others = [term for term in terms if axis not in varying_dimensions(term)]
             if not along:
                 continue
             ok = along[0]

@@ -34,7 +34,7 @@ def fill(memory: npt.NDArray[np.uint8]) -> None:
     memory[head + body :] = _BYTES[: memory.size - head - body]
 
 
-def unwritten(array: npt.NDArray[Any], *, edges: bool = True) -> npt.NDArray[np.bool_]:
+def poison_mask(array: npt.NDArray[Any], *, edges: bool = True) -> npt.NDArray[np.bool_]:
     """Return which elements of an array have the bytes of POISON.
 
     An element of fewer than 4 bytes does only if its whole aligned word has: any value of a byte is common.

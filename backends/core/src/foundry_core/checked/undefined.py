@@ -8,11 +8,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ..analysis.flow import yielded
+from ..analysis.flow import yield_targets
 from ..front.offsets import shape
 from ..ir import tt, ttg
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
-from ..ir.elements import moved, reordered
+from ..ir.elements import index_mapping, row_major_source
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
@@ -41,7 +41,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
         for use in list(value.uses):
             user = use.operation
             after = dimensions
-            if user.results and reordered(user.results[0]) and len(shape(user.results[0])) == 1:
+            if user.results and row_major_source(user.results[0]) and len(shape(user.results[0])) == 1:
                 # A reduction without an axis: along each dimension.
                 pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
                 continue
@@ -60,11 +60,11 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 if dimensions == first:
                     yield user, None, carried
                 continue
-            elif user.results and (to := moved(user.results[0])) is not None:
+            elif user.results and (to := index_mapping(user.results[0])) is not None:
                 after = tuple(to.to_result(dimensions, None))
             elif not isinstance(user, scf.YieldOp) and not _passes(user):
                 continue
-            for result in yielded(use) if isinstance(user, scf.YieldOp) else user.results:
+            for result in yield_targets(use) if isinstance(user, scf.YieldOp) else user.results:
                 if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
                     seen.add((result, after))
                     pending.append((result, after, carried or isinstance(user, scf.YieldOp)))
@@ -77,19 +77,19 @@ def _passes(op: Operation) -> bool:
     return isinstance(op, (*_SAME, tt.DotOp)) or is_elementwise(op)
 
 
-def varying(value: SSAValue) -> frozenset[int]:
+def varying_dimensions(value: SSAValue) -> frozenset[int]:
     """Return the dimensions along which the elements of a tile may differ."""
     op = value.owner
     extents = shape(value)
-    if (of := moved(value)) is not None:
-        inner = varying(of.source)
+    if (of := index_mapping(value)) is not None:
+        inner = varying_dimensions(of.source)
         return frozenset(d for e, d in enumerate(of.index) if e in inner and isinstance(d, int))
     match op:
         case ConstantOp() if op.splat is not None:
             return frozenset()
         case Operation() if is_elementwise(op):
             tiles = [operand for operand in op.operands if isinstance(operand.type, TensorType)]
-            return frozenset[int]().union(*map(varying, tiles))
+            return frozenset[int]().union(*map(varying_dimensions, tiles))
     return frozenset(d for d, extent in enumerate(extents) if extent > 1)
 
 
@@ -101,7 +101,7 @@ def ends_once(mask: SSAValue, axis: int) -> bool:
     if not isinstance(op, CmpiOp) or op.predicate.value.data not in (*_LESS, *_GREATER):
         return False
     grows, limit = op.operands if op.predicate.value.data in _LESS else reversed(op.operands)
-    return _grows(grows, axis) and axis not in varying(limit)
+    return _grows(grows, axis) and axis not in varying_dimensions(limit)
 
 
 def _grows(value: SSAValue, axis: int) -> bool:
@@ -116,12 +116,12 @@ def _grows(value: SSAValue, axis: int) -> bool:
             return _grows(op.input, axis)
         case arith.AddiOp():
             return all(_grows(part, axis) for part in op.operands)
-    return axis not in varying(value)
+    return axis not in varying_dimensions(value)
 
 
 def _below(value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
     """Return the tile that a tile repeats or moves, and a dimension in it; None if another operation makes the tile."""
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or axis not in of.index:
         return None
     inner = of.index.index(axis)

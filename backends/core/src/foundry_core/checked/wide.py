@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import extended, incoming
+from ..analysis.flow import extend_operands, incoming_values
 from ..front.offsets import alike
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
@@ -38,12 +38,12 @@ class WideOffsets:
                 self._extend_while(loop, carried)
         self._carried = set(self._known)
         for op, wide, narrow in self._passed:
-            op.operands[wide] = self.of(op.operands[narrow])
+            op.operands[wide] = self.extend(op.operands[narrow])
 
-    def _extend_for(self, loop: scf.ForOp, carried: set[SSAValue]) -> None:
+    def _extend_for(self, loop: scf.ForOp, arguments: set[SSAValue]) -> None:
         """Let a loop carry its integers among these in 64 bits, too. They stay 0 until `_passed` is read."""
         block = loop.body.block
-        numbers = [number for number, argument in enumerate(block.args[1:]) if argument in carried]
+        numbers = [number for number, argument in enumerate(block.args[1:]) if argument in arguments]
         if not numbers or block.last_op is None:
             return
         zeros = _zeros(loop, [block.args[number + 1] for number in numbers])
@@ -53,11 +53,11 @@ class WideOffsets:
         made = self._replace(loop, zeros, numbers, zeros)
         self._passed += [(made, count + at, first + number) for at, number in enumerate(numbers)]
 
-    def _extend_while(self, loop: scf.WhileOp, carried: set[SSAValue]) -> None:
+    def _extend_while(self, loop: scf.WhileOp, arguments: set[SSAValue]) -> None:
         """Do what `_extend_for` does; what the condition passes to the body may be others than what the body passes."""
         before, after = loop.before_region.block, loop.after_region.block
-        tested = [number for number, argument in enumerate(before.args) if argument in carried]
-        passed = [number for number, argument in enumerate(after.args) if argument in carried]
+        tested = [number for number, argument in enumerate(before.args) if argument in arguments]
+        passed = [number for number, argument in enumerate(after.args) if argument in arguments]
         if before.last_op is None or after.last_op is None:
             return
         zeros, more = (
@@ -89,12 +89,12 @@ class WideOffsets:
     ) -> Operation:
         """Replace a loop by one with more results: in 64 bits, those of these numbers."""
         count = len(loop.results)
-        made = extended(loop, zeros, [value.type for value in alike])
+        made = extend_operands(loop, zeros, [value.type for value in alike])
         for at, number in enumerate(numbers):
             self._known[made.results[number]] = made.results[count + at]
         return made
 
-    def of(self, value: SSAValue) -> SSAValue:
+    def extend(self, value: SSAValue) -> SSAValue:
         """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""
         if value not in self._known:
             self._known[value] = self._find(value)
@@ -104,23 +104,23 @@ class WideOffsets:
         op, wide = value.owner, alike(value.type, i64)
         match op:
             case ExtSIOp() | TruncIOp():
-                return self.of(op.input)
+                return self.extend(op.input)
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.ShLIOp():
-                parts = self.of(op.lhs), self.of(op.rhs)
+                parts = self.extend(op.lhs), self.extend(op.rhs)
                 if parts == (op.lhs, op.rhs):
                     return value
-                return behind(value).insert(type(op)(*parts)).results[0]
+                return builder_after(value).insert(type(op)(*parts)).results[0]
             case SelectOp():
-                ways = self.of(op.lhs), self.of(op.rhs)
+                ways = self.extend(op.lhs), self.extend(op.rhs)
                 if ways == (op.lhs, op.rhs):
                     return value
-                return behind(value).insert(SelectOp(op.cond, *ways)).result
+                return builder_after(value).insert(SelectOp(op.cond, *ways)).result
             case _ if (narrow := source(value)) is not None:
-                found = self.of(narrow)
-                return value if found is narrow else moved(value, found, i64)
+                found = self.extend(narrow)
+                return value if found is narrow else clone_movement(value, found, i64)
             case ConstantOp():
-                return value if value.type == wide else behind(value).insert(ConstantOp(_words(op), wide)).result
-        return widened(value, behind(value))
+                return value if value.type == wide else builder_after(value).insert(ConstantOp(_words(op), wide)).result
+        return sign_extend(value, builder_after(value))
 
     def differs(self, offset: SSAValue) -> bool:
         """Return whether an offset is computed by sums or products in fewer than 64 bits."""
@@ -134,7 +134,7 @@ class WideOffsets:
                 continue
             seen.add(value)
             assert isinstance(op, Operation)
-            if isinstance(op, (*_SUMS, TruncIOp)) and width(value) < 64:
+            if isinstance(op, (*_SUMS, TruncIOp)) and integer_width(value) < 64:
                 return True
             pending += op.operands
         return False
@@ -154,7 +154,7 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         if value in seen:
             continue
         seen.add(value)
-        sources, op = incoming(value), value.owner
+        sources, op = incoming_values(value), value.owner
         if sources is None or isinstance(op, scf.IfOp):
             pending += op.operands if isinstance(op, Operation) and _follows(value) else []
             continue
@@ -165,7 +165,7 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
         last = sources[-1]
         if len(sources) == 1:
             passed[argument] = last
-        elif width(value) < 64 and (_follows(last) or isinstance(last.owner, scf.ForOp | scf.WhileOp)):
+        elif integer_width(value) < 64 and (_follows(last) or isinstance(last.owner, scf.ForOp | scf.WhileOp)):
             found.add(argument)
     return found | {argument for argument, source in passed.items() if source in found}
 
@@ -180,31 +180,31 @@ def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
     return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
 
 
-def moved(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
+def clone_movement(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
     """Write what moves elements to a value for other elements of this type, behind the value."""
     op, type = value.owner, alike(value.type, element)
     assert isinstance(op, Operation)
     made = op.create(operands=[other], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return behind(value).insert(made).results[0]
+    return builder_after(value).insert(made).results[0]
 
 
 def _words(op: ConstantOp) -> list[int]:
     return [number % (1 << 64) for number in op.integers]
 
 
-def width(value: SSAValue) -> int:
+def integer_width(value: SSAValue) -> int:
     """Return the width of an integer, or of those of a tile; 64 for anything else."""
     type = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return type.width.data if isinstance(type, IntegerType) else 64
 
 
-def behind(value: SSAValue) -> Builder:
+def builder_after(value: SSAValue) -> Builder:
     """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
     owner = value.owner
     return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
 
 
-def widened(offset: SSAValue, here: Builder) -> SSAValue:
+def sign_extend(offset: SSAValue, here: Builder) -> SSAValue:
     """Return an integer as an i64."""
     wide = alike(offset.type, i64)
     return offset if offset.type == wide else here.insert(ExtSIOp(offset, wide)).result

@@ -12,18 +12,18 @@ from xdsl.printer import Printer
 
 from ..errors import LoweringError, source_line
 from ..front.assertions import end_failed_programs
-from ..front.calls import inline
+from ..front.calls import inline_calls
 from ..front.records import replace_prints
 from ..front.structured import kernel, structure
-from ..front.writes import Written, written
+from ..front.writes import WriteSet, write_set
 from ..ir import tt
 from ..ir.depth import deep_expressions
 from ..ir.parse import parse, read_structured, remember
 from ..log import Site
 from ..mapping.tasklet.target import TaskletTarget
-from ..mapping.workgroup.program import lower as lower_to_work_group
+from ..mapping.workgroup.program import lower_work_group as lower_to_work_group
 from ..mapping.workgroup.target import WorkGroupTarget
-from ..mapping.workitem.program import lower
+from ..mapping.workitem.program import lower_work_item
 from ..mapping.workitem.target import WorkItemTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
 
@@ -57,16 +57,16 @@ __all__ = [
 ]
 
 
-class Structured(NamedTuple):
+class StructuredKernel(NamedTuple):
     """A kernel in structured form.
 
     Attributes:
-        written: the arguments that it may write through.
+        writes: the arguments that it may write through.
         sites: the places that write to the launch's log, by number; without any, the kernel takes no log.
     """
 
     text: str
-    written: Written
+    writes: WriteSet
     sites: list[Site]
 
 
@@ -79,7 +79,7 @@ def to_structured(ttir: str) -> str:
     return read_kernel(ttir).text
 
 
-def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares: bool = True) -> Structured:
+def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares: bool = True) -> StructuredKernel:
     """Rewrite TTIR to structured form, and find what a launcher must know of the kernel.
 
     Args:
@@ -91,8 +91,8 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
         UnsupportedOperation: names the operation and its source line.
     """
     with deep_expressions():
-        module = inline(parse(ttir))
-        stored = written(module)
+        module = inline_calls(parse(ttir))
+        stored = write_set(module)
         sites = replace_prints(module)
         instrument = functools.partial(_instrument, sites=sites, shares=shares, compares=compares) if check else None
         end_failed_programs(kernel(structure(module, instrument)))
@@ -103,7 +103,7 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
     # xDSL 0.74 prints the location of an scf.while before its region, where its own parser does not accept it.
     printed = _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
     remember(printed, module)
-    return Structured(printed, stored, sites)
+    return StructuredKernel(printed, stored, sites)
 
 
 def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:
@@ -112,11 +112,11 @@ def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:
     instrument(function, sites, **kinds)
 
 
-def written_arguments(ttir: str) -> Written | None:
+def written_arguments(ttir: str) -> WriteSet | None:
     """Return the arguments that a kernel may write through; None if TTIR cannot be read."""
     try:
         with deep_expressions():
-            return written(inline(parse(ttir)))
+            return write_set(inline_calls(parse(ttir)))
     except LoweringError:
         return None
 
@@ -130,7 +130,7 @@ def to_mlir(structured: str, target: WorkItemTarget = WorkItemTarget()) -> str: 
         UnsupportedOperation: names the operation.
     """
     with deep_expressions():
-        return lower(read_structured(structured), target)
+        return lower_work_item(read_structured(structured), target)
 
 
 def to_work_group_mlir(structured: str, target: WorkGroupTarget = WorkGroupTarget()) -> str:  # noqa: B008  frozen
@@ -155,7 +155,7 @@ def to_tasklet_mlir(structured: str, target: TaskletTarget = TaskletTarget()) ->
         UnsupportedOperation: names the operation.
         LoweringError: the kernel needs more WRAM than a DPU has; the message has the numbers.
     """
-    from ..mapping.tasklet.program import lower as lower_to_tasklet
+    from ..mapping.tasklet.program import lower_tasklet as lower_to_tasklet
 
     with deep_expressions():
         return lower_to_tasklet(read_structured(structured), target)
@@ -177,7 +177,7 @@ def to_typed_llvm(mlir: str) -> str:
         ToolError: mlir-opt failed.
         UnsupportedOperation: names what LLVM 12 does not know.
     """
-    from .typed import to_typed_llvm as typed
+    from .typed import write_typed_llvm as typed
 
     with deep_expressions():
         return typed(mlir_to_llvm_dialect(mlir), triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT)

@@ -36,7 +36,7 @@ class Builder(Protocol):
     def integer(self, value: int, elem: str = "", lanes: int = 1) -> Reg:
         """Return an integer constant; an index if no type is given."""
 
-    def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
+    def float_constant(self, value: float, elem: str, lanes: int = 1) -> Reg:
         """Return a float constant with exactly this value."""
 
     def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:

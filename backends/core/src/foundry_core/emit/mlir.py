@@ -121,7 +121,7 @@ class Text:
         self._suffixes.append(self._suffix)
 
     @contextmanager
-    def at(self, place: FileLineColLoc | None) -> Iterator[None]:
+    def location(self, place: FileLineColLoc | None) -> Iterator[None]:
         """Say where in the kernel's source the lines written inside the `with` come from; None: where those before."""
         before = self._suffix
         if place is not None:
@@ -199,7 +199,7 @@ class Text:
         """Return some neighbouring lanes of a vector."""
         return self.shuffle(x, range(first, first + lanes))
 
-    def transposed(self, rows: Sequence[Reg]) -> list[Reg]:
+    def transpose(self, rows: Sequence[Reg]) -> list[Reg]:
         """Return the columns of a square matrix, given its rows; their number is a power of two.
 
         Each round exchanges the parts beside the diagonal of blocks that are twice as large as in the round before.
@@ -216,7 +216,7 @@ class Text:
                 )
         return found
 
-    def joined(self, x: Reg, y: Reg) -> Reg:
+    def concatenate(self, x: Reg, y: Reg) -> Reg:
         """Concatenate the lanes of two registers of the same type."""
         lanes = x.lanes + y.lanes
         if x.lanes == 1:
@@ -233,7 +233,7 @@ class Text:
         names = ", ".join(arg.name for arg in args)
         return self.op(f'llvm.call {convention}@"{function}"({names}) : ({types}) -> {result}', elem, lanes)
 
-    def run(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
+    def call_void(self, function: str, args: Sequence[Reg] = (), attributes: str = "") -> None:
         """Call a function that returns nothing; unless the module defines it, declare it once, with its attributes."""
         types, names = ", ".join(arg.type for arg in args), ", ".join(arg.name for arg in args)
         convention = self._conventions.call
@@ -301,7 +301,7 @@ class Text:
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
 
-    def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
+    def float_constant(self, value: float, elem: str, lanes: int = 1) -> Reg:
         """Return a float constant, written as bits: no decimal rounding, no special case for infinities and NaNs."""
         bits = struct.pack("<f" if elem == "f32" else "<d", value)
         return self.bits(int.from_bytes(bits, "little"), elem, lanes)
@@ -347,7 +347,7 @@ class Text:
         self.line(f"{name} = llvm.getelementptr {base}[{offset.name}] : ({space}, {offset.type}) -> {space}, {elem}")
         return name
 
-    def shifted(self, address: str, count: int, elem: str, space: str) -> str:
+    def offset_address(self, address: str, count: int, elem: str, space: str) -> str:
         """Return an address moved by a constant number of elements."""
         if count == 0:
             return address
@@ -401,7 +401,7 @@ class Text:
     # Blocks.
 
     @contextmanager
-    def nested(self, head: str, tail: str = "}") -> Iterator[None]:
+    def nest(self, head: str, tail: str = "}") -> Iterator[None]:
         self.line(head)
         self._depth += 1
         yield
@@ -413,7 +413,7 @@ class Text:
         """Open a loop over indices, without carried values."""
         index = Reg(self.fresh(), self.index)
         head = f"scf.for {index.name} = {low.name} to {high.name} step {self.integer(step).name} : {self.index} {{"
-        with self.nested(head):
+        with self.nest(head):
             yield index
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
@@ -444,15 +444,15 @@ class Text:
             f"{result}:{len(values)} = scf.for {index.name} = {low.name} to {high.name} "
             f"step {self.integer(step, low.elem).name} iter_args({carried}) -> ({types}) : {low.elem} {{"
         )
-        with self.nested(head):
+        with self.nest(head):
             made = body(index, inside)
             self.line(f"scf.yield {', '.join(value.name for value in made)} : {types}")
         return [Reg(f"{result}#{place}", value.elem, value.lanes) for place, value in enumerate(values)]
 
-    def kept(self, write: Callable[[], Sequence[Reg]]) -> list[Reg]:
+    def pin_operations(self, write: Callable[[], Sequence[Reg]]) -> list[Reg]:
         """Write operations that MLIR's loop-invariant code motion leaves where they are; return their results."""
         head = len(self._lines)
-        with self.nested(""):
+        with self.nest(""):
             values = write()
             names, types = (", ".join(getattr(value, what) for value in values) for what in ("name", "type"))
             self.line(f"scf.yield {names} : {types}" if values else "scf.yield")

@@ -21,11 +21,11 @@ import numpy.typing as npt
 from ..front.structured import kernel
 from ..ir import tt
 from ..ir.parse import read_structured
-from .accesses import Accesses
+from .accesses import ByteRanges
 from .interval import Interval, exactly, fit
-from .values import Pointer, Value, width
+from .values import Pointer, Value, integer_bits
 from .walk import Walk
-from .work import Count, Work, union
+from .work import Count, Work, covered_bytes
 
 # The maximum number of intervals: in a larger grid, neighbouring programs share one.
 _MOST = 1 << 14
@@ -46,7 +46,7 @@ class Span:
         """Whether an end is unknown: the span may cover all of the argument's memory."""
         return self.low <= -_FAR or self.high >= _FAR
 
-    def within(self, low: int, high: int) -> Span:
+    def clip(self, low: int, high: int) -> Span:
         """Return the part of this span within low..high; an empty span if there is none."""
         return Span(min(max(self.low, low), high), max(min(self.high, high), low))
 
@@ -80,11 +80,11 @@ class Footprints:
         types = [argument.type for argument in self._body.args]
         self.pointers = [i for i, type in enumerate(types) if isinstance(type, tt.PointerType)]
         """The indices of the pointer parameters."""
-        self.integers = [i for i, type in enumerate(types) if width(type) is not None]
+        self.integers = [i for i, type in enumerate(types) if integer_bits(type) is not None]
         """The indices of the integer parameters; the values of other parameters do not matter."""
         self._known: OrderedDict[object, list[dict[int, Footprint]]] = OrderedDict()
 
-    def of(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
+    def compute(self, values: Sequence[Any], grid: Sequence[int], bounds: Sequence[int]) -> list[dict[int, Footprint]]:
         """Compute the footprint of each part of a grid.
 
         Args:
@@ -110,19 +110,19 @@ class Footprints:
         """Count what a launch computes and reaches.
 
         Args:
-            values, grid: see `of`.
+            values, grid: see `compute`.
             sizes: the bytes of each pointer's array, by the parameter's index: what it is taken to reach if that is not
                 known.
         """
         bounds = np.asarray([0, math.prod(grid)], np.int64)
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
+        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
         count = Count((lasts - firsts + 1).tolist(), _ids(firsts, lasts, grid), grid, reads, writes)
-        count.run(self._body, self._arguments(values))
+        count.interpret(self._body, self._arguments(values))
         for accesses in (reads, writes):
             for parameter, ends in accesses.bounds.items():
-                reached, known = union(*ends)
+                reached, known = covered_bytes(*ends)
                 count.work.bytes += min(int(reached), sizes[parameter]) if known else sizes[parameter]
         return count.work
 
@@ -131,8 +131,8 @@ class Footprints:
     ) -> list[dict[int, Footprint]]:
         firsts = _pieces(bounds)
         lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = Accesses(len(firsts), self.pointers), Accesses(len(firsts), self.pointers)
-        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).run(self._body, self._arguments(values))
+        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
+        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).interpret(self._body, self._arguments(values))
         starts = np.searchsorted(firsts, bounds[:-1])
         return _collect(reads, writes, starts, len(firsts))
 
@@ -141,7 +141,7 @@ class Footprints:
         for i in self.pointers:
             arguments[i] = Pointer({i: exactly(np.float64(0))})
         for i in self.integers:
-            bits = width(self._body.args[i].type)
+            bits = integer_bits(self._body.args[i].type)
             assert bits is not None
             arguments[i] = fit(exactly(np.float64(_signed(operator.index(values[i]), bits))), bits)
         return arguments
@@ -174,7 +174,7 @@ def _ids(firsts: npt.NDArray[np.int64], lasts: npt.NDArray[np.int64], grid: Sequ
 
 
 def _collect(
-    reads: Accesses, writes: Accesses, starts: npt.NDArray[np.int64], pieces: int
+    reads: ByteRanges, writes: ByteRanges, starts: npt.NDArray[np.int64], pieces: int
 ) -> list[dict[int, Footprint]]:
     found: list[dict[int, Footprint]] = [{} for _ in starts]
     ends = [*starts[1:], pieces]
@@ -195,10 +195,10 @@ def _span(low: float, high: float) -> Span | None:
     return Span(int(max(low, -_FAR)), int(min(high, _FAR)))
 
 
-def _is_solid(writes: Accesses, parameter: int, programs: slice, written: Span) -> bool:
+def _is_solid(writes: ByteRanges, parameter: int, programs: slice, span: Span) -> bool:
     """Return whether certain stores cover a span without a gap."""
     noted = writes.solid[parameter]
-    if not noted or written.is_all:
+    if not noted or span.is_all:
         return False
     lows = np.concatenate([low[programs] for low, _ in noted])
     highs = np.concatenate([high[programs] for _, high in noted])
@@ -206,4 +206,4 @@ def _is_solid(writes: Accesses, parameter: int, programs: slice, written: Span) 
     if len(order) == 0:
         return False
     lows, highs = lows[order], np.maximum.accumulate(highs[order])
-    return bool(lows[0] <= written.low and highs[-1] >= written.high and np.all(lows[1:] <= highs[:-1]))
+    return bool(lows[0] <= span.low and highs[-1] >= span.high and np.all(lows[1:] <= highs[:-1]))

@@ -61,7 +61,7 @@ def box(start: Interval, axes: Sequence[Axis], ranges: Sequence[Range], shape: S
     return Box(offset, count, solid)
 
 
-class Accesses:
+class ByteRanges:
     """For each program and parameter, the lowest byte reached and one past the highest; inf to -inf if none."""
 
     def __init__(self, programs: int, parameters: Sequence[int]) -> None:
@@ -71,11 +71,11 @@ class Accesses:
         }
         self.solid: dict[int, list[tuple[_Bounds, _Bounds]]] = {parameter: [] for parameter in parameters}
 
-    def add(self, pointer: Pointer, reached: Box, item_bytes: int, active: Truth, certain: Truth) -> None:
+    def add(self, pointer: Pointer, box: Box, item_bytes: int, active: Truth, certain: Truth) -> None:
         """Record an access by the programs that are `active`; those that are `certain` surely make it."""
         size = exactly(np.float64(item_bytes))
-        by = fit(mul(reached.offset, size), 64)
-        active = active & np.greater(reached.count, 0)
+        by = fit(mul(box.offset, size), 64)
+        active = active & np.greater(box.count, 0)
         everything = Interval(-_INFINITY, _INFINITY)
         targets = pointer.offsets if pointer.offsets is not None else dict.fromkeys(self.bounds, everything)
         for parameter, offset in targets.items():
@@ -85,7 +85,7 @@ class Accesses:
             lows, highs = self.bounds[parameter]
             np.minimum(lows, low, out=lows)
             np.maximum(highs, high, out=highs)
-            solid = active & certain & reached.solid & offset.known & np.isfinite(place.low)
+            solid = active & certain & box.solid & offset.known & np.isfinite(place.low)
             if len(targets) == 1 and np.any(solid):
                 self.solid[parameter].append(
                     tuple(np.broadcast_to(np.where(solid, x, np.nan), self._programs) for x in (low, high))  # type: ignore[arg-type]

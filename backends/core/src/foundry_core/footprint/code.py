@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from ..analysis.interpret import Interpreter, Part
 from ..errors import unsupported
 from ..front.masks import sufficient
-from ..front.scalars import constant
+from ..front.scalars import constant_value
 from ..front.structured import kernel
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
@@ -39,7 +39,7 @@ _WIDTHS = (1, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachCode:
     """What the programs of a kernel reach.
 
     Attributes:
@@ -52,10 +52,10 @@ class Reach:
     block: int | None
 
 
-def reach(structured: str) -> Reach:
+def reach_code(structured: str) -> ReachCode:
     """Read a kernel in structured form (the stage `tile`)."""
     body = kernel(read_structured(structured)).body.block
-    return Reach("\n".join(_Writer(body).lines), _block(body))
+    return ReachCode("\n".join(_Writer(body).lines), _block(body))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class _Writer(Interpreter[_Value]):
         self._indent = 0
         self._count = 0
         self._body = body
-        self.run(body, map(self._parameter, body.args))
+        self.interpret(body, map(self._parameter, body.args))
 
     @staticmethod
     def _parameter(argument: BlockArgument) -> _Value:
@@ -107,7 +107,7 @@ class _Writer(Interpreter[_Value]):
 
     def _numbers(self, values: Sequence[SSAValue]) -> list[str] | None:
         """Return the C code of each value; None if one of them is not known."""
-        return _all_known(self.of(values))
+        return _all_known(self.lookup(values))
 
     def compute(self, op: Operation, operands: Sequence[_Value]) -> Sequence[_Value]:
         match op:
@@ -115,7 +115,7 @@ class _Writer(Interpreter[_Value]):
                 pointer, offset = operands
                 if isinstance(pointer, _Pointer) and isinstance(offset, str):
                     return [_Pointer(pointer.parameter, f"({pointer.offset} + {offset})")]
-            case ConstantOp() if (number := constant(op.result)) is not None:
+            case ConstantOp() if (number := constant_value(op.result)) is not None:
                 return [_literal(number, _bits(op.result.type))]
             case tt.GetProgramIdOp():
                 return [f"program[{op.axis.value.data}]"]
@@ -323,7 +323,7 @@ def _all_known(values: Sequence[_Value]) -> list[str] | None:
 
 
 def _block(body: Block) -> int | None:
-    """Return the value of Reach.block."""
+    """Return the value of ReachCode.block."""
     distances = set()
     for op in body.walk():
         match op:
@@ -358,7 +358,7 @@ def _per_program(value: SSAValue) -> int | None:
             return left - right if isinstance(total, arith.SubiOp) else left + right
         case arith.MuliOp() as product:
             for one, other in ((product.lhs, product.rhs), (product.rhs, product.lhs)):
-                if (factor := constant(other)) is not None:
+                if (factor := constant_value(other)) is not None:
                     grown = _per_program(one)
                     return None if grown is None else grown * factor
     return None

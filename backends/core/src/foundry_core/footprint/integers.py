@@ -18,11 +18,11 @@ from xdsl.ir import Operation
 from ..ir.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from . import interval
 from .interval import Interval
-from .values import width
+from .values import integer_bits
 
 
 @dataclass(frozen=True)
-class Form:
+class OperationForm:
     """The bits of the last operand and of the result of an operation, and the predicate of a comparison."""
 
     source: int
@@ -41,20 +41,20 @@ class Meaning:
         number: computes it for numbers.
     """
 
-    intervals: Callable[[Form, Sequence[Interval]], Interval | None]
-    c: Callable[[Form, Sequence[str]], str | None]
-    number: Callable[[Form, Sequence[int]], int]
+    intervals: Callable[[OperationForm, Sequence[Interval]], Interval | None]
+    c: Callable[[OperationForm, Sequence[str]], str | None]
+    number: Callable[[OperationForm, Sequence[int]], int]
 
 
-def form(op: Operation) -> Form | None:
+def form(op: Operation) -> OperationForm | None:
     """Return the form of an operation; None if it takes or makes anything but integers."""
-    source, result = (width(values[-1].type) if values else None for values in (op.operands, op.results))
+    source, result = (integer_bits(values[-1].type) if values else None for values in (op.operands, op.results))
     if source is None or result is None:
         return None
-    return Form(source, result, op.predicate_name if isinstance(op, CmpiOp) else "")
+    return OperationForm(source, result, op.predicate_name if isinstance(op, CmpiOp) else "")
 
 
-def wrapped(number: int, bits: int) -> int:
+def wrap_integer(number: int, bits: int) -> int:
     """Return the number that is stored in this many bits."""
     half = 1 << (bits - 1)
     return number & 1 if bits == 1 else (number + half) % (2 * half) - half
@@ -73,7 +73,7 @@ def _signed(intervals: Callable[[Interval, Interval], Interval], c: str, number:
     return Meaning(
         lambda form, a: intervals(*a) if form.result > 1 else None,
         lambda form, a: _wrapped_c(c.format(*a), form.result) if form.result > 1 else None,
-        lambda form, a: wrapped(number(*(-x if form.source == 1 else x for x in a)), form.result),
+        lambda form, a: wrap_integer(number(*(-x if form.source == 1 else x for x in a)), form.result),
     )
 
 
@@ -82,7 +82,7 @@ def _unsigned(
 ) -> Meaning:
     """Build the meaning for unsigned numbers: as for signed ones if no operand is negative; else any number."""
 
-    def guarded(form: Form, a: Sequence[Interval]) -> Interval | None:
+    def guarded(form: OperationForm, a: Sequence[Interval]) -> Interval | None:
         if form.result == 1:
             return None
         return interval.not_negative(interval.minimum(*a), intervals(*a), form.result)
@@ -92,7 +92,7 @@ def _unsigned(
         lambda form, a: (
             _wrapped_c(c.format(*(_unsigned_c(x, form.source) for x in a)), form.result) if form.result > 1 else None
         ),
-        lambda form, a: wrapped(number(*(x % (1 << form.source) for x in a)), form.result),
+        lambda form, a: wrap_integer(number(*(x % (1 << form.source) for x in a)), form.result),
     )
 
 
@@ -100,7 +100,7 @@ def _bitwise(name: str, sign: str, number: Callable[[int, int], int]) -> Meaning
     return Meaning(
         lambda form, a: interval.bits(a[0], a[1], name, form.result),
         lambda form, a: _wrapped_c(f"({a[0]} {sign} {a[1]})", form.result),
-        lambda form, a: wrapped(number(*a), form.result),
+        lambda form, a: wrap_integer(number(*a), form.result),
     )
 
 
@@ -116,23 +116,23 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def _compare() -> Meaning:
-    def c(form: Form, a: Sequence[str]) -> str:
+    def c(form: OperationForm, a: Sequence[str]) -> str:
         sides = [_unsigned_c(x, form.source) for x in a] if form.predicate[0] == "u" else a
         return f"({sides[0]} {_SIGNS[form.predicate[-2:]]} {sides[1]})"
 
-    def number(form: Form, a: Sequence[int]) -> int:
+    def number(form: OperationForm, a: Sequence[int]) -> int:
         ordered = form.predicate[0]
         sides = [x % (1 << form.source) if ordered == "u" else -x if form.source == 1 else x for x in a]
         return int(getattr(operator, form.predicate[-2:])(*sides))
 
-    def intervals(form: Form, a: Sequence[Interval]) -> Interval | None:
+    def intervals(form: OperationForm, a: Sequence[Interval]) -> Interval | None:
         is_known = form.source > 1 or form.predicate in ("eq", "ne")
         return interval.compare(form.predicate, *a) if is_known else None
 
     return Meaning(intervals, c, number)
 
 
-def _extend_unsigned(form: Form, a: Sequence[Interval]) -> Interval:
+def _extend_unsigned(form: OperationForm, a: Sequence[Interval]) -> Interval:
     whole = Interval(np.float64(0), np.exp2(form.source))
     return interval.choose(interval.compare("sge", a[0], interval.exactly(0.0)), a[0], whole)
 
@@ -182,6 +182,6 @@ INTEGERS |= dict.fromkeys(
     Meaning(
         lambda form, a: a[0] if form.result > 1 else None,
         lambda form, a: _wrapped_c(a[0], form.result),
-        lambda form, a: wrapped(a[0], form.result),
+        lambda form, a: wrap_integer(a[0], form.result),
     ),
 )

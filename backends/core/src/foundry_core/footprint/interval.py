@@ -39,7 +39,7 @@ def exactly(number: Bound) -> Interval:
     return Interval(number, number)
 
 
-def anything(width: int) -> Interval:
+def full_interval(width: int) -> Interval:
     """Return the interval of all integers of `width` bits; i1 is 0 or 1."""
     if width == 1:
         return Interval(0.0, 1.0)
@@ -50,7 +50,7 @@ def anything(width: int) -> Interval:
 
 def fit(a: Interval, width: int) -> Interval:
     """Return a result as stored in `width` bits: any number if it may have wrapped around."""
-    whole = anything(width)
+    whole = full_interval(width)
     low, high = (whole.low, whole.high) if width <= 50 else (-_EXACT, _EXACT)
     fits = np.less_equal(low, a.low) & np.less_equal(a.low, a.high) & np.less_equal(a.high, high)
     return a if np.all(fits) else _choose(fits, a, whole)
@@ -154,7 +154,7 @@ def bits(a: Interval, b: Interval, operation: str, width: int) -> Interval:
     no_sign = np.greater_equal(a.low, 0) & np.greater_equal(b.low, 0)
     finite = np.isfinite(a.high) & np.isfinite(b.high)
     top = np.exp2(np.ceil(np.log2(np.where(finite & no_sign, np.maximum(a.high, b.high), 0) + 1))) - 1
-    whole = anything(width)
+    whole = full_interval(width)
     match operation:
         case "and":
             either = np.greater_equal(a.low, 0) | np.greater_equal(b.low, 0)
@@ -201,4 +201,4 @@ def compare(predicate: str, a: Interval, b: Interval) -> Interval:
 
 def not_negative(a: Interval, result: Interval, width: int) -> Interval:
     """Return the result of an unsigned operation if its operand is not negative; else any number."""
-    return _choose(np.greater_equal(a.low, 0), result, anything(width))
+    return _choose(np.greater_equal(a.low, 0), result, full_interval(width))

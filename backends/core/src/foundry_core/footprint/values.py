@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType, Ten
 from xdsl.ir import Attribute
 
 from ..ir import tile, tt
-from .interval import Interval, add, anything, fit, join
+from .interval import Interval, add, fit, full_interval, join
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Pointer:
 
     offsets: dict[int, Interval] | None
 
-    def moved(self, by: Interval) -> Pointer:
+    def advance(self, by: Interval) -> Pointer:
         if self.offsets is None:
             return self
         return Pointer({parameter: fit(add(offset, by), 64) for parameter, offset in self.offsets.items()})
@@ -59,14 +59,14 @@ class Range:
 Value: TypeAlias = "Interval | Pointer | Axis | Range | None"
 
 
-def element(type: Attribute) -> Attribute:
+def element_type(type: Attribute) -> Attribute:
     """Return the type of a tensor's elements. The analysis treats a tensor as any one of its elements."""
     return type.element_type if isinstance(type, TensorType) else type
 
 
-def width(type: Attribute) -> int | None:
+def integer_bits(type: Attribute) -> int | None:
     """Return the bits of an integer or of a tensor of integers; None for any other type."""
-    match element(type):
+    match element_type(type):
         case IntegerType() as integer:
             return int(integer.width.data)
         case IndexType():
@@ -77,17 +77,17 @@ def width(type: Attribute) -> int | None:
 
 def item_bytes(pointer: Attribute) -> int:
     """Return the size of the pointee of a pointer, or of a tensor of pointers."""
-    found = element(pointer)
+    found = element_type(pointer)
     assert isinstance(found, tt.PointerType) and isinstance(found.pointee, FixedBitwidthType)
     return max(8, found.pointee.bitwidth) // 8
 
 
-def unknown(type: Attribute) -> Value:
+def unknown_value(type: Attribute) -> Value:
     """Return the value of a type of whose origin nothing is known."""
-    bits = width(type)
+    bits = integer_bits(type)
     if bits is not None:
-        return anything(bits)
-    if isinstance(element(type), tt.PointerType):
+        return full_interval(bits)
+    if isinstance(element_type(type), tt.PointerType):
         return Pointer(None)
     assert not isinstance(type, tile.AxisType | tile.RangeType)
     return None

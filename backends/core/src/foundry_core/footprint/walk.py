@@ -18,11 +18,11 @@ from ..analysis.interpret import Interpreter, Part
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, SelectOp
 from ..ir.effects import reads, writes
-from ..ir.elements import chosen
-from .accesses import Accesses, box
+from ..ir.elements import selected_operands
+from .accesses import ByteRanges, box
 from .integers import INTEGERS, form
-from .interval import Interval, Truth, add, anything, choose, exactly, fit, mul
-from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown, width
+from .interval import Interval, Truth, add, choose, exactly, fit, full_interval, mul
+from .values import Axis, Pointer, Range, Value, either, integer_bits, item_bytes, unknown_value
 
 _INFINITY = float("inf")
 
@@ -38,7 +38,7 @@ class Walk(Interpreter[Value]):
     """
 
     def __init__(
-        self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: Accesses, writes: Accesses
+        self, programs: int, ids: Sequence[Interval], grid: Sequence[int], reads: ByteRanges, writes: ByteRanges
     ) -> None:
         super().__init__()
         self._ids = ids
@@ -75,17 +75,17 @@ class Walk(Interpreter[Value]):
                 pointer = operands[0]
                 assert isinstance(pointer, Pointer)
                 size = exactly(np.float64(item_bytes(op.ptr.type)))
-                return pointer.moved(fit(mul(self._number(op.offset), size), 64))
+                return pointer.advance(fit(mul(self._number(op.offset), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
-            case _ if elements := chosen(op):
+            case _ if elements := selected_operands(op):
                 # In the analysis a tensor is any one of its elements.
-                return functools.reduce(either, self.of(elements))
-        bits = width(result.type)
+                return functools.reduce(either, self.lookup(elements))
+        bits = integer_bits(result.type)
         if bits is None:
-            return unknown(result.type)
+            return unknown_value(result.type)
         found = self._integer(op, operands)
-        return fit(found, bits) if found is not None else anything(bits)
+        return fit(found, bits) if found is not None else full_interval(bits)
 
     def _integer(self, op: Operation, operands: Sequence[Value]) -> Interval | None:
         """Return the result of an operation before it wraps around; None if it is unknown."""
@@ -108,13 +108,13 @@ class Walk(Interpreter[Value]):
         for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
             if is_made and not self._trial:
                 self._access(accesses, op)
-        return [unknown(result.type) for result in op.results]
+        return [unknown_value(result.type) for result in op.results]
 
-    def _access(self, accesses: Accesses, op: tile.Access) -> None:
+    def _access(self, accesses: ByteRanges, op: tile.Access) -> None:
         pointer = self.values[op.base]
         assert isinstance(pointer, Pointer)
-        axes = [axis for axis in self.of(op.axes) if isinstance(axis, Axis)]
-        ranges = [found for found in self.of(op.ranges) if isinstance(found, Range)]
+        axes = [axis for axis in self.lookup(op.axes) if isinstance(axis, Axis)]
+        ranges = [found for found in self.lookup(op.ranges) if isinstance(found, Range)]
         type = op.elements.type
         shape = type.get_shape() if isinstance(type, TensorType) else ()
         start = self._number(op.start)
@@ -155,7 +155,7 @@ class Walk(Interpreter[Value]):
 
     def repeat(self, op: scf.WhileOp, initial: Sequence[Value], test: Part[Value], body: Part[Value]) -> list[Value]:
         certain = self._certain
-        passed = test([unknown(value.type) for value in op.arguments])[1:]
+        passed = test([unknown_value(value.type) for value in op.arguments])[1:]
         self._certain = np.zeros_like(np.asarray(certain))
         body(passed)
         self._certain = certain
@@ -163,7 +163,7 @@ class Walk(Interpreter[Value]):
 
     def loop(self, op: scf.ForOp, bounds: Sequence[Value], initial: Sequence[Value], body: Part[Value]) -> list[Value]:
         counter, *arguments = op.body.block.args
-        counts, last = width(counter.type), op.body.block.last_op
+        counts, last = integer_bits(counter.type), op.body.block.last_op
         assert counts is not None and last is not None
         trips, index = loop_trips(self._number(op.lb), self._number(op.ub), self._number(op.step))
         index = fit(index, counts)
@@ -172,7 +172,7 @@ class Walk(Interpreter[Value]):
 
         steps = [_steps(value, argument) for value, argument in zip(last.operands, arguments, strict=True)]
         matter = [isinstance(value, Interval | Pointer) for value in initial]
-        carried = [unknown(argument.type) for argument in arguments]
+        carried = [unknown_value(argument.type) for argument in arguments]
         final = list(carried)
         if any(matter):
             self._trial = True
@@ -228,9 +228,9 @@ def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, flo
 
 def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
     if isinstance(initial, Pointer):
-        return initial.moved(fit(by, 64))
+        return initial.advance(fit(by, 64))
     assert isinstance(initial, Interval)
-    bits = width(argument.type)
+    bits = integer_bits(argument.type)
     assert bits is not None
     return fit(add(initial, by), bits)
 

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 from ..analysis.interpret import Part
 from ..ir import tile, tt
 from ..ops.elementwise import is_elementwise
-from .accesses import Accesses
+from .accesses import ByteRanges
 from .interval import Interval
 from .values import Value
 from .walk import Walk, loop_trips
@@ -68,8 +68,8 @@ class Count(Walk):
         sizes: Sequence[int],
         ids: Sequence[Interval],
         grid: Sequence[int],
-        reads: Accesses,
-        writes: Accesses,
+        reads: ByteRanges,
+        writes: ByteRanges,
     ) -> None:
         super().__init__(len(sizes), ids, grid, reads, writes)
         self._times = np.asarray(sizes, np.float64)
@@ -133,7 +133,7 @@ def _elements(type: Attribute) -> float:
     return float(np.prod(type.get_shape())) if isinstance(type, TensorType) else 1.0
 
 
-def union(lows: np.ndarray, highs: np.ndarray) -> tuple[float, bool]:
+def covered_bytes(lows: np.ndarray, highs: np.ndarray) -> tuple[float, bool]:
     """Return how many bytes intervals cover together, and whether all their ends are known."""
     present = lows < highs
     lows, highs = lows[present], highs[present]

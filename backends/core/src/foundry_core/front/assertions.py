@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import extended
+from ..analysis.flow import extend_operands
 from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp
@@ -112,7 +112,7 @@ class _Guard:
             assert last is not None
             alive = self.guard(region.block, last)
             last.operands = [*last.operands, alive or _flag(True, Builder(InsertPoint.before(last)))]
-        return extended(op, [], [i1]).results[-1]
+        return extend_operands(op, [], [i1]).results[-1]
 
     def _for(self, op: scf.ForOp) -> SSAValue:
         block = op.body.block
@@ -122,7 +122,7 @@ class _Guard:
         operations = [inner for inner in block.ops if inner is not last]
         after = self._under(before, operations, last, list(block.args[1:-1]))
         last.operands = [*last.operands, after]
-        return extended(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
+        return extend_operands(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
 
     def _while(self, op: scf.WhileOp) -> SSAValue:
         before, after = op.before_region.block, op.after_region.block
@@ -136,7 +136,7 @@ class _Guard:
         # It replaces operands of the terminator, so they are read afterwards.
         goes_on = self.guard(after, last)
         last.operands = [*last.operands, goes_on or inside]
-        return extended(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
+        return extend_operands(op, [_flag(True, Builder(InsertPoint.before(op)))], [i1]).results[-1]
 
     def _zero(self, type: Attribute, builder: Builder, op: Operation) -> SSAValue:
         """Return any value of a type, for what nobody uses."""

@@ -21,8 +21,8 @@ from xdsl.rewriter import InsertPoint
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp
-from ..ir.build import broadcast, expanded, like, splat
-from .scalars import constant
+from ..ir.build import broadcast, expand_dims, like, splat
+from .scalars import constant_value
 
 _SLT, _SGE = 2, 5
 _NAN = 2
@@ -124,7 +124,9 @@ class _Writer:
         pointer = self.pointers[op.ptr]
         kept, offsets = pointer.parts[: -pointer.rank], pointer.parts[-pointer.rank :]
         moved = [
-            offset if constant(by) == 0 else builder.insert(arith.AddiOp(offset, _wide(self._new(by), builder))).result
+            offset
+            if constant_value(by) == 0
+            else builder.insert(arith.AddiOp(offset, _wide(self._new(by), builder))).result
             for offset, by in zip(offsets, op.offsets, strict=True)
         ]
         self.pointers[op.result] = _Pointer(pointer.tile, (*kept, *moved))
@@ -204,7 +206,7 @@ class _Writer:
             extent, stride, offset = rest[d], rest[rank + d], rest[2 * rank + d]
             index = _index(offset, d, extents, builder)
             step: SSAValue = index
-            if constant(stride) != 1:
+            if constant_value(stride) != 1:
                 step = builder.insert(arith.MuliOp(index, like(builder, stride, index.type))).result
             address = builder.insert(tt.AddPtrOp(address, broadcast(builder, step, extents))).result
             if d in checked:
@@ -268,7 +270,7 @@ def _index(offset: SSAValue, d: int, extents: Sequence[int], builder: Builder) -
     index: SSAValue = builder.insert(arith.AddiOp(splat(builder, offset, [extent]), wide)).result
     for axis in range(len(extents)):
         if axis != d:
-            index = expanded(builder, index, axis)
+            index = expand_dims(builder, index, axis)
     return index
 
 

@@ -16,7 +16,7 @@ from ..ir import tt
 from .returns import replace_returns
 
 
-def inline(module: ModuleOp) -> ModuleOp:
+def inline_calls(module: ModuleOp) -> ModuleOp:
     """Replace every call in a module of TTIR by the function's body, in place; delete the functions.
 
     Raises:

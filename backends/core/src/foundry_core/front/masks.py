@@ -19,8 +19,8 @@ from xdsl.ir import Operation, SSAValue
 from ..ir import tile
 from ..ir.arith import CmpiOp
 from ..ir.build import like
-from ..ir.elements import Moved, moved, source
-from .offsets import Offsets, shape, splat_constant, width
+from ..ir.elements import IndexMapping, index_mapping, source
+from .offsets import Offsets, offset_bits, shape, splat_constant
 from .scalars import Scalar, Scalars, Writer, is_small
 
 _SLE = 3
@@ -54,7 +54,7 @@ class Masks:
         self._known: dict[SSAValue, Rectangle] = {}
         self._ranges: dict[SSAValue, list[SSAValue]] = {}
 
-    def of(self, mask: SSAValue) -> Rectangle:
+    def rectangle(self, mask: SSAValue) -> Rectangle:
         """Return the rectangle that a mask covers."""
         if mask not in self._known:
             self._known[mask] = self._read(mask)
@@ -63,7 +63,7 @@ class Masks:
     def ranges(self, mask: SSAValue) -> list[SSAValue]:
         """Return one tile.range per dimension, clamped to the tile, with the conditions; the same values each time."""
         if mask not in self._ranges:
-            found, scalars = self.of(mask), self._writer.behind(mask)
+            found, scalars = self.rectangle(mask), self._writer.scalars_after(mask)
             made: list[SSAValue] = []
             for d, (extent, (low, high)) in enumerate(zip(shape(mask), found.ranges, strict=True)):
                 # Clamp both ends at both sides: a device's index may be too narrow for an end that is far away.
@@ -88,27 +88,27 @@ class Masks:
         found: Rectangle | None = None
         match op:
             case arith.AndIOp():
-                found = self._intersection(mask, self.of(op.lhs), self.of(op.rhs))
+                found = self._intersection(mask, self.rectangle(op.lhs), self.rectangle(op.rhs))
             case CmpiOp():
                 found = self._comparison(op)
-            case _ if (of := moved(mask)) is not None:
+            case _ if (of := index_mapping(mask)) is not None:
                 found = self._moved(mask, of)
         return found or Rectangle(everywhere, rest=mask)
 
-    def _moved(self, mask: SSAValue, of: Moved) -> Rectangle | None:
+    def _moved(self, mask: SSAValue, mapping: IndexMapping) -> Rectangle | None:
         """Return the rectangle of a mask that moves or repeats the elements of another mask, or a condition."""
-        if of.source.type == i1:
-            return Rectangle((_EVERYWHERE,) * len(of.shape), (of.source,))
-        found = self.of(of.source)
-        if any(ends != _EVERYWHERE and not of.is_along(d) for d, ends in enumerate(found.ranges)):
+        if mapping.source.type == i1:
+            return Rectangle((_EVERYWHERE,) * len(mapping.shape), (mapping.source,))
+        found = self.rectangle(mapping.source)
+        if any(ends != _EVERYWHERE and not mapping.is_along(d) for d, ends in enumerate(found.ranges)):
             return None
         rest, op = found.rest, mask.owner
         if rest is not None and isinstance(op, Operation):
-            rest = self._writer.behind(mask).builder.insert(op.clone({of.source: rest})).results[0]
-        return Rectangle(tuple(of.to_result(found.ranges, _EVERYWHERE)), found.conditions, rest)
+            rest = self._writer.scalars_after(mask).builder.insert(op.clone({mapping.source: rest})).results[0]
+        return Rectangle(tuple(mapping.to_result(found.ranges, _EVERYWHERE)), found.conditions, rest)
 
     def _intersection(self, mask: SSAValue, a: Rectangle, b: Rectangle) -> Rectangle:
-        scalars = self._writer.behind(mask)
+        scalars = self._writer.scalars_after(mask)
         ranges = []
         for (low_a, high_a), (low_b, high_b) in zip(a.ranges, b.ranges, strict=True):
             low = scalars.maximum(low_a, low_b) if low_a is not None and low_b is not None else low_b
@@ -121,12 +121,12 @@ class Masks:
 
     def _comparison(self, op: CmpiOp) -> Rectangle | None:
         predicate = op.predicate_name
-        if predicate not in _SWAPPED or width(op.lhs) == 1:
+        if predicate not in _SWAPPED or offset_bits(op.lhs) == 1:
             return None
         moving, a, b = op.lhs, self._offsets.exact(op.lhs), self._offsets.exact(op.rhs)
         if a is None or b is None:
             return None
-        scalars = self._writer.behind(op.result)
+        scalars = self._writer.scalars_after(op.result)
         everywhere = (_EVERYWHERE,) * len(a.axes)
         if a.is_uniform and b.is_uniform:
             condition = scalars.compare(op.predicate.value.data, a.start, b.start)
@@ -180,5 +180,5 @@ def sufficient(mask: SSAValue) -> list[SSAValue] | None:
         case arith.AndIOp() as op:
             one, other = sufficient(op.lhs), sufficient(op.rhs)
             return None if one is None or other is None else [*one, *other]
-    moving = moved(mask)
+    moving = index_mapping(mask)
     return None if moving is None else sufficient(moving.source)

@@ -18,19 +18,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp
-from ..ir.elements import Moved, moved
+from ..ir.elements import IndexMapping, index_mapping
 from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
 @dataclass(frozen=True)
-class Strided:
+class AffineAxis:
     """stride * i"""
 
     stride: Scalar
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class ModuloAxis:
     """stride * ((first + i) rem modulus), the sum taken in `width` bits"""
 
     first: Scalar
@@ -40,15 +40,15 @@ class Wrapped:
 
 
 @dataclass(frozen=True)
-class Indexed:
+class GatherAxis:
     """scale * offsets[i]; `offsets` has extent 1 in every other dimension."""
 
     offsets: SSAValue
     scale: Scalar
 
 
-Axis: TypeAlias = Strided | Wrapped | Indexed
-STILL = Strided(0)
+Axis: TypeAlias = AffineAxis | ModuloAxis | GatherAxis
+STILL = AffineAxis(0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Sum:
     def sole_unit_axis(self) -> int | None:
         """Return the dimension along which the sum grows by 1 per index, if it changes along no other; else None."""
         moving = [d for d, axis in enumerate(self.axes) if axis != STILL]
-        if self.rest is None and len(moving) == 1 and self.axes[moving[0]] == Strided(1):
+        if self.rest is None and len(moving) == 1 and self.axes[moving[0]] == AffineAxis(1):
             return moving[0]
         return None
 
@@ -95,7 +95,7 @@ def splat_constant(value: SSAValue) -> int | None:
     return op.integers[0] if isinstance(op, ConstantOp) and len(op.integers) == 1 else None
 
 
-def width(value: SSAValue) -> int:
+def offset_bits(value: SSAValue) -> int:
     """Return the bits of an integer, or of a tensor's element."""
     element = value.type.element_type if isinstance(value.type, TensorType) else value.type
     return element.width.data if isinstance(element, IntegerType) else 64
@@ -103,7 +103,7 @@ def width(value: SSAValue) -> int:
 
 def _is_narrow(value: SSAValue) -> bool:
     """Return whether integers have 8 or 16 bits; sums of such integers are expected to wrap around."""
-    return width(value) < 32
+    return offset_bits(value) < 32
 
 
 class Offsets:
@@ -113,7 +113,7 @@ class Offsets:
         self._writer = writer
         self._known: dict[SSAValue, Sum] = {}
 
-    def of(self, value: SSAValue) -> Sum:
+    def sum_of(self, value: SSAValue) -> Sum:
         """Return an integer tensor, or an integer scalar, as a sum."""
         if value not in self._known:
             self._known[value] = self._normal(self._read(value), value)
@@ -125,21 +125,21 @@ class Offsets:
         The step from the largest integer wraps around to the smallest one (`ends`). Returns None for any other tensor,
         and where an overflow before an extension makes the upper bits unknown.
         """
-        found = self.of(value)
-        if found.bits < width(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
+        found = self.sum_of(value)
+        if found.bits < offset_bits(value) or not (found.is_uniform or found.sole_unit_axis() is not None):
             return None
         if found.bits == 64:
             return found
-        return replace(found, start=self._writer.behind(value).wrap(found.start, width(value)))
+        return replace(found, start=self._writer.scalars_after(value).wrap(found.start, offset_bits(value)))
 
     def ends(self, value: SSAValue) -> int | None:
         """Return the start from which an `exact` tensor exceeds the largest integer; None if it certainly does not."""
         found = self.exact(value)
         d = found.sole_unit_axis() if found else None
-        if found is None or d is None or (found.bits == 64 and (width(value) < 64 or is_small(found.start))):
+        if found is None or d is None or (found.bits == 64 and (offset_bits(value) < 64 or is_small(found.start))):
             return None
         extent = shape(value)[d]
-        end = (1 << (width(value) - 1)) - extent + 1
+        end = (1 << (offset_bits(value) - 1)) - extent + 1
         if found.start < end if isinstance(found.start, int) else 1 << zeros(found.start) >= extent:
             # Extents are powers of two: a tensor that starts at a multiple of its extent never crosses the end.
             return None
@@ -149,18 +149,18 @@ class Offsets:
         found = self.exact(op.input)
         if found is not None and self.ends(op.input) is None:
             return replace(found, bits=64)
-        found = self.of(op.input)
-        return found if found.bits == 64 else replace(found, bits=min(found.bits, width(op.input)))
+        found = self.sum_of(op.input)
+        return found if found.bits == 64 else replace(found, bits=min(found.bits, offset_bits(op.input)))
 
     def _normal(self, found: Sum, value: SSAValue) -> Sum:
         """Add the axes of extent 1 to the start: their only index is 0."""
         start, axes = found.start, list(found.axes)
         for d, extent in enumerate(shape(value)):
             match axes[d]:
-                case Strided() if extent == 1:
+                case AffineAxis() if extent == 1:
                     axes[d] = STILL
-                case Wrapped(first, modulus, stride, _) if extent == 1:
-                    scalars = self._writer.behind(value)
+                case ModuloAxis(first, modulus, stride, _) if extent == 1:
+                    scalars = self._writer.scalars_after(value)
                     start = scalars.add(start, scalars.mul(stride, scalars.rem(first, modulus)))
                     axes[d] = STILL
         return replace(found, start=start, axes=tuple(axes))
@@ -171,14 +171,14 @@ class Offsets:
         long = [d for d, extent in enumerate(extents) if extent > 1]
         if len(long) == 1:
             axes: list[Axis] = [STILL] * len(extents)
-            axes[long[0]] = Indexed(value, 1)
+            axes[long[0]] = GatherAxis(value, 1)
             return Sum(0, tuple(axes))
         return Sum(0, (STILL,) * len(extents), rest=value)
 
     def _read(self, value: SSAValue) -> Sum:
         rank = len(shape(value))
         if rank == 0:
-            return Sum(self._writer.behind(value).widen(value), ())
+            return Sum(self._writer.scalars_after(value).widen(value), ())
         still = (STILL,) * rank
         known = splat_constant(value)
         if known is not None:
@@ -191,26 +191,26 @@ class Offsets:
                 found = self._arithmetic(op)
                 if found is None:
                     return self._opaque(value)
-                return replace(found, bits=min(width(value), self.of(op.lhs).bits, self.of(op.rhs).bits))
+                return replace(found, bits=min(offset_bits(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
             case tt.MakeRangeOp():
-                return Sum(op.start.value.data, (Strided(1),))
+                return Sum(op.start.value.data, (AffineAxis(1),))
             case ExtSIOp():
                 return self._extended(op)
-            case _ if (of := moved(value)) is not None:
-                return self.moved(value, of, self.of(of.source)) or self._opaque(value)
+            case _ if (of := index_mapping(value)) is not None:
+                return self.mapped_sum(value, of, self.sum_of(of.source)) or self._opaque(value)
             case _:
                 return self._opaque(value)
 
     def _arithmetic(self, op: arith.AddiOp | arith.SubiOp | arith.MuliOp) -> Sum | None:
         match op:
             case arith.AddiOp():
-                return self.added(self.of(op.lhs), self.of(op.rhs), op.result, op.rhs)
+                return self.add(self.sum_of(op.lhs), self.sum_of(op.rhs), op.result, op.rhs)
             case arith.SubiOp():
                 return self._subtracted(op)
             case arith.MuliOp():
                 return self._multiplied(op)
 
-    def moved(self, value: SSAValue, of: Moved, source: Sum) -> Sum | None:
+    def mapped_sum(self, value: SSAValue, mapping: IndexMapping, source: Sum) -> Sum | None:
         """Return the sum of a tensor that moves or repeats the elements of another one, which has the sum `source`.
 
         Also works for pointers: `source` is then the sum of their offsets.
@@ -218,26 +218,26 @@ class Offsets:
         Returns:
             None if the tensor has only some of the elements along a dimension.
         """
-        if not of.keeps_all:
+        if not mapping.keeps_all:
             return None
         rest, op = source.rest, value.owner
         if rest is not None:
             assert isinstance(rest.type, TensorType) and isinstance(op, Operation)
-            copy = op.clone({of.source: rest})
-            copy.results[0]._type = TensorType(rest.type.element_type, of.shape)
-            rest = self._writer.behind(value).builder.insert(copy).results[0]
+            copy = op.clone({mapping.source: rest})
+            copy.results[0]._type = TensorType(rest.type.element_type, mapping.shape)
+            rest = self._writer.scalars_after(value).builder.insert(copy).results[0]
         # A dimension of extent 1 is constant, and stays so.
-        return Sum(source.start, tuple(of.to_result(source.axes, STILL)), rest, source.bits)
+        return Sum(source.start, tuple(mapping.to_result(source.axes, STILL)), rest, source.bits)
 
-    def added(self, a: Sum, b: Sum, behind: SSAValue, b_value: SSAValue) -> Sum:
-        """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `behind`."""
-        scalars = self._writer.behind(behind)
+    def add(self, a: Sum, b: Sum, anchor: SSAValue, b_value: SSAValue) -> Sum:
+        """Return a + b, where b_value is the tensor that b describes. Operations are inserted after `anchor`."""
+        scalars = self._writer.scalars_after(anchor)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
             if one == STILL or other == STILL:
                 axes.append(other if one == STILL else one)
-            elif isinstance(one, Strided) and isinstance(other, Strided):
-                axes.append(Strided(scalars.add(one.stride, other.stride)))
+            elif isinstance(one, AffineAxis) and isinstance(other, AffineAxis):
+                axes.append(AffineAxis(scalars.add(one.stride, other.stride)))
             else:
                 # Different axes along one dimension: one of the two tensors must be read element by element.
                 return Sum(a.start, a.axes, self._plus(a.rest, b_value, scalars))
@@ -257,14 +257,14 @@ class Offsets:
         return scalars.builder.insert(arith.AddiOp(wide(a), wide(b))).result
 
     def _subtracted(self, op: arith.SubiOp) -> Sum | None:
-        a, b = self.of(op.lhs), self.of(op.rhs)
-        scalars = self._writer.behind(op.result)
+        a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)
+        scalars = self._writer.scalars_after(op.result)
         axes: list[Axis] = []
         for one, other in zip(a.axes, b.axes, strict=True):
             if other == STILL:
                 axes.append(one)
-            elif isinstance(one, Strided) and isinstance(other, Strided):
-                axes.append(Strided(scalars.sub(one.stride, other.stride)))
+            elif isinstance(one, AffineAxis) and isinstance(other, AffineAxis):
+                axes.append(AffineAxis(scalars.sub(one.stride, other.stride)))
             else:
                 return None
         if b.rest is not None:
@@ -272,21 +272,21 @@ class Offsets:
         return Sum(scalars.sub(a.start, b.start), tuple(axes), a.rest)
 
     def _multiplied(self, op: arith.MuliOp) -> Sum | None:
-        a, b = self.of(op.lhs), self.of(op.rhs)
+        a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)
         if a.is_uniform:
             a, b = b, a
         if not b.is_uniform or a.rest is not None:
             return None
-        scalars, factor = self._writer.behind(op.result), b.start
+        scalars, factor = self._writer.scalars_after(op.result), b.start
 
         def scaled(axis: Axis) -> Axis:
             match axis:
-                case Strided(stride):
-                    return Strided(scalars.mul(stride, factor))
-                case Wrapped():
+                case AffineAxis(stride):
+                    return AffineAxis(scalars.mul(stride, factor))
+                case ModuloAxis():
                     return replace(axis, stride=scalars.mul(axis.stride, factor))
-                case Indexed(offsets, scale):
-                    return Indexed(offsets, scalars.mul(scale, factor))
+                case GatherAxis(offsets, scale):
+                    return GatherAxis(offsets, scalars.mul(scale, factor))
 
         return Sum(scalars.mul(a.start, factor), tuple(scaled(axis) for axis in a.axes))
 
@@ -295,9 +295,9 @@ class Offsets:
         if a is None or b is None or not b.is_uniform:
             return None
         if a.is_uniform:
-            return Sum(self._writer.behind(op.result).rem(a.start, b.start), a.axes)
+            return Sum(self._writer.scalars_after(op.result).rem(a.start, b.start), a.axes)
         d = a.sole_unit_axis()
         assert d is not None
         axes = list(a.axes)
-        axes[d] = Wrapped(a.start, b.start, 1, width(op.result))
+        axes[d] = ModuloAxis(a.start, b.start, 1, offset_bits(op.result))
         return Sum(0, tuple(axes))

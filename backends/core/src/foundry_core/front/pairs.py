@@ -25,8 +25,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..ir import tile, tt
 from ..ir.arith import BitcastOp, ConstantOp, SelectOp
-from ..ir.build import reshaped, unsplat
-from ..ir.elements import extents, moved, reordered
+from ..ir.build import reshape, unsplat
+from ..ir.elements import extents, index_mapping, row_major_source
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)
@@ -60,14 +60,14 @@ def _is_of_pairs(op: tt.ReduceOp) -> bool:
 
 def _reshaped(value: SSAValue) -> SSAValue:
     """Return the value that a value is a reshape of."""
-    while (before := reordered(value)) is not None:
+    while (before := row_major_source(value)) is not None:
         value = before
     return value
 
 
 def _moves(value: SSAValue) -> bool:
     """Return whether an operation only moves elements to a tile."""
-    return reordered(value) is not None or moved(value) is not None
+    return row_major_source(value) is not None or index_mapping(value) is not None
 
 
 def _flatten(op: tt.ReduceOp) -> None:
@@ -79,7 +79,7 @@ def _flatten(op: tt.ReduceOp) -> None:
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     element = _scalar(op.srcs[0].type)
     made = tt.ReduceOp.create(
-        operands=[reshaped(builder, op.srcs[0], (outer, shape[axis], inner))],
+        operands=[reshape(builder, op.srcs[0], (outer, shape[axis], inner))],
         properties={"axis": IntegerAttr(1, 32)},
         regions=[op.detach_region(op.combine)],
         result_types=[TensorType(element, (outer, inner))],
@@ -87,9 +87,9 @@ def _flatten(op: tt.ReduceOp) -> None:
     made.location = op.location
     result: SSAValue = builder.insert(made).results[0]
     if not isinstance(op.results[0].type, TensorType):
-        result = unsplat(builder, reshaped(builder, result, (1,)))
+        result = unsplat(builder, reshape(builder, result, (1,)))
     else:
-        result = reshaped(builder, result, extents(op.results[0]))
+        result = reshape(builder, result, extents(op.results[0]))
     op.results[0].replace_all_uses_with(result)
     Rewriter.erase_op(op)
 
@@ -246,7 +246,7 @@ class _Steps:
         try:
             bit = _Pairing(self, step.sources, size).bit(results)
             sides = [_Pairing(self, step.sources, size, bit, side) for side in (_ZERO, _ONE)]
-            function = tuple(side.of(each) for side in sides for each in results)
+            function = tuple(side.expression(each) for side in sides for each in results)
         except _Unfit:
             return None
         flips = {flip for side in sides for flip in side.flips}
@@ -280,7 +280,7 @@ class _Steps:
                     sources, between = set(bases), between.union(*map(_reshapes, waiting))
                 if max(map(self._place, sources)) < min(map(self._place, between)):
                     yield sorted(sources, key=self._place), between
-            unary = all(isinstance(node.owner, _BITCASTS) or reordered(node) is not None for node in nodes)
+            unary = all(isinstance(node.owner, _BITCASTS) or row_major_source(node) is not None for node in nodes)
             if len(waiting) == 1 and not is_reduced and not unary:
                 return
 
@@ -367,7 +367,7 @@ class _Steps:
         for source in step.sources:
             value, users = source, self._owners(step.nodes)
             while value not in before.results:
-                op, inner = value.owner, reordered(value)
+                op, inner = value.owner, row_major_source(value)
                 if inner is None or any(use.operation not in users for use in value.uses):
                     return None
                 assert isinstance(op, Operation)
@@ -397,7 +397,7 @@ class _Steps:
         builder = Builder(InsertPoint.at_end(block))
         values: dict[int, SSAValue] = {}
 
-        def written(number: int) -> SSAValue:
+        def expression_value(number: int) -> SSAValue:
             if number not in values:
                 values[number] = write(self.expressions.nodes[number])
             return values[number]
@@ -410,13 +410,13 @@ class _Steps:
                     return builder.insert(ConstantOp([bits], node.type)).result
                 case "value", SSAValue() as value:
                     return value
-            arguments = [written(argument) for argument in node.arguments]
+            arguments = [expression_value(argument) for argument in node.arguments]
             kind = node.kind
             assert isinstance(kind, type) and issubclass(kind, Operation)
             made = kind.create(operands=arguments, result_types=[node.type], properties=dict(node.properties))
             return builder.insert(made).results[0]
 
-        results = [written(number) for number in function]
+        results = [expression_value(number) for number in function]
         builder.insert(tile.PairsReturnOp(results))
         return Region(block)
 
@@ -452,12 +452,12 @@ class _Pairing:
     def bit(self, results: Sequence[SSAValue]) -> int:
         """Return the one bit in which the elements that elements of results depend on differ."""
         for result in results:
-            self.of(result)
+            self.expression(result)
         if len(self._fixed) != 1:
             raise _Unfit
         return self._fixed.pop()
 
-    def of(self, result: SSAValue) -> int:
+    def expression(self, result: SSAValue) -> int:
         """Return the expression of an element of the result."""
         return self._at(result, self._start)
 
@@ -553,9 +553,9 @@ class _Pairing:
 
 def _before(value: SSAValue, place: _Place) -> tuple[SSAValue, _Place] | None:
     """Return of what a tile moves the elements, and which element of it is at this place; None if it does not."""
-    if (same := reordered(value)) is not None:
+    if (same := row_major_source(value)) is not None:
         return same, place
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or not of.keeps_all:
         return None
     parts = of.to_source(_parts(place, value), lambda index: ())
@@ -617,7 +617,7 @@ def _whole(bits: _Place) -> int | None:
 
 def _reshapes(value: SSAValue) -> Iterator[SSAValue]:
     """Yield a value and what it is a reshape of, without the last one."""
-    while (before := reordered(value)) is not None:
+    while (before := row_major_source(value)) is not None:
         yield value
         value = before
 

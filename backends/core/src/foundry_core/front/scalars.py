@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import incoming
+from ..analysis.flow import incoming_values
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
 # A number known at compile time, or an i64 value of the program.
@@ -30,7 +30,7 @@ class Writer:
     def __init__(self) -> None:
         self._behind: dict[Operation | Block, Scalars] = {}
 
-    def behind(self, value: SSAValue) -> Scalars:
+    def scalars_after(self, value: SSAValue) -> Scalars:
         owner = value.owner
         if owner not in self._behind:
             point = InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
@@ -52,7 +52,7 @@ class Scalars:
 
     def widen(self, value: SSAValue) -> Scalar:
         """Sign extend an integer of any width to i64."""
-        known = constant(value)
+        known = constant_value(value)
         if known is not None:
             return known
         if value.type == i64:
@@ -138,41 +138,41 @@ def zeros(scalar: Scalar) -> int:
     """Return how many of the lowest bits of a number are known to be 0; 64 for the number 0."""
     looked_at = 0
 
-    def of(a: Scalar, carried: frozenset[SSAValue]) -> int:
+    def low_zeros(a: Scalar, visited: frozenset[SSAValue]) -> int:
         nonlocal looked_at
         looked_at += 1
         if looked_at > _LOOKED_AT:
             return 0
-        number = a if isinstance(a, int) else constant(a)
+        number = a if isinstance(a, int) else constant_value(a)
         if number is not None:
             return (number & -number).bit_length() - 1 if number else 64
         assert isinstance(a, SSAValue)
         op = a.owner
         match op:
             case ExtSIOp() | ExtUIOp() | TruncIOp():
-                return of(op.operands[0], carried)
+                return low_zeros(op.operands[0], visited)
             case arith.MuliOp():
-                return min(64, of(op.lhs, carried) + of(op.rhs, carried))
-            case arith.ShLIOp() if (by := constant(op.rhs)) is not None and by >= 0:
-                return min(64, of(op.lhs, carried) + by)
+                return min(64, low_zeros(op.lhs, visited) + low_zeros(op.rhs, visited))
+            case arith.ShLIOp() if (by := constant_value(op.rhs)) is not None and by >= 0:
+                return min(64, low_zeros(op.lhs, visited) + by)
             case arith.AndIOp():
-                return max(of(op.lhs, carried), of(op.rhs, carried))
+                return max(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
             case SelectOp():
-                return min(of(value, carried) for value in op.operands[1:])
+                return min(low_zeros(value, visited) for value in op.operands[1:])
             case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.RemSIOp() | arith.OrIOp():
-                return min(of(op.lhs, carried), of(op.rhs, carried))
-        sources = incoming(a)
+                return min(low_zeros(op.lhs, visited), low_zeros(op.rhs, visited))
+        sources = incoming_values(a)
         if sources is not None:
             # A carried value has the zeros that its first value has and that each iteration preserves.
-            return 64 if a in carried else min(of(source, carried | {a}) for source in sources)
+            return 64 if a in visited else min(low_zeros(source, visited | {a}) for source in sources)
         loop = op.parent_op() if isinstance(op, Block) else None
         # The counter.
-        return min(of(loop.lb, carried), of(loop.step, carried)) if isinstance(loop, scf.ForOp) else 0
+        return min(low_zeros(loop.lb, visited), low_zeros(loop.step, visited)) if isinstance(loop, scf.ForOp) else 0
 
-    return of(scalar, frozenset())
+    return low_zeros(scalar, frozenset())
 
 
-def constant(value: SSAValue) -> int | None:
+def constant_value(value: SSAValue) -> int | None:
     """Return the number of a scalar integer constant; None for any other value."""
     op = value.owner
     return op.integers[0] if isinstance(op, ConstantOp) and isinstance(value.type, IntegerType) else None

@@ -29,7 +29,7 @@ from xdsl.rewriter import Rewriter
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import ConstantOp, TruncIOp
-from ..ir.build import before, broadcast, expanded, reshaped, transposed
+from ..ir.build import broadcast, builder_before, expand_dims, reshape, transpose
 
 # Without e2m1, two of which are in a byte.
 FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}
@@ -59,7 +59,7 @@ class _Writer:
 
     def __init__(self, op: tt.DotScaledOp) -> None:
         self._op = op
-        self._builder = before(op)
+        self._builder = builder_before(op)
 
     def operand(self, side: int) -> SSAValue:
         """Return a (side 0) or b (side 1) as f32, multiplied by its scales."""
@@ -75,7 +75,7 @@ class _Writer:
         factor = self._repeated(factor, rank - 1, _shape(wide)[along_k] // _shape(scale)[-1])
         if side:
             order = [*range(rank - 2), rank - 1, rank - 2]
-            factor = transposed(self._builder, factor, order)
+            factor = transpose(self._builder, factor, order)
         return self._builder.insert(arith.MulfOp(wide, factor)).result
 
     def _numbers(self, value: SSAValue, format: str, packed: int) -> SSAValue:
@@ -110,7 +110,7 @@ class _Writer:
         by: SSAValue = self._builder.insert(TruncIOp(bits, TensorType(i8, [count]))).result
         for axis in range(len(shape)):
             if axis != dimension:
-                by = expanded(self._builder, by, axis)
+                by = expand_dims(self._builder, by, axis)
         by = broadcast(self._builder, by, shape)
         shifted = self._builder.insert(arith.ShRUIOp(both, by)).result
         return self._builder.insert(arith.AndIOp(shifted, self._constant(0xF, both.type))).result
@@ -120,10 +120,10 @@ class _Writer:
         if times == 1:
             return value
         shape = _shape(value)
-        value = expanded(self._builder, value, dimension + 1)
+        value = expand_dims(self._builder, value, dimension + 1)
         value = broadcast(self._builder, value, [*shape[: dimension + 1], times, *shape[dimension + 1 :]])
         shape[dimension] *= times
-        return reshaped(self._builder, value, shape)
+        return reshape(self._builder, value, shape)
 
     def _function(self, symbol: str, value: SSAValue) -> SSAValue:
         kind = TensorType(f32, _shape(value))

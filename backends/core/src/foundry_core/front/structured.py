@@ -20,13 +20,13 @@ from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.build import like
 from ..ir.effects import writes
-from ..ir.elements import moved
+from ..ir.elements import index_mapping
 from .blocks import replace_block_pointers
-from .carried import loops, replace_carried
-from .halves import replace_halves
+from .decomposition import decompose_operations
+from .induction import loops, replace_inductions
 from .libdevice import replace_functions
 from .masks import Masks
-from .offsets import STILL, Axis, Indexed, Offsets, Strided, Sum, Wrapped, shape, splat_constant
+from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant
 from .pairs import replace_pairs
 from .returns import replace_returns
 from .scalars import Scalar, Scalars, Writer
@@ -53,10 +53,10 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     replace_block_pointers(function)
     body = function.body.block
     replace_functions(body)
-    replace_halves(body)
+    decompose_operations(body)
     replace_scaled(body)
     for loop in loops(body):
-        replace_carried(loop)
+        replace_inductions(loop)
     if instrument is not None:
         instrument(function)
     accesses = _Accesses()
@@ -161,11 +161,11 @@ class _Accesses:
             return [], None
         if not isinstance(mask.type, TensorType):
             return [], mask
-        return self._masks.ranges(mask), self._masks.of(mask).rest
+        return self._masks.ranges(mask), self._masks.rectangle(mask).rest
 
     def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
         base, found = self._pointer(pointer)
-        scalars = self._writer.behind(pointer)
+        scalars = self._writer.scalars_after(pointer)
         axes = [self._axis(dimension, axis, pointer) for dimension, axis in enumerate(found.axes)]
         return base, scalars.value(found.start), axes, found.rest
 
@@ -173,18 +173,18 @@ class _Accesses:
         # Dimensions do not share an axis, because their extents differ.
         key = (dimension, axis, pointer)
         if key not in self._axes:
-            self._axes[key] = self._write_axis(axis, self._writer.behind(pointer))
+            self._axes[key] = self._write_axis(axis, self._writer.scalars_after(pointer))
         return self._axes[key]
 
     @staticmethod
     def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:
         match axis:
-            case Strided(stride):
+            case AffineAxis(stride):
                 return scalars.builder.insert(tile.AffineOp(scalars.value(stride))).result
-            case Wrapped(first, modulus, stride, width):
+            case ModuloAxis(first, modulus, stride, width):
                 start, size, step = (scalars.value(part) for part in (first, modulus, stride))
                 return scalars.builder.insert(tile.WrappedOp(start, size, step, IntegerType(width))).result
-            case Indexed(offsets, scale):
+            case GatherAxis(offsets, scale):
                 return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
 
     def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
@@ -204,17 +204,17 @@ class _Accesses:
             case tt.AddPtrOp():
                 base, before = self._pointer(op.ptr)
                 if base is not op.ptr:
-                    return base, self._offsets.added(before, self._offsets.of(op.offset), pointer, op.offset)
-            case _ if (of := moved(pointer)) is not None:
+                    return base, self._offsets.add(before, self._offsets.sum_of(op.offset), pointer, op.offset)
+            case _ if (of := index_mapping(pointer)) is not None:
                 base, before = self._pointer(of.source)
                 known = base is not of.source or not isinstance(base.type, TensorType)
-                if known and (after := self._offsets.moved(pointer, of, before)) is not None:
+                if known and (after := self._offsets.mapped_sum(pointer, of, before)) is not None:
                     return base, after
             case tt.BitcastOp():
                 base, before = self._pointer(op.src)
                 target = pointer.type.element_type
                 if base is not op.src and _bits(base.type) == _bits(target):
-                    builder = self._writer.behind(pointer).builder
+                    builder = self._writer.scalars_after(pointer).builder
                     cast = tt.BitcastOp.create(operands=[base], result_types=[target])
                     return builder.insert(cast).results[0], before
         return pointer, Sum(0, (STILL,) * len(shape(pointer)))

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, SSAValue
 
-from ..analysis.flow import incoming
+from ..analysis.flow import incoming_values
 from ..ir import tt
 from ..ir.effects import reads, writes
 from .structured import kernel
 
 
-class Written(NamedTuple):
+class WriteSet(NamedTuple):
     """The numbers of the arguments through which a kernel may write, in order.
 
     Attributes:
@@ -27,12 +27,12 @@ class Written(NamedTuple):
     by_stores: list[int]
 
 
-def written(module: ModuleOp) -> Written:
+def write_set(module: ModuleOp) -> WriteSet:
     """Return the arguments through which the operations of a kernel may write."""
     function = kernel(module)
     sources = Sources(function)
     writing = [op for op in function.body.walk() if not op.regions and writes(op)]
-    return Written(
+    return WriteSet(
         *(
             sources.arguments(operand for op in some for operand in op.operands if _is_pointer(operand))
             for some in (writing, [op for op in writing if not reads(op)])
@@ -69,7 +69,7 @@ class Sources:
 
     @staticmethod
     def _of(value: SSAValue) -> list[SSAValue]:
-        sources = incoming(value)
+        sources = incoming_values(value)
         if sources is None:
             sources = [] if isinstance(value.owner, Block) else list(value.owner.operands)
         return [source for source in sources if _is_pointer(source)]

@@ -53,7 +53,7 @@ class Arithmetic(ABC):
         """Return whether two numbers are equal; a NaN equals nothing."""
 
     @abstractmethod
-    def below(self, x: Value, y: Value | int) -> Value:
+    def less_unsigned(self, x: Value, y: Value | int) -> Value:
         """Return whether x < y, both as unsigned integers."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Arithmetic(ABC):
         return high, low
 
     def is_nan(self, x: Value) -> Value:
-        return self.below(self.word(self.infinity_bits, x, self.width), self.bits(x) & ~self.sign)
+        return self.less_unsigned(self.word(self.infinity_bits, x, self.width), self.bits(x) & ~self.sign)
 
     def absolute(self, x: Value) -> Value:
         return self.number(self.bits(x) & ~self.sign)
@@ -158,7 +158,7 @@ class Arithmetic(ABC):
         """Return a number that is not negative, with the sign that `sign_of` returned."""
         return self.number(self.bits(x) | sign)
 
-    def flipped(self, x: Value, sign: Value) -> Value:
+    def flip_sign(self, x: Value, sign: Value) -> Value:
         """Negate a number if the sign bit is set in `sign`."""
         return self.number(self.bits(x) ^ sign)
 
@@ -169,7 +169,7 @@ class Arithmetic(ABC):
         """Return 2^exponent, for an integer in the range of normal numbers."""
         return self.number((exponent + self.bias) << self.mantissa)
 
-    def scaled(self, x: Value, exponent: Value) -> Value:
+    def scale(self, x: Value, exponent: Value) -> Value:
         """Return x * 2^exponent, for exponents up to twice those of normal numbers; exact if the result is normal."""
         half = exponent >> 1
         return x * self.power_of_two(half) * self.power_of_two(exponent - half)

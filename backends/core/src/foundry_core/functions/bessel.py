@@ -76,7 +76,7 @@ def j1(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the first kind of order 1."""
     size = m.absolute(x)
     found = m.choose(size < 8.0, lambda: _j1_near(m, _below(m, size)), lambda: _waves(m, size, 1)[0])
-    return m.any_nan(m.flipped(found, m.sign_of(x)), x)
+    return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
 
 
 def _second_kind(m: Arithmetic, found: Value, x: Value) -> Value:
@@ -127,7 +127,7 @@ def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
     size = m.absolute(x)
     square = _below(m, size) * _below(m, size) * 0.015625
     found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
-    return m.any_nan(m.flipped(found, m.sign_of(x)), x)
+    return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
 
 
 def _of_order(m: Arithmetic, n: Value) -> tuple[Value, Value, Value]:
@@ -203,7 +203,7 @@ def jn(m: Arithmetic, n: Value, x: Value) -> Value:
     series = _leading(m, m.select(m.equal(way, 3), order, 0), size)
     found = m.select(m.equal(way, 1), up, m.select(m.equal(way, 2), down, m.select(m.equal(way, 3), series, 0.0)))
     turned = m.sign_of(x) ^ m.select(negative, m.word(m.sign, x, m.width), 0)
-    return m.any_nan(m.flipped(found, m.select(odd, turned, 0)), x)
+    return m.any_nan(m.flip_sign(found, m.select(odd, turned, 0)), x)
 
 
 def yn(m: Arithmetic, n: Value, x: Value) -> Value:
@@ -217,5 +217,5 @@ def yn(m: Arithmetic, n: Value, x: Value) -> Value:
     found = m.select(beyond, -float("inf"), found)
     found = m.select(m.equal(x, 0.0), -float("inf"), found)
     turned = m.select(negative, m.word(m.sign, x, m.width), 0)
-    found = m.flipped(found, m.select(odd, turned, 0))
+    found = m.flip_sign(found, m.select(odd, turned, 0))
     return m.select(x < 0.0, float("nan"), m.any_nan(found, x))

@@ -64,7 +64,7 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
     bits = m.select(bits > limit, outwards + limit, bits)
     if m.width == 32:
         bits = m.narrow(bits)
-    return m.flipped(m.number(bits), m.select(negative, m.word(m.sign, bits, m.width), 0))
+    return m.flip_sign(m.number(bits), m.select(negative, m.word(m.sign, bits, m.width), 0))
 
 
 def _wide(m: Arithmetic, x: Value) -> Value:
@@ -93,7 +93,7 @@ def _sticky(m: Arithmetic, rest: Value) -> Value:
     return m.select(m.equal(rest, 0), 0, m.word(1, rest, 64))
 
 
-def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+def add_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x + y."""
     found = x + y
     swap = m.absolute(x) < m.absolute(y)
@@ -105,7 +105,7 @@ def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     # If finite numbers have an infinite sum, the result is the largest number or, rounded outwards, infinity.
     overflow = m.select(m.equal(m.absolute(found), infinity), finite, 1.0) < 1.0
     rest = m.select(overflow, m.negative(found), rest)
-    inwards = m.flipped(rest, m.sign_of(found)) < 0.0
+    inwards = m.flip_sign(rest, m.sign_of(found)) < 0.0
     down = nextafter(m, found, m.constant(-infinity, x))
     up = nextafter(m, found, m.constant(infinity, x))
     if mode == "rz":
@@ -121,10 +121,10 @@ def add(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
 
 def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x - y."""
-    return add(mode, m, x, m.negative(y))
+    return add_directed(mode, m, x, m.negative(y))
 
 
-def multiply(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
+def multiply_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x * y."""
     plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
@@ -183,13 +183,13 @@ def inverse_root(m: Arithmetic, x: Value) -> Value:
     # t is 2^36 or 2^37 / sqrt(mantissa), rounded down to 25 bits: the largest number with t^2 mantissa below 2^72 or
     # 2^74. `near` is at most 3 away. Only of a power of two is the root exact, and then t is 1 less than the root.
     scale = half + odd + 36
-    t = m.to_wide(m.scaled(m.select(plain, near, 1.0), m.narrow(m.select(plain, scale, 24)))) - 4
+    t = m.to_wide(m.scale(m.select(plain, near, 1.0), m.narrow(m.select(plain, scale, 24)))) - 4
     limit = m.word(1, x, 64) << (odd + odd + 60)
     for _ in range(8):
         more = t + 1
         square = m.upper_product((more * more) << 13, mantissa << 39)
         t = m.select(square < limit, more, t)
-    found = m.scaled(m.to_float((t + 1) >> 1), m.narrow(1 - m.select(plain, scale, 24)))
+    found = m.scale(m.to_float((t + 1) >> 1), m.narrow(1 - m.select(plain, scale, 24)))
     return m.select(plain, found, near)
 
 
@@ -225,8 +225,8 @@ def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value
     unlike = (sign ^ m.bits(z)) < 0
     one = m.word(1, x, 64)
     sum, rest = product[1] + other[1], product[1] - other[1]
-    carry = m.select(m.below(sum, other[1]), one, zero)
-    borrow = m.select(m.below(product[1], other[1]), one, zero)
+    carry = m.select(m.less_unsigned(sum, other[1]), one, zero)
+    borrow = m.select(m.less_unsigned(product[1], other[1]), one, zero)
     high = m.select(unlike, product[0] - other[0] - borrow, product[0] + other[0] + carry)
     low = m.select(unlike, rest, sum)
     turned = high < 0
@@ -247,12 +247,12 @@ def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value
     return m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
 
 
-def fused(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
+def fma_directed(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     """Return x * y + z, with one rounding."""
     nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
     # If the product is 0 or not finite, the result is the sum of two numbers.
-    sum = x * y + z if mode == "rn" else add(mode, m, x * y, z)
+    sum = x * y + z if mode == "rn" else add_directed(mode, m, x * y, z)
     if m.width == 64:
         return m.select(plain, _fused_wide(mode, m, *(m.select(plain, number, 1.0) for number in (x, y, z))), sum)
     (a, e), (b, f) = (_mantissa(m, m.select(plain, number, 1.0)) for number in (x, y))
@@ -286,7 +286,7 @@ def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
     """Return an integer of a type (int, uint, ll or ull) as a float."""
     signed = source in ("int", "ll")
     wide = m.wide(x, signed=signed) if source in ("int", "uint") else x
-    negative = wide < 0 if signed else m.below(wide, 0)
+    negative = wide < 0 if signed else m.less_unsigned(wide, 0)
     size = m.select(negative, 0 - wide, wide)
     # 2^63 and more: the lowest bit only matters as one that is set or not.
     large = size < 0
@@ -298,17 +298,17 @@ def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
 
 
 _OPERATIONS: dict[str, Callable[..., Value]] = {
-    "add": add,
+    "add": add_directed,
     "sub": subtract,
-    "mul": multiply,
+    "mul": multiply_directed,
     "div": divide,
     "rcp": reciprocal,
     "sqrt": root,
-    "fma": fused,
+    "fma": fma_directed,
 }
 DIRECTED: dict[str, Function] = {
     f"{name}_{mode}": partial(function, mode) for name, function in _OPERATIONS.items() for mode in MODES
-} | {"rsqrt_rn": inverse_root, "fma": partial(fused, "rn")}
+} | {"rsqrt_rn": inverse_root, "fma": partial(fma_directed, "rn")}
 # Of integers: the name of the source's type, and the mode.
 FROM_INTEGERS: dict[str, Function] = {
     f"{source}_{mode}": partial(from_integer, source, mode) for source in ("int", "uint", "ll", "ull") for mode in MODES

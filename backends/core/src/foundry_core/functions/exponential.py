@@ -20,7 +20,7 @@ def exp_of_sum(m: Arithmetic, x: Value, low: Value | None = None, power: int = 0
     """Return 2^power e^(x + low), where low is small compared with x or 1."""
     x = _confined(m, x, m.pick(-105.0, -760.0), m.pick(105.0, 760.0))
     rest, exponent = _reduced(m, x, low)
-    return m.scaled(1.0 + (rest + rest * rest * m.polynomial(rest, "exp")), exponent + power)
+    return m.scale(1.0 + (rest + rest * rest * m.polynomial(rest, "exp")), exponent + power)
 
 
 def _confined(m: Arithmetic, x: Value, low: float, high: float) -> Value:
@@ -43,7 +43,7 @@ def exp2(m: Arithmetic, x: Value) -> Value:
     x = _confined(m, x, m.pick(-151.0, -1080.0), m.pick(129.0, 1025.0))
     turns, exponent = m.nearest(x)
     rest = x - turns
-    return m.scaled(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
+    return m.scale(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
 
 
 def exp2_of_sum(m: Arithmetic, x: Value, low: Value) -> Value:
@@ -51,7 +51,7 @@ def exp2_of_sum(m: Arithmetic, x: Value, low: Value) -> Value:
     x = _confined(m, x, m.pick(-151.0, -1080.0), m.pick(129.0, 1025.0))
     turns, exponent = m.nearest(x)
     rest = (x - turns) + low
-    return m.scaled(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
+    return m.scale(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
 
 
 def exp10(m: Arithmetic, x: Value) -> Value:
@@ -60,7 +60,7 @@ def exp10(m: Arithmetic, x: Value) -> Value:
     turns, exponent = m.nearest(x * 3.321928094887362)
     first, second = m.split("log10-2-split")
     rest = (x - turns * first) - turns * second
-    return m.scaled(1.0 + rest * m.polynomial(rest, "exp10"), exponent)
+    return m.scale(1.0 + rest * m.polynomial(rest, "exp10"), exponent)
 
 
 def expm1(m: Arithmetic, x: Value) -> Value:

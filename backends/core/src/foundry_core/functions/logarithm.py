@@ -10,7 +10,7 @@ from .arithmetic import Arithmetic
 from .value import Value
 
 
-def parts(m: Arithmetic, x: Value) -> tuple[Value, Value]:
+def split_exponent(m: Arithmetic, x: Value) -> tuple[Value, Value]:
     """Return (f, k) of a number above 0, which is 2^k (1 + f)."""
     subnormal = x < 2.0 ** (1 - m.bias)
     bits = m.bits(m.select(subnormal, x * 2.0 ** (m.mantissa + 1), x))
@@ -39,7 +39,7 @@ def _series(m: Arithmetic, f: Value) -> tuple[Value, Value]:
 
 def log(m: Arithmetic, x: Value) -> Value:
     """Return the natural logarithm."""
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     return _edges(m, _log_of_parts(m, f, m.to_float(exponent)), x)
 
 
@@ -56,7 +56,7 @@ def log1p(m: Arithmetic, x: Value) -> Value:
     back = sum - 1.0
     lost = (x - back) + (1.0 - (sum - back))
     infinite = m.equal(sum, float("inf"))
-    f, exponent = parts(m, sum)
+    f, exponent = split_exponent(m, sum)
     found = _log_of_parts(m, f, m.to_float(exponent)) + lost / m.select(infinite, 1.0, sum)
     found = m.select(m.absolute(x) < m.pick(2.0**-25, 2.0**-54), x, _edges(m, found, sum))
     return m.select(infinite, sum, found)
@@ -71,7 +71,7 @@ def _split_log(m: Arithmetic, f: Value) -> tuple[Value, Value]:
 
 def log2(m: Arithmetic, x: Value) -> Value:
     """Return the logarithm to base 2."""
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     high, low = _split_log(m, f)
     first, second = m.split("log2e-split")
     return _edges(m, _summed(m, m.to_float(exponent), high * first, (low + high) * second + low * first), x)
@@ -79,7 +79,7 @@ def log2(m: Arithmetic, x: Value) -> Value:
 
 def log10(m: Arithmetic, x: Value) -> Value:
     """Return the logarithm to base 10."""
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     k = m.to_float(exponent)
     high, low = _split_log(m, f)
     first, second = m.split("log10e-split")
@@ -99,7 +99,7 @@ def acosh(m: Arithmetic, x: Value) -> Value:
     less = x - 1.0
     near = log1p(m, less + m.root(2.0 * less + less * less))
     # log(2 x) without doubling x, which may be near the largest number.
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     far = _log_of_parts(m, f, m.to_float(exponent + 1))
     found = m.select(x < m.pick(2.0**12, 2.0**28), near, far)
     found = m.select(m.equal(x, float("inf")), x, found)
@@ -111,7 +111,7 @@ def asinh(m: Arithmetic, x: Value) -> Value:
     size = m.absolute(x)
     square = size * size
     near = log1p(m, size + square / (1.0 + m.root(1.0 + square)))
-    f, exponent = parts(m, size)
+    f, exponent = split_exponent(m, size)
     far = _log_of_parts(m, f, m.to_float(exponent + 1))
     found = m.select(size < m.pick(2.0**12, 2.0**28), near, far)
     found = m.select(m.equal(size, float("inf")), size, found)

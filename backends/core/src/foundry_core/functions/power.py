@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic
 from .exponential import exp2_of_sum
-from .logarithm import parts
+from .logarithm import split_exponent
 from .value import Value
 
 Pair = tuple[Value, Value]
@@ -30,7 +30,7 @@ def fast_sum(x: Value, y: Value) -> Pair:
 
 def log2_pair(m: Arithmetic, x: Value) -> Pair:
     """Return the logarithm to base 2 of a number above 0, with about 10 more digits than the number has."""
-    f, exponent = parts(m, x)
+    f, exponent = split_exponent(m, x)
     # s = f / (2 + f) as a pair, using the remainder of the division.
     whole, lost = fast_sum(m.constant(2.0, x), f)
     s = f / whole
@@ -83,7 +83,7 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
     edge = m.select(m.equal(size, 0.0), m.select(rising, 0.0, infinity), m.select(rising, infinity, 0.0))
     found = m.select(ordinary, found, edge)
     negative = m.sign_of(x) < 0
-    found = m.flipped(found, m.select(odd, m.sign_of(x), 0))
+    found = m.flip_sign(found, m.select(odd, m.sign_of(x), 0))
     # A power of a negative number with a non-integer exponent is NaN, except for 0, infinity and infinite exponents.
     broken = m.select(m.equal(whole, bounded), 0.0, 1.0) > 0.0
     broken = m.select(negative, m.select(ordinary, m.select(broken, 1.0, 0.0), 0.0), 0.0) > 0.0
@@ -144,13 +144,13 @@ def _scaled_square(m: Arithmetic, args: tuple[Value, ...]) -> tuple[Value, Value
 
 def _length(m: Arithmetic, *args: Value) -> Value:
     sum, exponent = _scaled_square(m, args)
-    found = m.scaled(m.root(sum), exponent)
+    found = m.scale(m.root(sum), exponent)
     return _infinite(m, found, float("inf"), args)
 
 
 def _inverse_length(m: Arithmetic, *args: Value) -> Value:
     sum, exponent = _scaled_square(m, args)
-    found = m.scaled(1.0 / m.root(sum), 0 - exponent)
+    found = m.scale(1.0 / m.root(sum), 0 - exponent)
     return _infinite(m, found, 0.0, args)
 
 

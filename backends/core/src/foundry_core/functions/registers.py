@@ -11,7 +11,7 @@ from .table import FUNCTIONS
 from .value import Value, integer
 
 
-def call(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
+def call_function(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str = "") -> Reg:
     """Call a function of table.py on scalars; the first call adds it to the module.
 
     Args:
@@ -21,7 +21,7 @@ def call(text: Builder, name: str, elem: str, args: Sequence[Reg], result: str =
 
     def write(inner: Builder, parameters: Sequence[Reg]) -> Reg:
         def further(other: str, *more: Value) -> Value:
-            return Value(inner, call(inner, other, elem, [number.reg for number in more]))
+            return Value(inner, call_function(inner, other, elem, [number.reg for number in more]))
 
         m = Registers(inner, elem, further, branches=True)
         return FUNCTIONS[name](m, *(Value(inner, reg) for reg in parameters)).reg
@@ -63,7 +63,7 @@ class Registers(Arithmetic):
     def equal(self, x: Value, y: Value | float) -> Value:
         return x.compare("oeq", "eq", y)
 
-    def below(self, x: Value, y: Value | int) -> Value:
+    def less_unsigned(self, x: Value, y: Value | int) -> Value:
         return x.compare("", "ult", y)
 
     def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
@@ -117,7 +117,7 @@ class Registers(Arithmetic):
         return self._cast("fptosi", x, "i64")
 
     def constant(self, value: float, like: Value) -> Value:
-        return self._number(self._text.floating(value, self.elem, like.reg.lanes))
+        return self._number(self._text.float_constant(value, self.elem, like.reg.lanes))
 
     def word(self, value: int, like: Value, width: int = 32) -> Value:
         return self._number(integer(self._text, value, f"i{width}", like.reg.lanes))

@@ -43,7 +43,7 @@ def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
 
     rest, odd, _ = m.repeat(count, [rest, quotient & 1, left], turn)
     # The remainder is below y and a multiple of its last place, so the type represents it.
-    found = m.scaled(m.to_float(rest), y_exponent - (m.bias + m.mantissa - 1))
+    found = m.scale(m.to_float(rest), y_exponent - (m.bias + m.mantissa - 1))
     return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd) if m.width == 32 else odd)
 
 
@@ -65,7 +65,7 @@ def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
     over = divisor - rest
     more = m.select(m.equal(odd, 1), rest >= over, rest > over)
     found = m.select(more, m.negative(over), rest)
-    return _edges(m, m.flipped(found, m.sign_of(x)), x, y)
+    return _edges(m, m.flip_sign(found, m.sign_of(x)), x, y)
 
 
 def _ordinary(m: Arithmetic, size: Value, divisor: Value) -> Value:
@@ -139,4 +139,4 @@ def pown(m: Arithmetic, x: Value, power: Value) -> Value:
     # f32 may round the power to an even number, so the sign comes from the integer's lowest bit.
     sign = m.sign_of(x)
     size = m.call("pow", m.absolute(x), m.to_float(power))
-    return m.flipped(size, m.select(m.equal(power & 1, 1), sign, 0))
+    return m.flip_sign(size, m.select(m.equal(power & 1, 1), sign, 0))

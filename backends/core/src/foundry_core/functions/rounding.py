@@ -75,13 +75,13 @@ def sqrt(m: Arithmetic, x: Value) -> Value:
     """Return the square root, correctly rounded."""
     bits = m.bits(x)
     # Above 0 and below infinity; compared as integers, because float comparisons are software on a DPU.
-    ordinary = m.below(bits - 1, m.infinity_bits - 1)
+    ordinary = m.less_unsigned(bits - 1, m.infinity_bits - 1)
     root, rest, half = root_and_rest(m, x)
     # The last bit decides whether to round up, unless the rest is 0: no root is halfway between two numbers.
     root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
     found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
     # 0, infinity and NaN are their own roots. As an unsigned integer, a negative number is above -0.
-    negative = m.below(m.word(m.sign, x, m.width), bits)
+    negative = m.less_unsigned(m.word(m.sign, x, m.width), bits)
     return m.select(ordinary, found, m.select(negative, float("nan"), x))
 
 

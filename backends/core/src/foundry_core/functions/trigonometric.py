@@ -51,7 +51,7 @@ def _turned_wide(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     # The upper 128 of 192 bits; the unit is 2^-126 quarter turns.
     carried = m.upper_product(mantissa, c)
     low = mantissa * b + carried
-    high = mantissa * a + m.upper_product(mantissa, b) + m.select(m.below(low, carried), m.word(1, x, 64), 0)
+    high = mantissa * a + m.upper_product(mantissa, b) + m.select(m.less_unsigned(low, carried), m.word(1, x, 64), 0)
     quarter = m.shift_right(high + (1 << 61), 62)
     high = high - (quarter << 62)
     negative = high < 0
@@ -78,8 +78,8 @@ def _turned_wide(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     sign = m.select(negative, m.word(m.sign, x, 64), 0)
     zero = m.constant(0.0, x)
     return (
-        m.select(near, m.number(size), m.flipped(first, sign)),
-        m.select(near, zero, m.flipped(second, sign)),
+        m.select(near, m.number(size), m.flip_sign(first, sign)),
+        m.select(near, zero, m.flip_sign(second, sign)),
         m.select(near, 0, quarter),
     )
 
@@ -125,8 +125,8 @@ def _turned_single(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     k = m.narrow(quarter)
     zero = m.constant(0.0, x)
     return (
-        m.select(near, m.number(size), m.flipped(high, sign)),
-        m.select(near, zero, m.flipped(low, sign)),
+        m.select(near, m.number(size), m.flip_sign(high, sign)),
+        m.select(near, zero, m.flip_sign(low, sign)),
         m.select(near, 0, k),
     )
 
@@ -153,7 +153,7 @@ def _of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
     """Return the sine of r + low + k pi/2."""
     odd = m.equal(k & 1, 1)
     found = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
-    return m.flipped(found, _half_turn(m, k))
+    return m.flip_sign(found, _half_turn(m, k))
 
 
 def _half_turn(m: Arithmetic, k: Value) -> Value:
@@ -164,7 +164,7 @@ def _half_turn(m: Arithmetic, k: Value) -> Value:
 def sin(m: Arithmetic, x: Value) -> Value:
     """Return the sine of an angle in radians."""
     r, low, k = _turned(m, x)
-    return _endless(m, m.flipped(_of_quarters(m, r, low, k), m.sign_of(x)), x)
+    return _endless(m, m.flip_sign(_of_quarters(m, r, low, k), m.sign_of(x)), x)
 
 
 def cos(m: Arithmetic, x: Value) -> Value:
@@ -178,9 +178,9 @@ def sine_and_cosine(m: Arithmetic, x: Value) -> tuple[Value, Value]:
     r, low, k = _turned(m, x)
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
-    one = m.flipped(m.select(odd, cosine, sine), _half_turn(m, k))
-    other = m.flipped(m.select(odd, sine, cosine), _half_turn(m, k + 1))
-    return _endless(m, m.flipped(one, m.sign_of(x)), x), _endless(m, other, x)
+    one = m.flip_sign(m.select(odd, cosine, sine), _half_turn(m, k))
+    other = m.flip_sign(m.select(odd, sine, cosine), _half_turn(m, k + 1))
+    return _endless(m, m.flip_sign(one, m.sign_of(x)), x), _endless(m, other, x)
 
 
 def tan(m: Arithmetic, x: Value) -> Value:
@@ -189,7 +189,7 @@ def tan(m: Arithmetic, x: Value) -> Value:
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
     found = m.select(odd, m.negative(cosine), sine) / m.select(odd, sine, cosine)
-    return _endless(m, m.flipped(found, m.sign_of(x)), x)
+    return _endless(m, m.flip_sign(found, m.sign_of(x)), x)
 
 
 def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
@@ -217,7 +217,7 @@ def sinpi(m: Arithmetic, x: Value) -> Value:
     found = _of_quarters(m, r, low, k)
     # For integers, the result is 0 with the argument's sign.
     found = m.select(m.equal(found, 0.0), 0.0, found)
-    return _endless(m, m.flipped(found, m.sign_of(x)), x)
+    return _endless(m, m.flip_sign(found, m.sign_of(x)), x)
 
 
 def cospi(m: Arithmetic, x: Value) -> Value:

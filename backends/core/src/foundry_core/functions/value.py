@@ -21,7 +21,7 @@ class Value:
             return other
         reg = self.reg
         if reg.is_float:
-            return Value(self.text, self.text.floating(float(other), reg.elem, reg.lanes))
+            return Value(self.text, self.text.float_constant(float(other), reg.elem, reg.lanes))
         return Value(self.text, integer(self.text, int(other), reg.elem, reg.lanes))
 
     def binary(self, float_name: str, integer_name: str, other: Value | float, *, swapped: bool = False) -> Value:

@@ -13,7 +13,7 @@ from . import tt, ttg
 from .elements import extents
 
 
-def before(op: Operation) -> Builder:
+def builder_before(op: Operation) -> Builder:
     """Return a builder that writes in front of an operation, with its location."""
 
     def place(made: Operation) -> None:
@@ -42,19 +42,19 @@ def broadcast(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     return value if extents(value) == tuple(shape) else _shaped(here, tt.BroadcastOp, value, shape)
 
 
-def expanded(here: Builder, value: SSAValue, axis: int) -> SSAValue:
+def expand_dims(here: Builder, value: SSAValue, axis: int) -> SSAValue:
     """Insert a dimension of extent 1."""
     shape = extents(value)
     return _shaped(here, tt.ExpandDimsOp, value, (*shape[:axis], 1, *shape[axis:]), axis=IntegerAttr(axis, i32))
 
 
-def transposed(here: Builder, value: SSAValue, order: Sequence[int]) -> SSAValue:
+def transpose(here: Builder, value: SSAValue, order: Sequence[int]) -> SSAValue:
     """Make dimension order[d] dimension d."""
     shape = [extents(value)[d] for d in order]
     return _shaped(here, tt.TransOp, value, shape, order=DenseArrayBase.from_list(i32, order))
 
 
-def reshaped(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+def reshape(here: Builder, value: SSAValue, shape: Sequence[int]) -> SSAValue:
     """Give the elements another shape, in the same row-major order."""
     return _shaped(here, tt.ReshapeOp, value, shape)
 

@@ -4,7 +4,7 @@ An operation declares it once, as a trait. Passes and analyses ask the functions
 class, so a new operation of this kind works in all of them.
 
     traits_def(Pure(), ByDimension(lambda op: (1, 0)))          element (i, j) is the operand's element (j, i)
-    traits_def(Pure(), ByDimension(lambda op: (0, At(3))))      element i is the operand's element (i, 3)
+    traits_def(Pure(), ByDimension(lambda op: (0, FixedIndex(3))))      element i is the operand's element (i, 3)
     traits_def(Pure(), ByDimension(lambda op: (None, 1)))       the operation computes the first index
     traits_def(Pure(), RowMajor())                              the elements keep their row-major order
     traits_def(Pure(), ElementMap(operands=(0, 1)))             each element is one of operand 0 or of operand 1
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class At:
+class FixedIndex:
     """The index in a dimension of an operand is this number, for all elements of the result."""
 
     number: int
@@ -35,7 +35,7 @@ class At:
 # The index in a dimension of an operand: the number of the result's dimension that has the same index; a number that is
 # the same for all elements; None if the operation computes it. If the operand's extent is 1 and the result's is not,
 # the element is repeated.
-Index: TypeAlias = "int | At | None"
+Index: TypeAlias = "int | FixedIndex | None"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ElementMap(OpTrait):
 
 
 @dataclass(frozen=True)
-class Composed(OpTrait):
+class Decomposition(OpTrait):
     """What an operation is in simpler ones, by which the front replaces it.
 
     Attributes:
@@ -69,13 +69,13 @@ class ByDimension(ElementMap):
     """The index in each dimension of operand 0 is known separately.
 
     Attributes:
-        of: returns them for an operation.
+        indices: returns them for an operation.
     """
 
-    of: Callable[[Any], Sequence[Index]] = lambda op: range(len(extents(op.operands[0])))
+    indices: Callable[[Any], Sequence[Index]] = lambda op: range(len(extents(op.operands[0])))
 
     def index(self, op: Operation) -> tuple[Index, ...]:
-        return tuple(self.of(op))
+        return tuple(self.indices(op))
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class RowMajor(ElementMap):
         if [extent for extent in before if extent > 1] != [after[d] for d in long]:
             return None
         rest = iter(long)
-        return tuple(next(rest) if extent > 1 else At(0) for extent in before)
+        return tuple(next(rest) if extent > 1 else FixedIndex(0) for extent in before)
 
 
 @dataclass(frozen=True)
-class Moved:
+class IndexMapping:
     """A tile or scalar of which a tile or scalar moves or repeats elements, dimension by dimension.
 
     Attributes:
@@ -114,7 +114,7 @@ class Moved:
         """Return what the source's dimensions have of the result's items; a constant where there is only one index."""
 
         def item(index: Index, extent: int) -> _T:
-            if isinstance(index, At):
+            if isinstance(index, FixedIndex):
                 return constant(index.number)
             return items[index] if index is not None and extent > 1 else constant(0)
 
@@ -161,7 +161,7 @@ def _map(op: object) -> ElementMap | None:
     return op.get_trait(ElementMap) if isinstance(op, Operation) else None
 
 
-def chosen(op: Operation | Block) -> list[SSAValue]:
+def selected_operands(op: Operation | Block) -> list[SSAValue]:
     """Return the operands of which an operation moves, repeats or chooses elements; none if it makes its elements."""
     found = _map(op)
     return [op.operands[number] for number in found.operands] if isinstance(op, Operation) and found else []
@@ -174,17 +174,17 @@ def source(value: SSAValue) -> SSAValue | None:
     return op.operands[0] if isinstance(op, Operation) and only else None
 
 
-def moved(value: SSAValue) -> Moved | None:
+def index_mapping(value: SSAValue) -> IndexMapping | None:
     """Return where the elements of a value are from, if that is known for each dimension; else None."""
-    found = partly_moved(value)
+    found = partial_index_mapping(value)
     return None if found is None or None in found.index else found
 
 
-def partly_moved(value: SSAValue) -> Moved | None:
+def partial_index_mapping(value: SSAValue) -> IndexMapping | None:
     """Return where the elements of a value are from, if that is known for some dimensions at least; else None."""
     of, op = source(value), value.owner
     index = _index(op) if of is not None and isinstance(op, Operation) else None
-    return None if of is None or index is None else Moved(of, index, extents(value))
+    return None if of is None or index is None else IndexMapping(of, index, extents(value))
 
 
 def _index(op: Operation) -> tuple[Index, ...] | None:
@@ -194,11 +194,11 @@ def _index(op: Operation) -> tuple[Index, ...] | None:
 
 def is_same(op: Operation | Block) -> bool:
     """Return whether element i of an operation's result is element i of its only operand."""
-    found = moved(op.results[0]) if isinstance(op, Operation) and len(op.results) == 1 else None
+    found = index_mapping(op.results[0]) if isinstance(op, Operation) and len(op.results) == 1 else None
     return found is not None and found.is_permutation and found.keeps_order
 
 
-def reordered(value: SSAValue) -> SSAValue | None:
+def row_major_source(value: SSAValue) -> SSAValue | None:
     """Return the tile that has the elements of a value in the same row-major order; None if anything else makes it."""
     operand = source(value)
     return operand if operand is not None and isinstance(_map(value.owner), RowMajor) else None
@@ -207,10 +207,10 @@ def reordered(value: SSAValue) -> SSAValue | None:
 def repeats(use: Use) -> bool:
     """Return whether an operation may read an element of an operand more than once, or other elements than it makes."""
     op = use.operation
-    of = moved(op.results[0]) if len(op.results) == 1 else None
+    of = index_mapping(op.results[0]) if len(op.results) == 1 else None
     if of is not None or isinstance(_map(op), RowMajor):
         return of is not None and of.repeats
-    return op.operands[use.index] in chosen(op)
+    return op.operands[use.index] in selected_operands(op)
 
 
 def finds(op: Operation) -> bool:

@@ -105,7 +105,7 @@ def to_float(bits: int, type: Attribute) -> float:
     return float(cast(PackableType[float], type).unpack(bits.to_bytes(size, "little"), 1)[0])
 
 
-def widened(bits: int, type: Attribute) -> int:
+def to_f32_bits(bits: int, type: Attribute) -> int:
     """Return the bits of the f32 equal to a narrower float; a NaN keeps sign and payload, as in a load."""
     mantissa = LAYOUTS[type.name].mantissa
     payload = bits & (1 << mantissa) - 1

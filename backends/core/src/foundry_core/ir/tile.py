@@ -53,7 +53,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 
 from .effects import LogEffect, OrderingEffect
-from .elements import At, ByDimension, extents
+from .elements import ByDimension, FixedIndex, extents
 from .syntax import condition_type, parse_conversion, print_types
 
 
@@ -139,7 +139,9 @@ class PartOp(IRDLOperation):
     src = operand_def(TensorType)
     number = attr_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure(), ByDimension(lambda op: [*range(len(extents(op.result))), At(op.number.value.data)]))
+    traits = traits_def(
+        Pure(), ByDimension(lambda op: [*range(len(extents(op.result))), FixedIndex(op.number.value.data)])
+    )
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
     def __init__(self, src: SSAValue, number: int) -> None:

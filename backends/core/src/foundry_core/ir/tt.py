@@ -63,7 +63,7 @@ from xdsl.traits import (
 
 from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
-from .elements import At, ByDimension, Composed, ElementMap, RowMajor, extents
+from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -285,7 +285,7 @@ class UnsplatOp(IRDLOperation):
     name = "tt.unsplat"
     src = operand_def(TensorType)
     result = result_def()
-    traits = traits_def(Pure(), WholeTile(), ByDimension(lambda op: [At(0)] * len(extents(op.src))))
+    traits = traits_def(Pure(), WholeTile(), ByDimension(lambda op: [FixedIndex(0)] * len(extents(op.src))))
 
     @classmethod
     def parse(cls, parser: Parser) -> UnsplatOp:
@@ -377,7 +377,7 @@ class CatOp(IRDLOperation):
     lhs = operand_def(_T)
     rhs = operand_def(_T)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), ElementMap(operands=(0, 1)), Composed(lambda op, here: [_joined(op, here)]))
+    traits = traits_def(Pure(), ElementMap(operands=(0, 1)), Decomposition(lambda op, here: [_joined(op, here)]))
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
 
 
@@ -417,7 +417,7 @@ class SplitOp(IRDLOperation):
     traits = traits_def(
         Pure(),
         ElementMap(),
-        Composed(lambda op, here: [here.insert(tile.PartOp(op.src, half)).result for half in range(2)]),
+        Decomposition(lambda op, here: [here.insert(tile.PartOp(op.src, half)).result for half in range(2)]),
     )
     assembly_format = "$src attr-dict `:` type($src) `->` type($lhs)"
 

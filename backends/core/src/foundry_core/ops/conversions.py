@@ -35,6 +35,6 @@ FUNCTIONS: dict[str, Callable[[Numeric, Reg], Reg]] = {
     "__foundry_e2m1_to_fp32": lambda n, x: n.unpack(x, E2M1),
     "__foundry_e8m0_to_fp32": _scale,
     "__foundry_fp8e4b15_to_fp32": lambda n, x: n.unpack(x, E4B15),
-    "__foundry_to_fp8e4b15_rtne": lambda n, x: n.narrowed(x, E4B15),
-    "__foundry_to_fp8e4b15_rtz": lambda n, x: n.narrowed(x, E4B15, "rtz"),
+    "__foundry_to_fp8e4b15_rtne": lambda n, x: n.narrow(x, E4B15),
+    "__foundry_to_fp8e4b15_rtz": lambda n, x: n.narrow(x, E4B15, "rtz"),
 }

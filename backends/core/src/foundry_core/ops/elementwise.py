@@ -107,7 +107,7 @@ def _library(
 
 def _turning(operation: type[Operation], name: str, fast: str) -> Row:
     row = _library(operation, name, name, symbols=[fast])
-    return replace(row, write=lambda n, op, args: n.turned(name, args[0]))
+    return replace(row, write=lambda n, op, args: n.trigonometric(name, args[0]))
 
 
 def _cheap(operation: type[Operation], opencl: str, *libdevice: str) -> Row:
@@ -161,7 +161,7 @@ ROWS: tuple[Row, ...] = (
     Row(math.AbsIOp, lambda n, op, args: n.absolute_integer(args[0]), symbols=["abs", "llabs"]),
     Row(tt.MulhiUIOp, lambda n, op, args: n.upper_half_of(op, *args), symbols=["umulhi", "umul64hi"]),
     # Tiles of pointers, as addresses; scalar pointers are in mapping/base/operations/scalars.py.
-    Row(tt.AddPtrOp, lambda n, op, args: n.moved(op, *args)),
+    Row(tt.AddPtrOp, lambda n, op, args: n.advance_addresses(op, *args)),
     Row(tt.IntToPtrOp, lambda n, op, args: args[0]),
     Row(tt.PtrToIntOp, lambda n, op, args: args[0]),
     Row(tile.DistanceOp, lambda n, op, args: n.distance(*args)),
@@ -181,8 +181,8 @@ ROWS: tuple[Row, ...] = (
     Row(arith.MaxnumfOp, lambda n, op, args: n.pick_number("ogt", *args)),
     Row(arith.MinimumfOp, lambda n, op, args: n.pick_or_nan("olt", *args)),
     Row(arith.MaximumfOp, lambda n, op, args: n.pick_or_nan("ogt", *args)),
-    Row(tt.ClampFOp, lambda n, op, args: n.clamped(*args, propagate_nan=op.propagate_nan.data == "all")),
-    Row(math.FmaOp, lambda n, op, args: n.fused(op, args), ["fma"], ["fmaf_rn", "fma_rn"]),
+    Row(tt.ClampFOp, lambda n, op, args: n.clamp(*args, propagate_nan=op.propagate_nan.data == "all")),
+    Row(math.FmaOp, lambda n, op, args: n.fma(op, args), ["fma"], ["fmaf_rn", "fma_rn"]),
     Row(
         tt.PreciseSqrtOp,
         lambda n, op, args: n.library("sqrt", args),

@@ -22,7 +22,7 @@ _DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt|rsqrt)|(fma)f?)(?=_r[
 _FROM_INTEGER = re.compile(r"^(int|uint|ll|ull)2(float|double)(_r[zdu])$")
 
 
-def call(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
+def call_libdevice(numeric: Numeric, symbol: str, args: Sequence[Reg]) -> Reg | None:
     """Return the result of a function on registers with the same number of lanes; None if the function is unknown."""
     name = symbol.removeprefix("__nv_")
     if name in _WHOLE:
@@ -48,7 +48,7 @@ def _bits(n: Numeric, x: Reg) -> Reg:
 def _like(n: Numeric, value: float, x: Reg) -> Reg:
     """Return a constant of the type of a register."""
     if x.is_float:
-        return n.text.floating(value, x.elem, x.lanes)
+        return n.text.float_constant(value, x.elem, x.lanes)
     return n.text.integer(int(value), x.elem, x.lanes)
 
 

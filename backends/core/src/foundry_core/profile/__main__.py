@@ -55,7 +55,11 @@ def main(words: list[str]) -> int:
     if options.json:
         import triton
 
-        found = {"ran": triton.runtime.driver.active.ran().as_dict(), "script": options.script, "kernels": figures}
+        found = {
+            "ran": triton.runtime.driver.active.device_report().as_dict(),
+            "script": options.script,
+            "kernels": figures,
+        }
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")
     return status if isinstance(status, int) else int(status is not None)
 

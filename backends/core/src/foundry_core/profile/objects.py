@@ -66,7 +66,7 @@ class Line:
         return linecache.getline(*self.place).strip()
 
 
-def loaded(kernel: str) -> list[str]:
+def loaded_objects(kernel: str) -> list[str]:
     """Return the paths of the objects that PoCL has loaded for a kernel into this process."""
     paths = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
     return sorted(path for path in paths if (found := OBJECT.search(path)) and found["kernel"] == kernel)
@@ -77,7 +77,7 @@ def program(path: str) -> str:
     return str(Path(path).parents[2])
 
 
-def read(path: str, kernel: str) -> list[Instruction]:
+def disassemble(path: str, kernel: str) -> list[Instruction]:
     """Disassemble a kernel's function.
 
     Raises:
@@ -85,10 +85,10 @@ def read(path: str, kernel: str) -> list[Instruction]:
         subprocess.CalledProcessError: it cannot read the object.
     """
     command = ["objdump", "-dl", "--no-show-raw-insn", path]
-    return parse(subprocess.run(command, capture_output=True, text=True, check=True).stdout, kernel)
+    return parse_disassembly(subprocess.run(command, capture_output=True, text=True, check=True).stdout, kernel)
 
 
-def parse(text: str, kernel: str) -> list[Instruction]:
+def parse_disassembly(text: str, kernel: str) -> list[Instruction]:
     """Return the instructions of a kernel's function, from what objdump printed."""
     found: list[Instruction] = []
     inside, place = False, ("", 0)

@@ -19,7 +19,7 @@ _MOST_COPIED = 1 << 30
 
 
 @dataclass
-class Launched:
+class LaunchRecord:
     """The launches of one kernel with one grid and one set of integers.
 
     Attributes:
@@ -50,7 +50,7 @@ class Recorder:
     """Times each launch of a process; foundry_core.runtime.launches calls it."""
 
     def __init__(self) -> None:
-        self.found: dict[object, Launched] = {}
+        self.found: dict[object, LaunchRecord] = {}
         self._programs: dict[object, set[str]] = {}
 
     def __call__(self, launcher: Any, grid: Grid, arguments: Sequence[Any], launch: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class Recorder:
                 i: each.untyped_storage().nbytes() for i, each in enumerate(arguments) if hasattr(each, "data_ptr")
             }
             programs = self._programs[compiled]
-            self.found[key] = Launched(
+            self.found[key] = LaunchRecord(
                 launcher.kernel, launcher.hash, grid, values, sizes, driver.active, programs, prepared
             )
         self.found[key].seconds.append(seconds)
@@ -86,7 +86,7 @@ class Recorder:
 
 
 def _programs(kernel: str) -> set[str]:
-    return set(map(objects.program, objects.loaded(kernel)))
+    return set(map(objects.program, objects.loaded_objects(kernel)))
 
 
 def _timed(launch: Callable[[], None]) -> float:
@@ -104,7 +104,7 @@ def _written(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]]
     if launcher.log is not None or launcher.addresses:
         return None
     spans: dict[int, int] = {}
-    for each in (arguments[i] for i in launcher.parameters.written):
+    for each in (arguments[i] for i in launcher.parameters.outputs):
         storage = getattr(each, "untyped_storage", None)
         if storage is None or str(getattr(getattr(each, "device", None), "type", "cpu")) != "cpu":
             return None

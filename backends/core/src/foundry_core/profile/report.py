@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.device_report import Kind
 from . import objects
-from .recording import Launched, Recorder
+from .recording import LaunchRecord, Recorder
 
 if TYPE_CHECKING:
     from ..footprint.work import Work
@@ -36,8 +36,8 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
     for each in found[:_MOST]:
         every.append(examine(each))
-        ran = each.driver.ran()
-        rows = [show(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
+        ran = each.driver.device_report()
+        rows = [format_report(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
         if ran.kind is Kind.CPU_OPENCL:
             paths = code.pop((each.hash, type(each.driver)), [])
@@ -52,16 +52,16 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     return "\n\n".join(parts), every
 
 
-def _code(launched: Launched, found: list[Launched]) -> list[str]:
+def _code(launched: LaunchRecord, found: list[LaunchRecord]) -> list[str]:
     """Return the objects that PoCL loaded for a kernel, without those of other kernels of its name."""
-    loaded = objects.loaded(launched.kernel)
+    loaded = objects.loaded_objects(launched.kernel)
     if launched.programs:
         return [path for path in loaded if objects.program(path) in launched.programs]
     others = {program for each in found for program in each.programs}
     return [path for path in loaded if objects.program(path) not in others]
 
 
-def examine(launched: Launched) -> dict[str, Any]:
+def examine(launched: LaunchRecord) -> dict[str, Any]:
     """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted."""
     figures: dict[str, Any] = {
         "kernel": launched.kernel,
@@ -69,7 +69,7 @@ def examine(launched: Launched) -> dict[str, Any]:
         "launches": len(launched.seconds),
         "seconds": min(launched.repeated + launched.seconds),
         "total": sum(launched.seconds),
-        "ran": launched.driver.ran().as_dict(),
+        "ran": launched.driver.device_report().as_dict(),
     }
     if not (launched.prepared or launched.repeated or launched.modelled) and len(launched.seconds) == 1:
         return figures | {
@@ -86,9 +86,9 @@ def examine(launched: Launched) -> dict[str, Any]:
         busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
         bound = max(busy, key=lambda name: busy[name])
         return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
-    from .roofs import of
+    from .roofs import device_roofs
 
-    roofs = of(launched.driver)
+    roofs = device_roofs(launched.driver)
     ideal = {"memory": 0.0, "arithmetic": 0.0}
     if work.bytes:
         figures["memory_roof"] = roofs.memory(max(work.bytes, 12))
@@ -107,7 +107,7 @@ def examine(launched: Launched) -> dict[str, Any]:
     return figures | {"bound": bound, "share": share if share <= 1 else None}
 
 
-def _arithmetic(work: Work, launched: Launched) -> dict[str, float]:
+def _arithmetic(work: Work, launched: LaunchRecord) -> dict[str, float]:
     """Return the operations of a kernel by what the device computes them with, as roofs.Roofs.arithmetic names it.
 
     Products of integers count only if the device multiplies them by cooperative matrices.
@@ -125,7 +125,7 @@ def _arithmetic(work: Work, launched: Launched) -> dict[str, float]:
     return found
 
 
-def _stage(launched: Launched, name: str) -> Path | None:
+def _stage(launched: LaunchRecord, name: str) -> Path | None:
     """Return the file of a stage of a kernel's compilation in Triton's cache; None if there is none."""
     from triton.runtime.cache import get_cache_manager
 
@@ -133,7 +133,7 @@ def _stage(launched: Launched, name: str) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _work(launched: Launched) -> Work:
+def _work(launched: LaunchRecord) -> Work:
     from ..codegen.pipeline import read_kernel
     from ..footprint import Footprints
 
@@ -143,7 +143,7 @@ def _work(launched: Launched) -> Work:
     return Footprints(read_kernel(path.read_text()).text).work(launched.values, launched.grid, launched.sizes)
 
 
-def show(figures: dict[str, Any]) -> str:
+def format_report(figures: dict[str, Any]) -> str:
     """Return a kernel's figures for people to read."""
     seconds = figures["seconds"]
     grid = " x ".join(map(str, figures["grid"]))
@@ -222,7 +222,7 @@ def _si(number: float) -> str:
 def show_code(kernel: str, path: str) -> str:
     """Return the lines and the innermost loop of an object that PoCL compiled."""
     try:
-        instructions = objects.read(path, kernel)
+        instructions = objects.disassemble(path, kernel)
     except (OSError, subprocess.CalledProcessError) as error:
         return f"  its instructions are not shown: {error}"
     rows = ["  instructions by source line, the innermost loops first:"]

@@ -94,7 +94,7 @@ class Roofs:
         self._wait: Callable[[], object] = lambda: None
         self._device = driver.device() if hasattr(driver, "device") else None
         self._fuses: tuple[int, ...] = (32, 64)
-        self._is_gpu = driver.ran().kind is Kind.HARDWARE
+        self._is_gpu = driver.device_report().kind is Kind.HARDWARE
         if self._device is None and driver.get_current_target().backend == "spirv":
             from ..vulkan.array import DeviceTensor
             from ..vulkan.device import opened
@@ -207,7 +207,7 @@ def multiplies_matrices(module: bytes) -> bool:
 
 
 @functools.cache
-def of(driver: Any) -> Roofs:
+def device_roofs(driver: Any) -> Roofs:
     """Return the roofs of a driver's device; they are measured once in a process."""
     return Roofs(driver)
 

@@ -10,9 +10,9 @@ import numpy as np
 from ..failure import Failure
 from ..log import MAPPED, Site
 from ..overlap import overlaps, strides_overlap
-from ..scalars import element
+from ..scalars import pointer_element
 from ..tensor import Tensor
-from .descriptors import decomposed, expanded, is_descriptor
+from .descriptors import descriptor_arguments, descriptor_types, is_descriptor
 
 # What a kernel takes for the sites of checks, by their kind, as Triton's types.
 _ADDED = {"conflict": ["*i32", "i64"], MAPPED: ["*i8", "i64"], "stray": ["*i64", "i32"]}
@@ -45,14 +45,14 @@ class Parameters:
             argument for which they do.
 
     Raises:
-        NotImplementedError: see descriptors.expanded.
+        NotImplementedError: see descriptors.descriptor_types.
     """
 
     def __init__(
         self,
         source: Any,
         kernel: str,
-        written: Sequence[Collection[int]] | None = None,
+        writes: Sequence[Collection[int]] | None = None,
         *,
         extents: bool = False,
     ) -> None:
@@ -72,13 +72,13 @@ class Parameters:
                     continue
                 if descriptor := is_descriptor(leaf):
                     self._descriptors[path] = len(self.types)
-                types = expanded(leaf) if descriptor else [leaf]
+                types = descriptor_types(leaf) if descriptor else [leaf]
                 self._paths.append(path)
                 self.names += [str(name)] * len(types)
                 self.types += types
         self.pointers = [i for i, type in enumerate(self.types) if type.startswith("*")]
-        self.written, self._stored = (
-            [i for i in self.pointers if found is None or i in found] for found in written or (None, None)
+        self.outputs, self._stored = (
+            [i for i in self.pointers if found is None or i in found] for found in writes or (None, None)
         )
         self._extents = list(self.pointers) if extents else []
         self.names += [self.names[i] for i in self._extents for _ in range(2)]
@@ -108,7 +108,7 @@ class Parameters:
             return None
         return [position for (position,) in self._paths]
 
-    def named(self, arguments: Sequence[Any]) -> dict[str, Any]:
+    def named_arguments(self, arguments: Sequence[Any]) -> dict[str, Any]:
         """Return the arguments of a launch, and what is compiled in, by the names of the parameters."""
         return {**self._constants, **dict(zip(self._signature, arguments, strict=True))}
 
@@ -135,7 +135,7 @@ class Parameters:
                     why="a launch takes tensors in the host's memory",
                     next=f"pass {self.names[i]}.cpu(), and copy the result back",
                 )
-        for i in self.written:
+        for i in self.outputs:
             self._refuse(self.names[i], picked[i], is_stored=i in self._stored)
         if self._extents:
             from ..checked.extents import extent
@@ -145,7 +145,7 @@ class Parameters:
             from ..checked import extents
 
             make = {"conflict": extents.shadow, MAPPED: extents.poison_map, "stray": extents.table}[kind]
-            picked += make(picked[i], element(self.types[i]).bytes)
+            picked += make(picked[i], pointer_element(self.types[i]).bytes)
         return picked
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:
@@ -158,7 +158,7 @@ class Parameters:
                 why=f"it is a descriptor of shape {list(value.shape)} with strides {list(value.strides)}",
                 next="describe memory without overlap",
             )
-        return decomposed(value)
+        return descriptor_arguments(value)
 
     def _refuse(self, name: str, tensor: Any, *, is_stored: bool) -> None:
         if getattr(tensor, "readonly", False):

@@ -70,7 +70,7 @@ class _Action(ctypes.Structure):
     )
 
 
-class Unfinished(NamedTuple):
+class PendingLaunch(NamedTuple):
     """A launch on a device whose code has no lines: the kernel, where it is defined, and the grid."""
 
     kernel: str
@@ -83,7 +83,7 @@ class Unfinished(NamedTuple):
 
 
 # The last launches on such a device that are not known to have finished; the oldest ones are forgotten.
-unfinished: deque[Unfinished] = deque(maxlen=8)
+unfinished: deque[PendingLaunch] = deque(maxlen=8)
 
 
 class _Found(NamedTuple):
@@ -199,7 +199,7 @@ def _is_without_file(instruction: int, stack: int, maps: str) -> bool:
     return any(low <= each < high for each in (instruction, *_returns(stack)) for low, high in ranges)
 
 
-def _without_lines(number: int, address: int, launches: list[Unfinished]) -> Crash:
+def _without_lines(number: int, address: int, launches: list[PendingLaunch]) -> Crash:
     """Return what is said of a crash on a device that compiles into memory."""
     name = signal.Signals(number).name
     why = f"it accesses address {address:#x}, where this process has no memory, or none that it may write"
@@ -222,7 +222,7 @@ def message(number: int, address: int, found: _Found) -> Crash:
         number: of the signal.
         address: at fault.
     """
-    line = line_of(found.object, found.address)
+    line = fault_line(found.object, found.address)
     if number == signal.SIGILL:
         why = "the processor does not know an instruction of it"
     else:
@@ -238,7 +238,7 @@ def message(number: int, address: int, found: _Found) -> Crash:
     )
 
 
-def line_of(path: str, address: int) -> str:
+def fault_line(path: str, address: int) -> str:
     """Return FILE:LINE of an instruction in an object, as binutils' addr2line finds it; "" if it finds none."""
     try:
         done = subprocess.run(

@@ -1,7 +1,8 @@
 """Tensor descriptors that the host makes (triton.tools.tensor_descriptor.TensorDescriptor), as arguments of a launch.
 
-Triton's passes rewrite a descriptor to a pointer and numbers. `expanded` and `decomposed` know their order. `install`
-lets a descriptor describe a NumPy array or a foundry_core.Tensor: Triton's class asks the base for torch's methods.
+Triton's passes rewrite a descriptor to a pointer and numbers. `descriptor_types` and `descriptor_arguments` know their
+order. `install` lets a descriptor describe a NumPy array or a foundry_core.Tensor: Triton's class asks the base for
+torch's methods.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def is_descriptor(type: str) -> bool:
     return type.startswith("tensordesc")
 
 
-def expanded(type: str) -> list[str]:
+def descriptor_types(type: str) -> list[str]:
     """Return the types of the arguments that a compiled kernel takes for one descriptor.
 
     They are the pointer, shape and strides that Triton's pass takes from the descriptor, its flags, and shape and
@@ -53,8 +54,8 @@ def size(rank: int) -> int:
     return 1 + 2 * rank + (2 if _rounds() else 1)
 
 
-def decomposed(descriptor: Any) -> list[Any]:
-    """Return the arguments for one descriptor, in the order of `expanded`."""
+def descriptor_arguments(descriptor: Any) -> list[Any]:
+    """Return the arguments for one descriptor, in the order of `descriptor_types`."""
     extents = [*descriptor.shape, *descriptor.strides]
     flags = [descriptor.padding == "nan", *([descriptor.round_f32_to_tf32] if _rounds() else [])]
     return [descriptor.base, *extents, *flags, *extents]
@@ -68,7 +69,7 @@ def _rounds() -> bool:
     return "round_f32_to_tf32" in TensorDescriptor.__dataclass_fields__
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Let Triton's TensorDescriptor take a NumPy array, or a Tensor; a second call does nothing."""
     try:
         from triton.tools.tensor_descriptor import TensorDescriptor

@@ -17,7 +17,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ran:
+class DeviceReport:
     """The device that a driver launches on.
 
     Attributes:

@@ -32,7 +32,7 @@ MOST_PROGRAMS = 2**31 - 1
 observer: Callable[[Any, Grid, Sequence[Any], Callable[[], None]], None] | None = None
 
 
-def observed() -> bool:
+def is_recorded() -> bool:
     """Return whether launches are recorded for a profile."""
     return observer is not None
 
@@ -153,8 +153,8 @@ class SynchronousLauncher(Generic[Function]):
                 kernel=self._kernel,
                 grid=grid,
                 arrays={i: picked[i] for i in parameters.pointers},
-                stored=parameters.written,
-                named=parameters.named(arguments),
+                stored=parameters.outputs,
+                named=parameters.named_arguments(arguments),
                 names=parameters.names,
                 sites=self.log.sites if self.log is not None else [],
             )

@@ -3,7 +3,7 @@
 A launch is synchronous: when it returns, the kernel has finished and its stores are in the caller's memory. Users read
 NumPy arrays directly, so a driver has no later moment at which it could wait.
 
-How a kernel reaches host memory is decided once per device (`Memory`):
+How a kernel reaches host memory is decided once per device (`MemoryMode`):
 
 - SVM: the device shares the host's address space (fine-grained system SVM, as on CPU devices). Addresses are passed
   unchanged; nothing is copied or registered.
@@ -38,9 +38,9 @@ from ..mapping.simt.target import SimtTarget
 from ..mapping.workitem.target import WorkItemTarget
 from ..scalars import Scalar, passed
 from . import crash
-from .device_report import Kind, Ran
+from .device_report import DeviceReport, Kind
 from .pocl import prepare
-from .spans import TensorLike, reached
+from .spans import TensorLike, memory_spans
 
 
 class OpenCLError(Failure):
@@ -55,7 +55,7 @@ class BuildError(OpenCLError):
     """The device's own compiler refused a kernel."""
 
 
-class Memory(StrEnum):
+class MemoryMode(StrEnum):
     """How a kernel reaches the caller's arrays."""
 
     SVM = "svm"
@@ -70,7 +70,7 @@ Grid = tuple[int, int, int]
 Table: TypeAlias = npt.NDArray[np.uint8] | cl.Buffer
 
 
-def refusal(device: cl.Device) -> str | None:
+def device_refusal(device: cl.Device) -> str | None:
     """Return why `device` cannot be used, or None if it can."""
     if not device.available:
         return "not available"
@@ -99,7 +99,7 @@ def devices() -> list[cl.Device]:
     return found
 
 
-def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = refusal) -> cl.Device:
+def find(wanted: str, *, variable: str, refuse: Callable[[cl.Device], str | None] = device_refusal) -> cl.Device:
     """Return the device to use.
 
     Args:
@@ -218,7 +218,7 @@ def _build_nothing(context: cl.Context) -> None:
         cl.Program(context, EMPTY).build()
 
 
-class Device:
+class OpenCLDevice:
     """An OpenCL device with its context and queue.
 
     Attributes:
@@ -234,31 +234,31 @@ class Device:
         DeviceError: `memory` is SVM and the device does not share the host's address space.
     """
 
-    def __init__(self, device: cl.Device, memory: Memory | None = None) -> None:
+    def __init__(self, device: cl.Device, memory: MemoryMode | None = None) -> None:
         shares = bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM)
-        if memory is Memory.SVM and not shares:
+        if memory is MemoryMode.SVM and not shares:
             raise DeviceError(
                 f"{device.name.strip()} cannot use host pointers",
                 why="the device has no fine-grained system SVM (CL_DEVICE_SVM_FINE_GRAIN_SYSTEM)",
-                next=f"use memory mode {Memory.BUFFER}",
+                next=f"use memory mode {MemoryMode.BUFFER}",
             )
         self.cl = device
         self.shares = shares
-        self.memory = memory or (Memory.SVM if shares else Memory.BUFFER)
+        self.memory = memory or (MemoryMode.SVM if shares else MemoryMode.BUFFER)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
         if is_pocl(device):
             _not_started.append(self.context)
             crash.install()
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Return the description of this device for reports."""
         cpu = bool(self.cl.type & cl.device_type.CPU)
-        return Ran(
+        return DeviceReport(
             kind=Kind.CPU_OPENCL if cpu else Kind.HARDWARE,
             device=self.cl.name.strip(),
             driver=f"{self.cl.platform.name.strip()} {self.cl.driver_version.strip()} ({self.cl.version.strip()})",
-            memory="zero-copy (system SVM)" if self.memory is Memory.SVM else "OpenCL buffers",
+            memory="zero-copy (system SVM)" if self.memory is MemoryMode.SVM else "OpenCL buffers",
         )
 
     def simt_target(self) -> SimtTarget:
@@ -283,7 +283,7 @@ class Device:
             fuses=(32, 64) if has_fma(known) else (64,),
             flavour="kernel",
             shuffles=shuffles,
-            halves="cl_khr_fp16" in known.extensions.split(),
+            converts_f16="cl_khr_fp16" in known.extensions.split(),
         )
 
     @functools.cached_property
@@ -351,7 +351,7 @@ class Device:
         cl.enqueue_copy(self.queue, buffer, header)
         yield [buffer]
         cl.enqueue_copy(self.queue, header, buffer)
-        words = np.empty(log.filled(header) // header.itemsize, header.dtype)
+        words = np.empty(log.used_bytes(header) // header.itemsize, header.dtype)
         cl.enqueue_copy(self.queue, words, buffer)
         buffer.release()
         log.report([words])
@@ -366,7 +366,7 @@ class Device:
         tables: int = 0,
         cl_mem: bool = False,
         addresses: bool = False,
-    ) -> Launcher:
+    ) -> OpenCLLauncher:
         """Return a callable that launches kernel `name` of `program`.
 
         Args:
@@ -395,13 +395,13 @@ class Device:
                 why=f"a work-group of it can have {most} on {self.cl.name.strip()}",
                 next="use fewer warps: num_warps= of the launch or of its triton.Config",
             )
-        kind: type[Launcher] = BufferLauncher
-        if self.memory is Memory.SVM:
+        kind: type[OpenCLLauncher] = BufferLauncher
+        if self.memory is MemoryMode.SVM:
             kind = SharedLauncher if cl_mem else SvmLauncher
         return kind(self, kernel, types, threads, tables)
 
 
-class Launcher:
+class OpenCLLauncher:
     """One kernel with the types of its parameters: `launcher(grid, arguments)` runs it until it has finished.
 
     The kernel's parameters are those of the Triton function that are not constexpr, then the grid's x, y and z as
@@ -411,7 +411,9 @@ class Launcher:
         threads: work-items that share a program.
     """
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
+    def __init__(
+        self, device: OpenCLDevice, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int
+    ) -> None:
         self._queue = device.queue
         self._context = device.context
         self._kernel = kernel
@@ -462,7 +464,7 @@ def _packing(type: Scalar) -> Callable[[Any], bytes]:
     return lambda number: pack(convert(number))
 
 
-class SvmLauncher(Launcher):
+class SvmLauncher(OpenCLLauncher):
     """Passes host addresses unchanged."""
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
@@ -493,17 +495,21 @@ class SharedLauncher(SvmLauncher):
         return cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * size).from_address(low))
 
 
-class BufferLauncher(Launcher):
+class BufferLauncher(OpenCLLauncher):
     """Wraps the memory of the arguments into cl_mem objects during a launch."""
 
-    def __init__(self, device: Device, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int) -> None:
+    def __init__(
+        self, device: OpenCLDevice, kernel: cl.Kernel, types: Sequence[str], threads: int, tables: int
+    ) -> None:
         super().__init__(device, kernel, types, threads, tables)
         self._alignment = device.cl.mem_base_addr_align // 8
 
     def __call__(self, grid: Grid, arguments: Sequence[Any], tables: Sequence[Table] = ()) -> None:
         if 0 in grid:
             return
-        spans = reached([argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert])
+        spans = memory_spans(
+            [argument for convert, argument in zip(self._convert, arguments, strict=True) if not convert]
+        )
         buffers = {
             low: cl.Buffer(self._context, _OVER_HOST_MEMORY, hostbuf=(ctypes.c_char * (high - low)).from_address(low))
             for low, high in spans

@@ -14,18 +14,18 @@ class TensorLike(Protocol):
     def untyped_storage(self) -> Any: ...
 
 
-def reached(tensors: Sequence[TensorLike], *, whole: bool = False) -> list[tuple[int, int]]:
+def memory_spans(tensors: Sequence[TensorLike], *, whole_allocations: bool = False) -> list[tuple[int, int]]:
     """Return the memory that `tensors` reach, as disjoint ranges of addresses (first byte, one past the last).
 
     Each tensor reaches from its first element to the end of its allocation: a kernel may step over its strides.
 
     Args:
-        whole: each reaches from the beginning of its allocation, because a kernel may also step backwards.
+        whole_allocations: each reaches from the beginning of its allocation, because a kernel may also step backwards.
     """
     reached = []
     for tensor in tensors:
         storage = tensor.untyped_storage()
-        low = storage.data_ptr() if whole else tensor.data_ptr()
+        low = storage.data_ptr() if whole_allocations else tensor.data_ptr()
         high = storage.data_ptr() + storage.nbytes()
         if low < high:
             reached.append((low, high))

@@ -63,7 +63,7 @@ def cache_filler(cache_bytes: int) -> npt.NDArray[np.uint8]:
     return np.empty(min(2 * cache_bytes, _MOST_FILLER), np.uint8)
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Make triton.testing measure with the active driver's `samples`, if it has this method."""
     deferred.call(lambda: _replace(sys.modules["triton.testing"]), "triton.testing", "do_bench")
 

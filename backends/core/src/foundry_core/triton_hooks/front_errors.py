@@ -20,7 +20,7 @@ from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 
 from .. import source_lines
-from .grids import no_constant, referred, replacement
+from .grids import no_constant, replacement, resolve_reference
 
 _ADDED = "  at:   "
 
@@ -43,10 +43,10 @@ class _Mistake:
     passed: Mapping[str, str]
     globals: Mapping[str, Any]
 
-    def named(self, of: Mapping[str, Any]) -> list[str]:
-        """Return the parameters in `of` that the wrong part of the kernel names."""
+    def named(self, parameters: Mapping[str, Any]) -> list[str]:
+        """Return the parameters in `parameters` that the wrong part of the kernel names."""
         names = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
-        return [name for name in of if name in names]
+        return [name for name in parameters if name in names]
 
 
 # Why, and what to do next. "" for why: Triton's own message says it.
@@ -120,7 +120,7 @@ def _global(mistake: _Mistake) -> Advice:
 
 
 def _function(mistake: _Mistake) -> Advice:
-    called = referred(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
+    called = resolve_reference(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
     if not callable(called) or str(getattr(called, "__module__", "")).startswith("triton"):
         return "", ""
     return "it is a function of Python", replacement(called)
@@ -191,8 +191,9 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
 )
 
 
-def install(options: type) -> None:
-    """Make Triton's front end name line and remedy, for kernels with options of this class."""
+def install(backends: Any) -> None:
+    """Make Triton's front end name line and remedy, for kernels with these backends' options."""
+    options = backends.options_type
     native = ASTSource.make_ir
     if hasattr(native, "names_lines"):
         return

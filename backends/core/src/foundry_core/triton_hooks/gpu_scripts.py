@@ -17,7 +17,7 @@ _ADVICE = (
 )
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Let `import triton.profiler` find a stand-in where Triton comes without it; a second call does nothing."""
     folder = str(Path(__file__).parent / "stand_ins")
     path = sys.modules["triton"].__path__
@@ -63,7 +63,7 @@ def _properties(driver: Any) -> SimpleNamespace:
     """Describe the active device by the names that torch has for a GPU's properties."""
     known = driver.utils.get_device_properties(0)
     return SimpleNamespace(
-        name=driver.ran().device,
+        name=driver.device_report().device,
         multi_processor_count=known["multiprocessor_count"],
         shared_memory_per_block=known["max_shared_mem"],
         regs_per_multiprocessor=known["max_num_regs"],

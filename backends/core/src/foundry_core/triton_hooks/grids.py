@@ -27,7 +27,7 @@ class FunctionError(Failure, RuntimeError):
     """A kernel uses a function that cannot be compiled."""
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Replace `kernel[grid]` and `kernel(...)`, as soon as Triton has defined them."""
     deferred.call(_replace_launch)
 
@@ -118,7 +118,7 @@ def _not_compiled(kernel: Any, wrong: str) -> FunctionError | None:
         for node in ast.walk(function.parse()):
             if not isinstance(node, ast.Name | ast.Attribute):
                 continue
-            value = referred(node, function.fn.__globals__)
+            value = resolve_reference(node, function.fn.__globals__)
             if hasattr(value, "params") and id(value) not in seen:
                 seen.add(id(value))
                 pending.append(value)
@@ -145,11 +145,11 @@ def replacement(function: Any) -> str:
     return f"decorate it with @triton.jit: def {name}(...)"
 
 
-def referred(node: ast.AST, names: Mapping[str, Any]) -> Any:
+def resolve_reference(node: ast.AST, names: Mapping[str, Any]) -> Any:
     """Return what a name, or an attribute of one, is in a function's module; None if it is nothing there."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
-    return getattr(referred(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
+    return getattr(resolve_reference(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def no_constant(kernel: Any, name: str, value: Any) -> ArgumentError:

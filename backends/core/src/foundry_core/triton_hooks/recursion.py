@@ -21,7 +21,7 @@ class RecursionRefused(UnsupportedLanguageConstruct):  # type: ignore[misc]
     """A function of a kernel calls itself."""
 
 
-def install() -> None:
+def install(_: type) -> None:
     """Make Triton's front end name a recursion; a second call does nothing."""
     native = CodeGenerator.call_JitFunction
     if hasattr(native, "names_recursion"):

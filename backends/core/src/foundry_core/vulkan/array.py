@@ -13,13 +13,13 @@ from ..scalars import FP8
 from ..tensor import Device as Place
 from ..tensor import Storage, Tensor
 from .device import opened
-from .memory import Buffer
+from .memory import DeviceBuffer
 
 
 class _Memory:
     """Memory of the device as NumPy describes an array. Views of it are computed; its elements are never read."""
 
-    def __init__(self, buffer: Buffer, size: int) -> None:
+    def __init__(self, buffer: DeviceBuffer, size: int) -> None:
         self._buffer = buffer
         self.__array_interface__ = {
             "version": 3,
@@ -34,7 +34,7 @@ class DeviceStorage(Storage):
 
     __slots__ = ("_buffer",)
 
-    def __init__(self, buffer: Buffer, size: int) -> None:
+    def __init__(self, buffer: DeviceBuffer, size: int) -> None:
         super().__init__(buffer.address, size, np.empty(0))
         self._buffer = buffer
 
@@ -76,7 +76,7 @@ class DeviceTensor(Tensor):
         element = np.dtype(np.uint8 if kind else dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         self._size = int(np.prod(shape, dtype=np.int64)) * element.itemsize
-        self._buffer = Buffer(opened(), self._size, of_host=False)
+        self._buffer = DeviceBuffer(opened(), self._size, of_host=False)
         memory = np.asarray(_Memory(self._buffer, self._size))
         super().__init__(np.ndarray(shape, element, memory), kind)
         self._note_place()

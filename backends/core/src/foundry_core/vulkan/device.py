@@ -25,11 +25,11 @@ from typing import Any
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
 from ..runtime import crash
-from ..runtime.device_report import Kind, Ran
+from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
 from . import store
-from .library import VALIDATION_VARIABLE, Messages, Properties, VulkanError, library
-from .memory import Buffer, Memory
+from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
+from .memory import DeviceBuffer, MemoryPool
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
@@ -67,7 +67,7 @@ _CAPABILITIES = {
 _said: list[str] = []
 
 
-class Reach(StrEnum):
+class HostArrays(StrEnum):
     """How kernels reach arrays of the host."""
 
     IMPORT = "import"
@@ -96,12 +96,12 @@ def _start() -> None:
     if not library().start(ctypes.cast(_note, ctypes.c_void_p) if validates else None):
         raise VulkanError(
             "Vulkan cannot be used",
-            why=library().why(),
+            why=library().last_error(),
             next="install a Vulkan loader and a driver, such as Debian's libvulkan1 and mesa-vulkan-drivers",
         )
 
 
-def properties() -> list[Properties]:
+def list_properties() -> list[DeviceProperties]:
     """Return what each device of the machine says of itself.
 
     Raises:
@@ -110,9 +110,9 @@ def properties() -> list[Properties]:
     _start()
     found = []
     for index in range(library().count()):
-        found.append(Properties())
+        found.append(DeviceProperties())
         if not library().properties(index, found[-1]):
-            raise VulkanError("a Vulkan device cannot be described", why=library().why())
+            raise VulkanError("a Vulkan device cannot be described", why=library().last_error())
     return found
 
 
@@ -130,18 +130,18 @@ def fragments(index: int) -> tuple[Fragment, ...]:
     for rows, columns, depth, factor, total in shapes[:count]:
         if factor not in _COMPONENTS or total not in _COMPONENTS:
             continue
-        if _COMPONENTS[factor] == "bf16" and not properties()[index].bfloat16:
+        if _COMPONENTS[factor] == "bf16" and not list_properties()[index].bfloat16:
             continue
         found.append(Fragment(_COMPONENTS[factor], _COMPONENTS[total], rows, columns, depth))
     return tuple(sorted(set(found)))
 
 
-def lacks(device: Properties) -> str:
+def lacks(device: DeviceProperties) -> str:
     """Return what a device would need to run kernels; "" if it has all."""
     return ", ".join(label for name, label in _NEEDED.items() if not getattr(device, name))
 
 
-def choose() -> int:
+def select_device() -> int:
     """Return the number of the device that the environment names; else of the first GPU, else of the first device.
 
     Raises:
@@ -149,7 +149,7 @@ def choose() -> int:
     """
     wanted = os.environ.get(DEVICE_VARIABLE, "")
     lines, fitting = [], []
-    for index, device in enumerate(properties()):
+    for index, device in enumerate(list_properties()):
         name = device.name.decode()
         if wanted and wanted != str(index) and wanted.lower() not in name.lower():
             reason = f"not named by {DEVICE_VARIABLE}={wanted}"
@@ -179,12 +179,12 @@ class Pipeline:
     """
 
     def __init__(
-        self, device: Device, spirv: bytes, name: str, argument_bytes: int, warp_size: int, place: str = ""
+        self, device: VulkanDevice, spirv: bytes, name: str, argument_bytes: int, warp_size: int, place: str = ""
     ) -> None:
         self._device = device
         self.name, self.place = name, place
-        file = store.place(device.properties, spirv)
-        known = store.read(file)
+        file = store.kernel_file(device.properties, spirv)
+        known = store.read_kernel_file(file)
         made = library().pipeline(
             device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size, known, len(known)
         )
@@ -196,7 +196,7 @@ class Pipeline:
         data = ctypes.create_string_buffer(library().cache(device.handle, self.handle, None, 0))
         size = library().cache(device.handle, self.handle, data, len(data))
         if data.raw[:size] != known:
-            store.write(file, data.raw[:size])
+            store.write_kernel_file(file, data.raw[:size])
 
     def describe(self) -> dict[str, float]:
         """Return what the driver's compiler says of the kernel, such as how many registers it uses; {} if nothing."""
@@ -206,7 +206,7 @@ class Pipeline:
         return {name: float(number) for name, _, number in pairs}
 
 
-class Device:
+class VulkanDevice:
     """A device with its queue.
 
     Attributes:
@@ -219,14 +219,14 @@ class Device:
 
     def __init__(self, index: int) -> None:
         self._index = index
-        self.properties = properties()[index]
+        self.properties = list_properties()[index]
         self.name = self.properties.name.decode()
         self._seconds = float(os.environ.get(TIMEOUT_VARIABLE) or 60)
         self.handle = None
         made = library().open(index, round(self._seconds * 1e9))
         self.handle = self.check(made, f"{self.name} cannot be opened")
         atexit.register(self._close)
-        self.memory = Memory(self)
+        self.memory = MemoryPool(self)
         self.reach = self._reach()
         self.abandoned: list[Any] = []
         # A fault in a kernel is then one of this process.
@@ -240,26 +240,26 @@ class Device:
             self.wait()
         library().close(self.handle)
 
-    def _reach(self) -> Reach:
+    def _reach(self) -> HostArrays:
         wanted = os.environ.get(MEMORY_VARIABLE)
-        if wanted and wanted not in list(Reach):
-            raise VulkanError(f"{MEMORY_VARIABLE}={wanted} is not a memory mode", why=f"known: {', '.join(Reach)}")
+        if wanted and wanted not in list(HostArrays):
+            raise VulkanError(f"{MEMORY_VARIABLE}={wanted} is not a memory mode", why=f"known: {', '.join(HostArrays)}")
         # Arrays are seldom aligned, but the pages around them are the process's, too.
         can = 0 < self.properties.host_alignment <= os.sysconf("SC_PAGE_SIZE")
-        if wanted == Reach.IMPORT and not can:
+        if wanted == HostArrays.IMPORT and not can:
             raise VulkanError(
                 f"{self.name} cannot use arrays of the host in place",
                 why="it has no VK_EXT_external_memory_host with the alignment of a page",
-                next=f"set {MEMORY_VARIABLE}={Reach.COPY}",
+                next=f"set {MEMORY_VARIABLE}={HostArrays.COPY}",
             )
-        return Reach(wanted) if wanted else Reach.IMPORT if can and self.shares_memory else Reach.COPY
+        return HostArrays(wanted) if wanted else HostArrays.IMPORT if can and self.shares_memory else HostArrays.COPY
 
     @property
     def is_cpu(self) -> bool:
         return bool(self.properties.type == CPU)
 
     @property
-    def in_parts(self) -> bool:
+    def splits_grids(self) -> bool:
         """Whether a grid may have more programs along x than a dispatch."""
         return bool(self.properties.grid[0] < MOST_PROGRAMS)
 
@@ -279,7 +279,7 @@ class Device:
             _said.clear()
             raise VulkanError("Vulkan is used wrongly: a defect of ours", why=messages)
         if not result:
-            raise self.error(what, library().why(), next)
+            raise self.error(what, library().last_error(), next)
         return result
 
     def error(self, what: str, why: str, next: str = "") -> VulkanError:
@@ -309,12 +309,12 @@ class Device:
     def check_state(self) -> None:
         """Raise the error of a device that takes nothing more."""
         if library().state(self.handle) != _State.WELL:
-            raise self.error("the device cannot be used", library().why())
+            raise self.error("the device cannot be used", library().last_error())
 
     def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
         """Launch a kernel behind everything that was launched before; return at once."""
         if self._runs_here:
-            crash.unfinished.append(crash.Unfinished(pipeline.name, pipeline.place, grid))
+            crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, grid))
         number = library().launch(self.handle, pipeline.handle, *grid, arguments)
         if not number or _said:
             self.check(number, "a launch failed")
@@ -332,12 +332,12 @@ class Device:
             self.abandoned.clear()
             crash.unfinished.clear()
 
-    def copy(self, to: Buffer, at: int, source: Buffer, source_at: int, size: int) -> int:
+    def copy(self, to: DeviceBuffer, at: int, source: DeviceBuffer, source_at: int, size: int) -> int:
         """Copy bytes between buffers, in the order of launches; return the number of the batch."""
         number = library().copy(self.handle, to.handle, to.offset + at, source.handle, source.offset + source_at, size)
         return int(self.check(number, "a copy failed"))
 
-    def upload(self, to: Buffer, at: int, address: int, size: int) -> None:
+    def upload(self, to: DeviceBuffer, at: int, address: int, size: int) -> None:
         """Copy bytes of the host to a buffer; they may be changed when this returns.
 
         A buffer in the host's memory is written at once: no launch may use it.
@@ -350,12 +350,12 @@ class Device:
             if len(numbers) > 1:
                 self.wait(numbers[-2])
             piece = min(_PIECE, size - done)
-            staging = Buffer(self, piece, of_host=True)
+            staging = DeviceBuffer(self, piece, of_host=True)
             assert staging.mapped is not None
             ctypes.memmove(staging.mapped, address + done, piece)
             numbers.append(self.copy(to, at + done, staging, 0, piece))
 
-    def download(self, source: Buffer, at: int, address: int, size: int) -> None:
+    def download(self, source: DeviceBuffer, at: int, address: int, size: int) -> None:
         """Copy bytes of a buffer to the host, after everything that was launched."""
         if source.mapped is not None:
             self.wait()
@@ -363,12 +363,12 @@ class Device:
             return
         for done in range(0, size, _PIECE):
             piece = min(_PIECE, size - done)
-            staging = Buffer(self, piece, of_host=True)
+            staging = DeviceBuffer(self, piece, of_host=True)
             assert staging.mapped is not None
             self.wait(self.copy(staging, 0, source, at + done, piece))
             ctypes.memmove(address + done, staging.mapped, piece)
 
-    def fill(self, to: Buffer, at: int, size: int, word: int) -> None:
+    def fill(self, to: DeviceBuffer, at: int, size: int, word: int) -> None:
         """Write a 32-bit word everywhere, in the order of launches; place and size are multiples of 4."""
         number = library().fill(self.handle, to.handle, to.offset + at, size, word)
         self.check(number, "a fill failed")
@@ -386,7 +386,7 @@ class Device:
             known.workgroup_bytes,
             known.push_bytes,
             self.fuses,
-            self.in_parts,
+            self.splits_grids,
             known.vendor == _NVIDIA,
             widths("denorm"),
             widths("special"),
@@ -403,9 +403,9 @@ class Device:
         return wanted == "1" if wanted else self.properties.type != CPU
 
     @functools.cached_property
-    def spare(self) -> Buffer:
+    def spare(self) -> DeviceBuffer:
         """16 bytes that loads whose mask is not set may read."""
-        return Buffer(self, 16, of_host=False)
+        return DeviceBuffer(self, 16, of_host=False)
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:
@@ -424,10 +424,10 @@ class Device:
             )[0]
             for at in range(3)
         )
-        group.store(base, [group.code.extended("fma", x, y, z)], size)
+        group.store(base, [group.code.extended_instruction("fma", x, y, z)], size)
         arguments = group.argument_bytes
         pipeline = Pipeline(self, group.finish("fuses"), "fuses", arguments, self.properties.subgroup)
-        buffer = Buffer(self, 32, of_host=True)
+        buffer = DeviceBuffer(self, 32, of_host=True)
         assert buffer.mapped is not None
         numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
@@ -446,11 +446,13 @@ class Device:
     def _keeps(self, width: int) -> bool:
         return bool(getattr(self.properties, f"denorm{width}"))
 
-    def ran(self) -> Ran:
+    def device_report(self) -> DeviceReport:
         """Return the description of this device for reports."""
         known = self.properties
         kind = Kind.CPU_VULKAN if self.is_cpu else Kind.HARDWARE
-        memory = "in place (VK_EXT_external_memory_host)" if self.reach is Reach.IMPORT else "copied for each launch"
+        memory = (
+            "in place (VK_EXT_external_memory_host)" if self.reach is HostArrays.IMPORT else "copied for each launch"
+        )
         version = f"Vulkan {known.api >> 22}.{known.api >> 12 & 1023}.{known.api & 4095}"
         limits = (
             f"{known.subgroup} invocations a subgroup, {known.invocations} a workgroup, {known.workgroup_bytes} bytes "
@@ -460,10 +462,12 @@ class Device:
         features = ", ".join(has + ["cooperativeMatrix"] * bool(known.cooperative))
         flushed = ", ".join(sorted(self.flushed()))
         note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""
-        return Ran(kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}")
+        return DeviceReport(
+            kind, self.name, f"{known.driver.decode()}, {version}", memory, f"{limits}; {features}{note}"
+        )
 
 
 @cache
-def opened() -> Device:
+def opened() -> VulkanDevice:
     """Return the device that the environment names, opened once in a process."""
-    return Device(choose())
+    return VulkanDevice(select_device())

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..runtime.spans import reached
+from ..runtime.spans import memory_spans
 from ..scalars import passed
 from .array import DeviceTensor
-from .device import Device, Pipeline, Reach
+from .device import HostArrays, Pipeline, VulkanDevice
 from .library import VulkanError
-from .memory import Buffer, SharedMemory
+from .memory import DeviceBuffer, ImportedMemory
 
 # A range of the host's memory, and the address of its first byte as the device sees it.
 Range = tuple[int, int, int]
@@ -29,7 +29,7 @@ def _address(tensor: Any) -> int:
     return tensor.address
 
 
-class Launcher:
+class PipelineLauncher:
     """One kernel with the types of its parameters.
 
     Args:
@@ -39,14 +39,19 @@ class Launcher:
     """
 
     def __init__(
-        self, device: Device, pipeline: Pipeline, types: Sequence[str], offsets: Sequence[int], written: Sequence[int]
+        self,
+        device: VulkanDevice,
+        pipeline: Pipeline,
+        types: Sequence[str],
+        offsets: Sequence[int],
+        outputs: Sequence[int],
     ) -> None:
         self._device, self._pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
-        self._written = [number for number in self._pointers if number in written]
+        self._outputs = [number for number in self._pointers if number in outputs]
         self._convert = [_address if type.startswith("*") else passed(type).convert for type in types]
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
-        self._in_parts = device.in_parts
+        self._in_parts = device.splits_grids
         self._spare = [device.spare.address] * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
         code, at = "<", 0
         letters += ["Q"] * len(self._spare) + ["I"] * (1 + 4 * self._in_parts)
@@ -66,7 +71,7 @@ class Launcher:
             values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
         except _OnHost:
             return False
-        for number in self._written:
+        for number in self._outputs:
             if not arguments[number].dense:
                 return False
         self._device.launch(self._pipeline, grid, self._packed(grid, values))
@@ -83,8 +88,8 @@ class Launcher:
         hosts = {number: tensor for number, tensor in tensors.items() if type(tensor) is not DeviceTensor}
         for tensor in hosts.values():
             _refuse(tensor)
-        spans = reached(list(hosts.values()), whole=True)
-        written = [hosts[number].data_ptr() for number in self._written if number in hosts]
+        spans = memory_spans(list(hosts.values()), whole_allocations=True)
+        written = [hosts[number].data_ptr() for number in self._outputs if number in hosts]
         values = [
             (0 if number in hosts else argument.data_ptr()) if number in tensors else self._convert[number](argument)
             for number, argument in enumerate(arguments)
@@ -123,19 +128,19 @@ def _placed(tensor: Any, ranges: Sequence[Range]) -> int:
 
 
 @contextmanager
-def _on_device(device: Device, spans: Sequence[tuple[int, int]], written: Sequence[int]) -> Iterator[list[Range]]:
+def _on_device(device: VulkanDevice, spans: Sequence[tuple[int, int]], outputs: Sequence[int]) -> Iterator[list[Range]]:
     """Let the device reach memory of the host during a launch.
 
     Args:
         spans: what it reaches.
-        written: addresses in those spans that the launch writes to.
+        outputs: addresses in those spans that the launch writes to.
     """
-    if device.reach is Reach.IMPORT:
+    if device.reach is HostArrays.IMPORT:
         page = os.sysconf("SC_PAGE_SIZE")
         pages = _merged((low // page * page, -(-high // page) * page) for low, high in spans)
-        shared: list[SharedMemory] = []
+        shared: list[ImportedMemory] = []
         try:
-            shared.extend(SharedMemory(device, low, high) for low, high in pages)
+            shared.extend(ImportedMemory(device, low, high) for low, high in pages)
         except VulkanError:
             # Such as memory that is mapped from a file: it is copied.
             for each in shared:
@@ -145,12 +150,12 @@ def _on_device(device: Device, spans: Sequence[tuple[int, int]], written: Sequen
             for each in shared:
                 each.close()
             return
-    buffers = [Buffer(device, high - low, of_host=device.shares_memory) for low, high in spans]
+    buffers = [DeviceBuffer(device, high - low, of_host=device.shares_memory) for low, high in spans]
     for (low, high), buffer in zip(spans, buffers, strict=True):
         device.upload(buffer, 0, low, high - low)
     yield [(low, high, buffer.address) for (low, high), buffer in zip(spans, buffers, strict=True)]
     for (low, high), buffer in zip(spans, buffers, strict=True):
-        if any(low <= at < high for at in written):
+        if any(low <= at < high for at in outputs):
             device.download(buffer, 0, low, high - low)
 
 

@@ -36,7 +36,7 @@ _NUMBERS = [
 ]
 
 
-class Properties(ctypes.Structure):
+class DeviceProperties(ctypes.Structure):
     """What a device says of itself: the fields of Properties in vulkan.c, in its order."""
 
     _fields_ = (
@@ -57,7 +57,7 @@ _FUNCTIONS = {
     "error": (c_char_p, []),
     "start": (c_int, [c_void_p]),
     "count": (c_int, []),
-    "properties": (c_int, [c_int, ctypes.POINTER(Properties)]),
+    "properties": (c_int, [c_int, ctypes.POINTER(DeviceProperties)]),
     "fragments": (c_int, [c_int, c_void_p, c_int]),
     "open": (c_void_p, [c_int, c_uint64]),
     "close": (None, [c_void_p]),
@@ -107,7 +107,7 @@ class Library:
     def __getattr__(self, name: str) -> ctypes._FuncPointer:
         raise AttributeError(name)
 
-    def why(self) -> str:
+    def last_error(self) -> str:
         """Return what the last call that failed said."""
         return str(self.error().decode(errors="replace"))
 

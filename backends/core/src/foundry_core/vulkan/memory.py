@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .library import VulkanError, library
 
 if TYPE_CHECKING:
-    from .device import Device
+    from .device import VulkanDevice
 
 _SMALL = 1 << 20
 _SLAB = 8 << 20
@@ -38,7 +38,7 @@ class Block(NamedTuple):
     mapped: int | None
 
 
-class Memory:
+class MemoryPool:
     """What a process has of a device's memory.
 
     Attributes:
@@ -46,7 +46,7 @@ class Memory:
         allocations: how many of them there are.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: VulkanDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
         # A destructor may run anywhere, also while the lock is held: it only appends here.
@@ -101,7 +101,7 @@ class Memory:
                 self._device.check_state()
                 self._release()
                 handle = library().allocate(self._device.handle, size, of_host)
-                why = library().why()
+                why = library().last_error()
         if not handle:
             raise DeviceMemoryError(
                 f"{size} bytes cannot be allocated on {self._device.name}",
@@ -133,7 +133,7 @@ def _rounded(size: int) -> int:
     return max(1, -(-size // step)) * step
 
 
-class Buffer:
+class DeviceBuffer:
     """Memory that the device reaches.
 
     Args:
@@ -149,7 +149,7 @@ class Buffer:
         DeviceMemoryError: there is no memory left.
     """
 
-    def __init__(self, device: Device, size: int, *, of_host: bool) -> None:
+    def __init__(self, device: VulkanDevice, size: int, *, of_host: bool) -> None:
         self._memory, self._of_host = device.memory, of_host
         self._block = device.memory.take(size, of_host=of_host)
         self.size = size
@@ -160,7 +160,7 @@ class Buffer:
             self._memory.give(block, of_host=self._of_host)
 
 
-class SharedMemory:
+class ImportedMemory:
     """Memory of the process that the device sees where it is, until `close`.
 
     Args:
@@ -170,7 +170,7 @@ class SharedMemory:
         VulkanError: the device does not take it.
     """
 
-    def __init__(self, device: Device, low: int, high: int) -> None:
+    def __init__(self, device: VulkanDevice, low: int, high: int) -> None:
         self._device = device
         self.handle = device.check(library().share(device.handle, low, high - low), "arrays cannot be shared")
         self.address = library().address(self.handle)

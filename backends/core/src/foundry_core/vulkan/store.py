@@ -11,12 +11,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from .library import Properties
+from .library import DeviceProperties
 
 _BEGINNING = b"FoundryVk1"
 
 
-def place(device: Properties, spirv: bytes) -> Path:
+def kernel_file(device: DeviceProperties, spirv: bytes) -> Path:
     """Return the file of a kernel."""
     from triton import knobs
 
@@ -24,7 +24,7 @@ def place(device: Properties, spirv: bytes) -> Path:
     return Path(knobs.cache.dir) / "vulkan" / folder / hashlib.sha256(spirv).hexdigest()
 
 
-def read(file: Path) -> bytes:
+def read_kernel_file(file: Path) -> bytes:
     """Return what is in a file; b"" if it is missing or damaged."""
     try:
         content = file.read_bytes()
@@ -34,7 +34,7 @@ def read(file: Path) -> bytes:
     return data if content == _sealed(data) else b""
 
 
-def write(file: Path, data: bytes) -> None:
+def write_kernel_file(file: Path, data: bytes) -> None:
     """Write a file, unless the folder cannot be written to."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

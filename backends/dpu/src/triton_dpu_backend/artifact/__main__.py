@@ -18,8 +18,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status: 1, with a line on stderr, if it failed."""
     parser = argparse.ArgumentParser(prog="python -m triton_dpu_backend.artifact", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    packing(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
-    wrapping(commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR"))
+    add_pack_options(commands.add_parser("pack", help="make an artifact folder of a Triton script's kernel"))
+    add_wrapper_options(
+        commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR")
+    )
     given = parser.parse_args(words)
     try:
         given.run(given)
@@ -29,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def packing(parser: argparse.ArgumentParser) -> None:
+def add_pack_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `pack`."""
     script = "takes --out PATH and writes the kernel's LLVM IR there"
     outs = "parameters that are results, counted from 0; default: all arrays that the kernel writes"
@@ -40,7 +42,7 @@ def packing(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_pack)
 
 
-def wrapping(parser: argparse.ArgumentParser) -> None:
+def add_wrapper_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `wrapper`."""
     parser.add_argument("--ir", type=Path, required=True, metavar="FILE", help="the kernel's LLVM IR")
     parser.add_argument("--kernel", default="", metavar="NAME", help="needed if the IR has several kernels")
@@ -65,20 +67,20 @@ def indices(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"{text} is not a list of parameter indices such as 2 or 2,3") from None
 
 
-def _pack(given: argparse.Namespace) -> None:
-    packed = pack(given.triton_script, given.artifact_dir, outs=given.out_indices, kernel=given.kernel)
+def _pack(options: argparse.Namespace) -> None:
+    packed = pack(options.triton_script, options.artifact_dir, outs=options.out_indices, kernel=options.kernel)
     dpus = f"{packed.dpus.count} DPUs by default, from {packed.dpus.source}" if packed.dpus else "1 DPU by default"
     print(f"packed the kernel {packed.kernel.name}: results are arrays {packed.outs}; {dpus}")
 
 
-def _wrapper(given: argparse.Namespace) -> None:
-    ir = given.ir.read_text()
-    kernel = parse(ir, given.kernel)
+def _wrapper(options: argparse.Namespace) -> None:
+    ir = options.ir.read_text()
+    kernel = parse(ir, options.kernel)
     for path, text in (
-        (given.out, wrapper(kernel)),
-        (given.dpu_args_h, arguments.dpu_header(kernel)),
-        (given.dpu_args_c, arguments.dpu_source(kernel, tasklets(ir))),
-        (given.host_args_h, arguments.host_header(kernel)),
+        (options.out, wrapper(kernel)),
+        (options.dpu_args_h, arguments.dpu_header(kernel)),
+        (options.dpu_args_c, arguments.dpu_source(kernel, tasklets(ir))),
+        (options.host_args_h, arguments.host_header(kernel)),
     ):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

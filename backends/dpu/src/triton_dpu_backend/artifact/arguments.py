@@ -122,10 +122,12 @@ def _structs(kernel: Kernel, prefix: str) -> str:
     checks = [
         f"_Static_assert(offsetof({prefix}_input_arguments_t, arg{parameter.index}) == {parameter.offset}, "
         f'"argument {parameter.index} has moved");'
-        for parameter in kernel.passed
+        for parameter in kernel.host_parameters
     ]
     size = f'_Static_assert(sizeof({prefix}_input_arguments_t) == {kernel.arguments_bytes}, "the size has changed");'
-    fields = [f"    {parameter.c_type} arg{parameter.index};{_comment(parameter)}" for parameter in kernel.passed]
+    fields = [
+        f"    {parameter.c_type} arg{parameter.index};{_comment(parameter)}" for parameter in kernel.host_parameters
+    ]
     return _STRUCTS.format(fields="\n".join(fields), prefix=prefix, checks="\n".join([*checks, size]))
 
 

@@ -61,7 +61,7 @@ def build(
 
 def link(work: Path, *, num_tasklets: int, stack_size: int, options: Sequence[str] = ()) -> Path:
     """Build a DPU program from a folder with kernel.ll, wrapper.ll, triton_args.h and triton_args.c; see build()."""
-    compiler = tool(_COMPILER)
+    compiler = sdk_tool(_COMPILER)
     defines = (f"-DNR_TASKLETS={num_tasklets}", f"-DSTACK_SIZE_DEFAULT={stack_size}")
     objects = []
     for compiled, sources, language in (
@@ -90,14 +90,14 @@ def _compiled(command: tuple[str | Path, ...], texts: tuple[tuple[str, str], ...
         _run(command, work)
         # The emulator's compiler writes no such section, and to start objcopy takes as long as to compile a short file.
         if b".eh_frame" in (work / made).read_bytes():
-            _run([tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
+            _run([sdk_tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
         return (work / made).read_bytes()
 
 
 _compiled_once = functools.lru_cache(maxsize=256)(_compiled)
 
 
-def tool(name: str) -> Path:
+def sdk_tool(name: str) -> Path:
     """Return the path of a program of the SDK: in UPMEM_HOME/bin, else next to the dpu-upmem-dpurte-clang on PATH.
 
     The compiler's folder is used, because an image has more than one llvm-objcopy on PATH.

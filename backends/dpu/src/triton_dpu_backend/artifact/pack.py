@@ -35,7 +35,7 @@ _TASKLETS = 16
 
 
 @dataclass(frozen=True)
-class Packed:
+class Artifact:
     """What an artifact was made from: the kernel, the indices of its results, the default number of DPUs."""
 
     kernel: Kernel
@@ -43,7 +43,7 @@ class Packed:
     dpus: Dpus | None
 
 
-def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Packed:
+def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, kernel: str = "") -> Artifact:
     """Run a Triton script and write an artifact of its kernel.
 
     Args:
@@ -61,7 +61,7 @@ def pack(script: Path, artifact: Path, *, outs: Collection[int] | None = None, k
     return write(ir, signature, artifact, outs=outs, dpus=default_dpus(script.read_text(), signature.name))
 
 
-def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Packed:
+def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | None, dpus: Dpus | None) -> Artifact:
     """Write the artifact of a kernel whose IR exists; see pack().
 
     Raises:
@@ -91,7 +91,7 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
     artifact.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (artifact / name).write_text(text)
-    return Packed(kernel, results, dpus)
+    return Artifact(kernel, results, dpus)
 
 
 def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
         "out_indices": list(outs),
         **({"num_dpus": dpus.count} if dpus else {}),
         "args": [_argument(parameter) for parameter in kernel.parameters],
-        "passed_args": [_passed(parameter) for parameter in kernel.passed],
+        "passed_args": [_passed(parameter) for parameter in kernel.host_parameters],
         "num_tasklets": int(facts.get("num_tasklets") or tasklets(ir) or _TASKLETS),
         "stack_size": int(facts.get("stack_size") or STACK_BYTES),
         "block": int(facts["block"]) if "block" in facts else None,
@@ -112,7 +112,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
 
 def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]) -> list[int]:
     """Return the indices of the result arrays. Check them if it is known which arrays the kernel writes."""
-    arrays = [parameter.index for parameter in kernel.passed if parameter.is_pointer]
+    arrays = [parameter.index for parameter in kernel.host_parameters if parameter.is_pointer]
     code = facts.get("reach")
     written = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]
     if outs is None:
@@ -138,7 +138,7 @@ def _argument(parameter: Parameter) -> dict[str, Any]:
         "llvm_type": parameter.llvm_type,
         "is_ptr": parameter.is_pointer,
         "addrspace": parameter.addrspace,
-        "passed": parameter.passed,
+        "passed": parameter.is_passed,
         **rest,
     }
 

@@ -106,13 +106,13 @@ def _everything(kernel: Kernel, outs: Collection[int]) -> str:
     """Return the reach of an unknown kernel: it may write all of its outputs and read all other arrays."""
     return "\n".join(
         f"{'writes' if parameter.index in outs else 'reads'}_any({parameter.index});"
-        for parameter in kernel.passed
+        for parameter in kernel.host_parameters
         if parameter.is_pointer
     )
 
 
 def _row(parameter: Parameter, is_out: bool) -> str:
-    if not parameter.passed:
+    if not parameter.is_passed:
         return '    {INTERNAL, "", 0, 0, 0, 0},'
     type = parameter.element or parameter.llvm_type
     is_float = type in ("float", "double")

@@ -65,7 +65,7 @@ class Parameter:
         return self.addrspace is not None
 
     @property
-    def passed(self) -> bool:
+    def is_passed(self) -> bool:
         """Whether the host passes a value for it. Triton's internal pointers are null."""
         return self.field is not None
 
@@ -86,9 +86,9 @@ class Kernel:
     parts: int
 
     @property
-    def passed(self) -> tuple[Parameter, ...]:
+    def host_parameters(self) -> tuple[Parameter, ...]:
         """The parameters that the host passes values for, in the order of their fields."""
-        return tuple(parameter for parameter in self.parameters if parameter.passed)
+        return tuple(parameter for parameter in self.parameters if parameter.is_passed)
 
 
 def parse(ir: str, name: str = "") -> Kernel:
@@ -179,9 +179,9 @@ def _split(parameters: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _kernel(name: str, written: list[str], parts: int) -> Kernel:
+def _kernel(name: str, types: list[str], parts: int) -> Kernel:
     parameters, field, offset = [], 0, 0
-    for index, text in enumerate(written):
+    for index, text in enumerate(types):
         parameter = _parameter(name, index, text, field, offset)
         parameters.append(parameter)
         if parameter.offset is not None:

@@ -102,10 +102,10 @@ def wrapper(kernel: Kernel) -> str:
 
     It is linked with the kernel's own module and with triton_args.c, which defines the globals that it uses.
     """
-    fields = [_field(parameter) for parameter in kernel.passed] + ["i64"]
-    loads = [line for parameter in kernel.passed for line in _load(parameter)]
+    fields = [_field(parameter) for parameter in kernel.host_parameters] + ["i64"]
+    loads = [line for parameter in kernel.host_parameters for line in _load(parameter)]
     values = [
-        f"{parameter.llvm_type} {f'%arg{parameter.index}' if parameter.passed else 'null'}"
+        f"{parameter.llvm_type} {f'%arg{parameter.index}' if parameter.is_passed else 'null'}"
         for parameter in kernel.parameters
     ]
     return _MODULE.format(

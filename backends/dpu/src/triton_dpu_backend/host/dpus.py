@@ -50,7 +50,7 @@ class Stats:
     dma_cycles: npt.NDArray[np.uint64]
 
 
-class Dpus:
+class DpuSet:
     """DPUs that run one program together.
 
     Raises:
@@ -186,10 +186,10 @@ class Pool:
     """The DPU sets of a process. A set is allocated at its first use and kept for later launches on as many DPUs."""
 
     def __init__(self) -> None:
-        self._sets: OrderedDict[int, Dpus] = OrderedDict()
+        self._sets: OrderedDict[int, DpuSet] = OrderedDict()
         self._process: int | None = None
 
-    def get(self, count: int) -> Dpus:
+    def get(self, count: int) -> DpuSet:
         """Return a set of `count` DPUs, with the program that was loaded last, if any.
 
         Raises:
@@ -210,16 +210,16 @@ class Pool:
         while self._sets and sum(map(_ranks, [count, *self._sets])) > _KEPT_RANKS:
             self._sets.popitem(last=False)[1].free()
         try:
-            made = Dpus(count)
+            made = DpuSet(count)
         except DpuError:
             if not self._sets:
                 raise
             self.clear()
-            made = Dpus(count)
+            made = DpuSet(count)
         self._sets[count] = made
         return made
 
-    def drop(self, dpus: Dpus) -> None:
+    def drop(self, dpus: DpuSet) -> None:
         """Release a set that is in fault."""
         if self._sets.get(dpus.count) is dpus:
             del self._sets[dpus.count]

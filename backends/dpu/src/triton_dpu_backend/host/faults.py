@@ -6,7 +6,7 @@ import functools
 import re
 from pathlib import Path
 
-from foundry_core.runtime.crash import line_of
+from foundry_core.runtime.crash import fault_line
 
 from .errors import DpuError
 
@@ -28,7 +28,7 @@ def fault(kernel: str, said: str, program: Path | None) -> DpuError:
     @functools.cache
     def placed(code: str) -> str:
         for address in _ADDRESS.findall(code):
-            if program and (place := line_of(str(program), int(address, 16))):
+            if program and (place := fault_line(str(program), int(address, 16))):
                 places.append(place)
                 return f"({place}, code {_ADDRESS.findall(code)[0]})"
         return f"(code {code})"

@@ -47,7 +47,7 @@ def locate() -> Path | None:
     return Path(found) if found else None
 
 
-def missing() -> str:
+def missing_reason() -> str:
     """Return why `locate` finds nothing, and what to do."""
     home = os.environ.get(_HOME)
     where = f"not in {_HOME}={home}/bin" if home else f"not on PATH, and {_HOME} is not set"
@@ -63,7 +63,7 @@ def find() -> Sdk:
     """
     path = locate()
     if path is None:
-        raise SdkError("no DPU can be used", why=missing())
+        raise SdkError("no DPU can be used", why=missing_reason())
 
     def ask(*arguments: str) -> str:
         done = subprocess.run([path, *arguments, "dpu"], capture_output=True, text=True, check=False)

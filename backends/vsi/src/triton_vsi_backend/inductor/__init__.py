@@ -3,9 +3,10 @@
 PyTorch has no public interface for this. `RELEASES` lists the releases that it was run with; with any other release,
 compiling for `vsi` is refused. Nothing here changes torch.compile on other devices.
 
-`arrange()` imports nothing. It is called by `import torch` (entry point torch.backends, see pyproject.toml) and by the
-import of this package. `register()` runs after PyTorch's compiler and vpex were imported. It does not import them,
-because the compiler's import takes seconds, and because Triton imports its backends while the compiler imports Triton.
+`register_on_import()` imports nothing. It is called by `import torch` (entry point torch.backends, see pyproject.toml)
+and by the import of this package. `register()` runs after PyTorch's compiler and vpex were imported. It does not import
+them, because the compiler's import takes seconds, and because Triton imports its backends while the compiler imports
+Triton.
 
 `register_device()` runs earlier, as soon as PyTorch's table of devices exists, because has_triton() reads that table.
 """
@@ -31,7 +32,7 @@ class UnknownRelease(NotImplementedError):
     """The registration was not written for this release of PyTorch, which may differ."""
 
 
-def arrange() -> None:
+def register_on_import() -> None:
     """Call `register()` as soon as PyTorch's compiler and vpex are imported, which may be now."""
     if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())

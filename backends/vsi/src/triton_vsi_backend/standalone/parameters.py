@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
-from foundry_core.scalars import Scalar, ScalarTypeError, element, passed
+from foundry_core.scalars import Scalar, ScalarTypeError, passed, pointer_element
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def parameter(type: str, name: str, divisor: int = 1) -> Parameter:
         ValueError: no file can hold an argument of this type.
     """
     try:
-        row = element(type) if type.startswith("*") else passed(type)
+        row = pointer_element(type) if type.startswith("*") else passed(type)
     except ScalarTypeError as error:
         raise ValueError(f"the standalone launcher cannot take {name}, a {type}, from a .npy file: {error}") from error
     return Parameter(type, name, _element(row), divisor)

@@ -77,12 +77,12 @@ def launcher(
 def _reach(ttir: str) -> str:
     """Return C code that computes what each program reaches (foundry_core.footprint.code), or why it is not known."""
     from foundry_core.codegen.pipeline import to_structured
-    from foundry_core.footprint.code import reach
+    from foundry_core.footprint.code import reach_code
     from foundry_core.ir.depth import deep_expressions
 
     try:
         with deep_expressions():
-            return reach(to_structured(ttir)).code
+            return reach_code(to_structured(ttir)).code
     except LoweringError:
         return "// Not known: zen-compiler understands more than the analysis does."
 
@@ -93,11 +93,13 @@ def _list(items: Sequence[str]) -> str:
     return textwrap.fill(joined, 120, initial_indent=" " * 8, subsequent_indent=" " * 8).replace("\0", " ")
 
 
-def _initializer(each: Parameter) -> str:
-    descrs = ", ".join(map(_literal, each.element.descrs))
-    tensor = "true" if each.is_tensor else "false"
-    fields = f"{_literal(each.name)}, {_literal(each.type)}, {tensor}, {each.element.bytes}, {{{descrs}}}"
-    return f"{{{fields}, {_literal(each.element.numpy)}, {each.divisor}}}"
+def _initializer(parameter: Parameter) -> str:
+    descrs = ", ".join(map(_literal, parameter.element.descrs))
+    tensor = "true" if parameter.is_tensor else "false"
+    fields = (
+        f"{_literal(parameter.name)}, {_literal(parameter.type)}, {tensor}, {parameter.element.bytes}, {{{descrs}}}"
+    )
+    return f"{{{fields}, {_literal(parameter.element.numpy)}, {parameter.divisor}}}"
 
 
 def _literal(text: str) -> str:

@@ -108,12 +108,12 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
 
 def _check(options: Options, name: str, spirv: bytes) -> None:
     """Raise _Refused unless the module is one that was asked for."""
-    from .spirv import needs
+    from .spirv import requirements
 
     if not options.module.search(name):
         raise _Refused(f"no module matches {options.module.pattern!r}: the kernel is {name}")
     for what, needed, asked in zip(
-        ("capability", "extension"), needs(spirv), (options.capabilities, options.extensions), strict=True
+        ("capability", "extension"), requirements(spirv), (options.capabilities, options.extensions), strict=True
     ):
         lacking = sorted(needed - asked)
         if lacking:

@@ -24,8 +24,8 @@ from foundry_core.ir.depth import deep_expressions
 from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
-from foundry_core.mapping.base.numeric import element
-from foundry_core.mapping.base.operations.needed import Part
+from foundry_core.mapping.base.numeric import element_name
+from foundry_core.mapping.base.operations.demand import Part
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
@@ -77,10 +77,10 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
         program: _Commanded
         if threads > 1:
             group = WorkGroupTarget(vector_bytes, llvm_intrinsics=True, vector_registers=registers, work_items=threads)
-            program = _WorkGroup(function, workgroup.tiles(function, group))
+            program = _WorkGroup(function, workgroup.work_group_tiles(function, group))
         else:
             item = WorkItemTarget(vector_bytes, llvm_intrinsics=True, vector_registers=registers)
-            program = _WorkItem(function, workitem.tiles(function, item))
+            program = _WorkItem(function, workitem.work_item_tiles(function, item))
         program.bridge = bridge
         # The tensor core reads rows and columns with one stride each, and all of them.
         program.tiles.panels = bridge is None
@@ -95,7 +95,7 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
 
 
 def _parameter(type: object, function: tt.FuncOp) -> str:
-    return "ptr" if isinstance(type, tt.PointerType) else element(type, function)  # type: ignore[arg-type]
+    return "ptr" if isinstance(type, tt.PointerType) else element_name(type, function)  # type: ignore[arg-type]
 
 
 class _Commanded(workitem.WorkItem):
@@ -130,8 +130,8 @@ class _Commanded(workitem.WorkItem):
         tiles = [Reg(buffer.name, buffer.space) for buffer in (a, b, c)]
         command = Reg(t.address(f"%matmul_{index}", self._place(program), "i8", GLOBAL), GLOBAL)
         # There is one tensor core a program.
-        with self.tiles.space.alone():
-            t.run(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
+        with self.tiles.space.single_work_item():
+            t.call_void(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
 
     def _place(self, program: list[Reg]) -> Reg:
         """Where a program's command is, in bytes: x varies fastest."""

@@ -63,7 +63,7 @@ _HEADER_WORDS = 5
 _OP_EXTENSION, _OP_CAPABILITY = 10, 17
 
 
-def needs(module: bytes) -> tuple[frozenset[str], frozenset[str]]:
+def requirements(module: bytes) -> tuple[frozenset[str], frozenset[str]]:
     """The names of the capabilities and of the extensions that a module uses, and a device may lack."""
     words = struct.unpack(f"<{len(module) // 4}I", module)
     assert words[0] == _MAGIC

@@ -5,7 +5,7 @@ The DPU's compiler is LLVM 12.
 LLVM 22's mlir-translate prints opaque pointers, attributes and intrinsics that LLVM 12 does not know, so we write the
 text here. The input is MLIR's generic form, which needs no parser for each operation's syntax:
 
-    mlir-opt --mlir-print-op-generic ... | to_typed_llvm(text, triple=..., datalayout=...)
+    mlir-opt --mlir-print-op-generic ... | write_typed_llvm(text, triple=..., datalayout=...)
 
 A pointer in the llvm dialect has no pointee type. In the output every pointer value is an i8* (i8 addrspace(N)*) unless
 its origin says more: an alloca, a getelementptr and a global have pointers to their own type. If a use needs another
@@ -27,7 +27,7 @@ is refused by name and, if the IR has one, source line.
 
 from __future__ import annotations
 
-from .check import check
-from .writer import to_typed_llvm
+from .check import check_text
+from .writer import write_typed_llvm
 
-__all__ = ["check", "to_typed_llvm"]
+__all__ = ["check_text", "write_typed_llvm"]

@@ -21,7 +21,7 @@ from . import types
 
 
 @dataclass(frozen=True)
-class Written:
+class TypedValue:
     """A value in the text: `name` is a literal or begins with % or @; `type` is its type in the text.
 
     A pointer literal (null, undef) can point to any type: its `type` is "".
@@ -97,20 +97,20 @@ def _escaped(text: str) -> str:
 
 
 @dataclass
-class Module:
+class LLVMModule:
     """Facts shared by all functions: the source's symbols, and the intrinsics that the text must declare."""
 
     functions: dict[str, Signature] = field(default_factory=dict)
-    globals: dict[str, Written] = field(default_factory=dict)
+    globals: dict[str, TypedValue] = field(default_factory=dict)
     intrinsics: dict[str, Signature] = field(default_factory=dict)
     metadata: Metadata = field(default_factory=Metadata)
 
-    def symbol(self, name: str) -> Written:
+    def symbol(self, name: str) -> TypedValue:
         """Return a global or a function as a value."""
         if name in self.globals:
             return self.globals[name]
         if name in self.functions:
-            return Written(f"@{quoted(name)}", f"{self.functions[name].type()}*")
+            return TypedValue(f"@{quote_symbol(name)}", f"{self.functions[name].type()}*")
         raise LoweringError(f"there is no symbol @{name}")
 
 
@@ -119,13 +119,13 @@ class Edge:
     """An edge to a block: the label of the block that it comes from, and the values of the block's arguments."""
 
     source: str
-    values: list[Written]
+    values: list[TypedValue]
 
 
 class Body:
     """The lines of one function. Values are numbered in the order of definition."""
 
-    def __init__(self, module: Module, signature: Signature) -> None:
+    def __init__(self, module: LLVMModule, signature: Signature) -> None:
         self.module = module
         self.signature = signature
         self.lines: list[str] = []
@@ -134,7 +134,7 @@ class Body:
         self.edges: dict[Block, list[Edge]] = {}
         # What follows each line: where it comes from.
         self.place = ""
-        self._values: dict[SSAValue, Written] = {}
+        self._values: dict[SSAValue, TypedValue] = {}
         self._count = 0
 
     def fresh(self) -> str:
@@ -144,50 +144,50 @@ class Body:
     def emit(self, line: str) -> None:
         self.lines.append(f"  {line}{self.place}")
 
-    def bind(self, value: SSAValue, written: Written) -> None:
+    def bind(self, value: SSAValue, typed: TypedValue) -> None:
         """Record a value that needs no instruction: a parameter, a constant, another value."""
-        self._values[value] = written
+        self._values[value] = typed
 
     def define(self, value: SSAValue, instruction: str, type: str = "") -> None:
         """Write the instruction that computes a value; `type` is its type if it is a pointer with a known pointee."""
         name = self.fresh()
         self.emit(f"{name} = {instruction}")
-        self.bind(value, Written(name, type or types.text(value.type)))
+        self.bind(value, TypedValue(name, type or types.type_text(value.type)))
 
-    def written(self, value: SSAValue) -> Written:
+    def value(self, value: SSAValue) -> TypedValue:
         """Return the value; a pointer is an i8*, as the MLIR type says."""
-        return self.as_type(self._values[value], types.text(value.type))
+        return self.as_type(self._values[value], types.type_text(value.type))
 
-    def natural(self, value: SSAValue) -> Written:
+    def natural(self, value: SSAValue) -> TypedValue:
         """Return the value; a pointer has the type with which it was created."""
         return self._values[value]
 
     def name(self, value: SSAValue) -> str:
-        return self.written(value).name
+        return self.value(value).name
 
-    def typed(self, value: SSAValue) -> str:
+    def operand(self, value: SSAValue) -> str:
         """Return a value with its type: `i32 %v1`."""
-        written = self.written(value)
-        return f"{written.type} {written.name}"
+        operand = self.value(value)
+        return f"{operand.type} {operand.name}"
 
-    def to(self, value: SSAValue, pointee: str) -> str:
+    def pointer_operand(self, value: SSAValue, pointee: str) -> str:
         """Return a pointer to `pointee` with its type, after a cast if necessary: `float* %v1`."""
         wanted = types.pointer(pointee, types.space(value.type))
         return f"{wanted} {self.as_type(self._values[value], wanted).name}"
 
-    def as_type(self, written: Written, wanted: str) -> Written:
+    def as_type(self, typed: TypedValue, wanted: str) -> TypedValue:
         """Return the value as another type, which may differ from its own in pointees only."""
-        if not written.type:
-            return Written(written.name, wanted)
-        if written.type == wanted:
-            return written
-        if written.name.startswith("@"):
-            return Written(f"bitcast ({written.type} {written.name} to {wanted})", wanted)
-        if not written.name.startswith("%"):
-            raise LoweringError(f"{written.name} as {wanted}")
+        if not typed.type:
+            return TypedValue(typed.name, wanted)
+        if typed.type == wanted:
+            return typed
+        if typed.name.startswith("@"):
+            return TypedValue(f"bitcast ({typed.type} {typed.name} to {wanted})", wanted)
+        if not typed.name.startswith("%"):
+            raise LoweringError(f"{typed.name} as {wanted}")
         name = self.fresh()
-        self.emit(f"{name} = bitcast {written.type} {written.name} to {wanted}")
-        return Written(name, wanted)
+        self.emit(f"{name} = bitcast {typed.type} {typed.name} to {wanted}")
+        return TypedValue(name, wanted)
 
 
 def name_of(op: Operation) -> str:
@@ -200,30 +200,30 @@ def attributes(op: Operation) -> Mapping[str, Attribute]:
     return {**op.attributes, **op.properties}
 
 
-def integer(of: Mapping[str, Attribute], key: str, default: int = 0) -> int:
-    found = of.get(key)
+def integer_field(fields: Mapping[str, Attribute], key: str, default: int = 0) -> int:
+    found = fields.get(key)
     return found.value.data if isinstance(found, IntegerAttr) else default
 
 
-def integers(of: Mapping[str, Attribute], key: str) -> list[int]:
-    found = of.get(key)
+def integer_fields(fields: Mapping[str, Attribute], key: str) -> list[int]:
+    found = fields.get(key)
     return [int(value) for value in found.get_values()] if isinstance(found, DenseArrayBase) else []
 
 
-def symbol(of: Mapping[str, Attribute], key: str) -> str | None:
-    found = of.get(key)
+def symbol(fields: Mapping[str, Attribute], key: str) -> str | None:
+    found = fields.get(key)
     return found.root_reference.data if isinstance(found, SymbolRefAttr) else None
 
 
-def dictionaries(of: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
+def dictionaries(fields: Mapping[str, Attribute], key: str, count: int) -> list[Mapping[str, Attribute]]:
     """Return an array of dictionaries such as arg_attrs; `count` empty ones if the attribute is missing."""
-    found = of.get(key)
+    found = fields.get(key)
     if not isinstance(found, ArrayAttr):
         return [{}] * count
     return [item.data if isinstance(item, DictionaryAttr) else {} for item in found]
 
 
-def quoted(name: str) -> str:
+def quote_symbol(name: str) -> str:
     """Return a symbol's name as the text needs it after @ or %, quoted if necessary."""
     plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
     if plain.isalnum() and plain.isascii() and not name[0].isdigit():

@@ -21,7 +21,7 @@ _INTRINSIC = re.compile(r"@(llvm\.[\w.]+)\(")
 _SUFFIX = re.compile(r"(\.(v\d+)?(p\d+)?(i\d+|f16|bf16|f32|f64))+$")
 
 
-def check(ir: str, majors: Iterable[int] = MAJORS) -> None:
+def check_text(ir: str, majors: Iterable[int] = MAJORS) -> None:
     """Read the text with llvm-as of each of these major versions, and of 11 and 12 if installed.
 
     Raises:

@@ -14,8 +14,19 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...errors import LoweringError
 from . import types
-from .body import Body, Edge, Signature, Written, attributes, dictionaries, integer, integers, name_of, symbol
-from .constants import constant, zero
+from .body import (
+    Body,
+    Edge,
+    Signature,
+    TypedValue,
+    attributes,
+    dictionaries,
+    integer_field,
+    integer_fields,
+    name_of,
+    symbol,
+)
+from .constants import constant_text, zero
 from .intrinsics import COPIES, FILLS, HINTS, OVERLOADED, PLAIN
 
 Emitter = Callable[[Body, Operation], None]
@@ -78,20 +89,20 @@ _DYNAMIC = -(1 << 31)
 
 def _binary(body: Body, op: Operation) -> None:
     left, right = op.operands
-    body.define(op.results[0], f"{_word(op)} {body.typed(left)}, {body.name(right)}")
+    body.define(op.results[0], f"{_word(op)} {body.operand(left)}, {body.name(right)}")
 
 
 def _fneg(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"fneg {body.typed(op.operands[0])}")
+    body.define(op.results[0], f"fneg {body.operand(op.operands[0])}")
 
 
 def _freeze(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"freeze {body.typed(op.operands[0])}")
+    body.define(op.results[0], f"freeze {body.operand(op.operands[0])}")
 
 
 def _cast(body: Body, op: Operation) -> None:
     result = op.results[0]
-    body.define(result, f"{_word(op)} {body.typed(op.operands[0])} to {types.text(result.type)}")
+    body.define(result, f"{_word(op)} {body.operand(op.operands[0])} to {types.type_text(result.type)}")
 
 
 def _bitcast(body: Body, op: Operation) -> None:
@@ -111,28 +122,28 @@ def _fcmp(body: Body, op: Operation) -> None:
 
 def _compare(body: Body, op: Operation, predicates: Sequence[str]) -> None:
     left, right = op.operands
-    predicate = predicates[integer(attributes(op), "predicate")]
-    body.define(op.results[0], f"{_word(op)} {predicate} {body.typed(left)}, {body.name(right)}")
+    predicate = predicates[integer_field(attributes(op), "predicate")]
+    body.define(op.results[0], f"{_word(op)} {predicate} {body.operand(left)}, {body.name(right)}")
 
 
 def _select(body: Body, op: Operation) -> None:
-    condition, yes, no = (body.typed(value) for value in op.operands)
+    condition, yes, no = (body.operand(value) for value in op.operands)
     body.define(op.results[0], f"select {condition}, {yes}, {no}")
 
 
 def _constant(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written(constant(attributes(op)["value"], of), types.text(of)))
+    body.bind(op.results[0], TypedValue(constant_text(attributes(op)["value"], of), types.type_text(of)))
 
 
 def _undef(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written("undef", "" if types.is_pointer(of) else types.text(of)))
+    body.bind(op.results[0], TypedValue("undef", "" if types.is_pointer(of) else types.type_text(of)))
 
 
 def _zero(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], Written(zero(of), "" if types.is_pointer(of) else types.text(of)))
+    body.bind(op.results[0], TypedValue(zero(of), "" if types.is_pointer(of) else types.type_text(of)))
 
 
 def _addressof(body: Body, op: Operation) -> None:
@@ -143,8 +154,8 @@ def _alloca(body: Body, op: Operation) -> None:
     given = attributes(op)
     if "inalloca" in given:
         raise LoweringError("inalloca")
-    pointee = types.text(given["elem_type"])
-    line = f"alloca {pointee}, {body.typed(op.operands[0])}{_align(given)}"
+    pointee = types.type_text(given["elem_type"])
+    line = f"alloca {pointee}, {body.operand(op.operands[0])}{_align(given)}"
     space = types.space(op.results[0].type)
     body.define(op.results[0], line + (f", addrspace({space})" if space else ""), types.pointer(pointee, space))
 
@@ -155,69 +166,71 @@ def _getelementptr(body: Body, op: Operation) -> None:
     if not types.is_pointer(base.type):
         raise LoweringError("a vector of addresses")
     indices, at = [], given["elem_type"]
-    for position, raw in enumerate(integers(given, "rawConstantIndices")):
+    for position, raw in enumerate(integer_fields(given, "rawConstantIndices")):
         if raw == _DYNAMIC:
             index = next(dynamic)
-            if not types.text(index.type).startswith("i"):
+            if not types.type_text(index.type).startswith("i"):
                 raise LoweringError("a vector of addresses")
-            indices.append(body.typed(index))
+            indices.append(body.operand(index))
         else:
             indices.append(f"i32 {raw}")
         if position:
-            at = types.element(at, raw)
-    pointee, space = types.text(given["elem_type"]), types.space(base.type)
+            at = types.member_type(at, raw)
+    pointee, space = types.type_text(given["elem_type"]), types.space(base.type)
     # Bit 0 of noWrapFlags is inbounds; nusw comes with the same bit.
-    inbounds = " inbounds" if integer(given, "noWrapFlags") & 1 and not space else ""
-    line = f"getelementptr{inbounds} {pointee}, {body.to(base, pointee)}, {', '.join(indices)}"
-    body.define(op.results[0], line, types.pointer(types.text(at), space))
+    inbounds = " inbounds" if integer_field(given, "noWrapFlags") & 1 and not space else ""
+    line = f"getelementptr{inbounds} {pointee}, {body.pointer_operand(base, pointee)}, {', '.join(indices)}"
+    body.define(op.results[0], line, types.pointer(types.type_text(at), space))
 
 
 def _load(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
-    of = types.text(op.results[0].type)
-    body.define(op.results[0], f"load{_volatile(given)} {of}, {body.to(op.operands[0], of)}{_align(given)}")
+    of = types.type_text(op.results[0].type)
+    body.define(
+        op.results[0], f"load{_volatile(given)} {of}, {body.pointer_operand(op.operands[0], of)}{_align(given)}"
+    )
 
 
 def _store(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
     value, address = op.operands
-    to = body.to(address, types.text(value.type))
-    body.emit(f"store{_volatile(given)} {body.typed(value)}, {to}{_align(given)}")
+    to = body.pointer_operand(address, types.type_text(value.type))
+    body.emit(f"store{_volatile(given)} {body.operand(value)}, {to}{_align(given)}")
 
 
-def _refuse_atomic(given: Mapping[str, Attribute]) -> None:
-    if integer(given, "ordering"):
+def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
+    if integer_field(fields, "ordering"):
         raise LoweringError("atomic")
 
 
 def _extractvalue(body: Body, op: Operation) -> None:
-    path = "".join(f", {index}" for index in integers(attributes(op), "position"))
-    body.define(op.results[0], f"extractvalue {body.typed(op.operands[0])}{path}")
+    path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
+    body.define(op.results[0], f"extractvalue {body.operand(op.operands[0])}{path}")
 
 
 def _insertvalue(body: Body, op: Operation) -> None:
-    path = "".join(f", {index}" for index in integers(attributes(op), "position"))
+    path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
     container, value = op.operands
-    body.define(op.results[0], f"insertvalue {body.typed(container)}, {body.typed(value)}{path}")
+    body.define(op.results[0], f"insertvalue {body.operand(container)}, {body.operand(value)}{path}")
 
 
 def _elements(body: Body, op: Operation) -> None:
     """Write extractelement or insertelement."""
-    body.define(op.results[0], f"{_word(op)} {', '.join(body.typed(value) for value in op.operands)}")
+    body.define(op.results[0], f"{_word(op)} {', '.join(body.operand(value) for value in op.operands)}")
 
 
 def _shufflevector(body: Body, op: Operation) -> None:
-    mask = integers(attributes(op), "mask")
+    mask = integer_fields(attributes(op), "mask")
     picked = ", ".join("i32 undef" if index < 0 else f"i32 {index}" for index in mask)
-    left, right = (body.typed(value) for value in op.operands)
+    left, right = (body.operand(value) for value in op.operands)
     body.define(op.results[0], f"shufflevector {left}, {right}, <{len(mask)} x i32> <{picked}>")
 
 
 def _call(body: Body, op: Operation) -> None:
     given = attributes(op)
-    sizes = integers(given, "operandSegmentSizes")
+    sizes = integer_fields(given, "operandSegmentSizes")
     if len(sizes) > 1 and sizes[1]:
         raise LoweringError("operand bundles")
     operands = list(op.operands)
@@ -241,20 +254,20 @@ def _call(body: Body, op: Operation) -> None:
 def _call_intrinsic(body: Body, op: Operation) -> None:
     name = attributes(op)["intrin"]
     assert isinstance(name, StringAttr)
-    _intrinsic_call(body, op, name.data, [body.typed(value) for value in op.operands])
+    _intrinsic_call(body, op, name.data, [body.operand(value) for value in op.operands])
 
 
 def _signature_of_call(op: Operation, operands: Sequence[SSAValue], declared: Attribute | None) -> Signature:
     if isinstance(declared, LLVMFunctionType):
-        parameters = tuple(types.text(of) for of in declared.inputs)
-        return Signature("", types.text(declared.output), parameters, declared.is_variadic)
-    result = types.text(op.results[0].type) if op.results else "void"
-    return Signature("", result, tuple(types.text(value.type) for value in operands))
+        parameters = tuple(types.type_text(of) for of in declared.inputs)
+        return Signature("", types.type_text(declared.output), parameters, declared.is_variadic)
+    result = types.type_text(op.results[0].type) if op.results else "void"
+    return Signature("", result, tuple(types.type_text(value.type) for value in operands))
 
 
 def _argument(body: Body, value: SSAValue, wanted: str) -> str:
     if not wanted or not types.is_pointer(value.type):
-        return body.typed(value)
+        return body.operand(value)
     return f"{wanted} {body.as_type(body.natural(value), wanted).name}"
 
 
@@ -269,19 +282,19 @@ def _finish_call(body: Body, op: Operation, signature: Signature, called: str, p
 
 
 def _intrinsic_call(body: Body, op: Operation, name: str, passed: Sequence[str]) -> None:
-    result = types.text(op.results[0].type) if op.results else "void"
+    result = types.type_text(op.results[0].type) if op.results else "void"
     # Anything passed after the operands is a flag.
     flags = ("i1",) * (len(passed) - len(op.operands))
-    signature = Signature(name, result, (*(types.text(value.type) for value in op.operands), *flags))
+    signature = Signature(name, result, (*(types.type_text(value.type) for value in op.operands), *flags))
     body.module.intrinsics.setdefault(name, signature)
     _finish_call(body, op, signature, f"@{name}", passed)
 
 
 def _overloaded(body: Body, op: Operation) -> None:
     intrinsic = OVERLOADED[name_of(op)]
-    passed = [body.typed(value) for value in op.operands]
+    passed = [body.operand(value) for value in op.operands]
     if intrinsic.flag:
-        passed.append(f"i1 {'true' if integer(attributes(op), intrinsic.flag) else 'false'}")
+        passed.append(f"i1 {'true' if integer_field(attributes(op), intrinsic.flag) else 'false'}")
     _intrinsic_call(body, op, f"{intrinsic.name}.{types.suffix(op.operands[0].type)}", passed)
 
 
@@ -296,12 +309,12 @@ def _copy(body: Body, op: Operation) -> None:
     aligned = dictionaries(given, "arg_attrs", len(op.operands))
     passed, overloads = [], []
     for index, value in enumerate(op.operands):
-        written = body.written(value)
-        align = integer(aligned[index], "llvm.align") if index < len(aligned) else 0
+        written = body.value(value)
+        align = integer_field(aligned[index], "llvm.align") if index < len(aligned) else 0
         passed.append(f"{written.type}{f' align {align}' if align else ''} {written.name}")
         if types.is_pointer(value.type) or index == 2:
             overloads.append(types.suffix(value.type))
-    passed.append(f"i1 {'true' if integer(given, 'isVolatile') else 'false'}")
+    passed.append(f"i1 {'true' if integer_field(given, 'isVolatile') else 'false'}")
     _intrinsic_call(body, op, ".".join([name, *overloads]), passed)
 
 
@@ -314,7 +327,7 @@ def _return(body: Body, op: Operation) -> None:
     if not op.operands:
         body.emit("ret void")
         return
-    body.emit(f"ret {body.typed(op.operands[0])}")
+    body.emit(f"ret {body.operand(op.operands[0])}")
 
 
 def _unreachable(body: Body, op: Operation) -> None:
@@ -327,11 +340,11 @@ def _br(body: Body, op: Operation) -> None:
 
 
 def _cond_br(body: Body, op: Operation) -> None:
-    _, yes, _ = integers(attributes(op), "operandSegmentSizes")
+    _, yes, _ = integer_fields(attributes(op), "operandSegmentSizes")
     condition, *rest = op.operands
     after: list[str] = []
     first, second = _targets(body, op, [rest[:yes], rest[yes:]], after)
-    body.emit(f"br {body.typed(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
+    body.emit(f"br {body.operand(condition)}, {first}, {second}{_hint_of_loop(body, op)}")
     body.lines += after
 
 
@@ -342,19 +355,19 @@ def _hint_of_loop(body: Body, op: Operation) -> str:
 
 def _switch(body: Body, op: Operation) -> None:
     given = attributes(op)
-    _, default, _ = integers(given, "operandSegmentSizes")
+    _, default, _ = integer_fields(given, "operandSegmentSizes")
     value, *rest = op.operands
     passed, rest = [rest[:default]], rest[default:]
-    for size in integers(given, "case_operand_segments"):
+    for size in integer_fields(given, "case_operand_segments"):
         passed.append(rest[:size])
         rest = rest[size:]
     values = given.get("case_values")
     cases = list(values.get_values()) if isinstance(values, DenseIntOrFPElementsAttr) else []
     after: list[str] = []
     otherwise, *targets = _targets(body, op, passed, after)
-    of = types.text(value.type)
+    of = types.type_text(value.type)
     arms = " ".join(f"{of} {int(case)}, {target}" for case, target in zip(cases, targets, strict=True))
-    body.emit(f"switch {body.typed(value)}, {otherwise} [{f' {arms} ' if arms else ''}]")
+    body.emit(f"switch {body.operand(value)}, {otherwise} [{f' {arms} ' if arms else ''}]")
     body.lines += after
 
 
@@ -378,17 +391,17 @@ def _targets(
         else:
             labels.append(f"label %{body.labels[block]}")
         seen.add(block)
-        body.edges.setdefault(block, []).append(Edge(source, [body.written(value) for value in values]))
+        body.edges.setdefault(block, []).append(Edge(source, [body.value(value) for value in values]))
     return labels
 
 
-def _align(given: Mapping[str, Attribute]) -> str:
-    alignment = integer(given, "alignment")
+def _align(fields: Mapping[str, Attribute]) -> str:
+    alignment = integer_field(fields, "alignment")
     return f", align {alignment}" if alignment else ""
 
 
-def _volatile(given: Mapping[str, Attribute]) -> str:
-    return " volatile" if "volatile_" in given else ""
+def _volatile(fields: Mapping[str, Attribute]) -> str:
+    return " volatile" if "volatile_" in fields else ""
 
 
 def _word(op: Operation) -> str:

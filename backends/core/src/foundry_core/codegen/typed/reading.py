@@ -59,7 +59,7 @@ class _Parser(Parser):
         return DenseIntOrFPElementsAttr(cast(Any, of), BytesAttr(data))
 
 
-def context() -> Context:
+def generic_context() -> Context:
     """Build an xDSL context for generic forms: builtin's attributes, llvm's types, unregistered operations."""
     made = Context(allow_unregistered=True)
     made.load_dialect(Builtin)
@@ -67,7 +67,7 @@ def context() -> Context:
     return made
 
 
-def read(text: str) -> ModuleOp:
+def read_module(text: str) -> ModuleOp:
     """Parse a text in MLIR's generic form to a module.
 
     A float becomes an integer attribute with its bits; the type of the constant says how to read them.
@@ -76,6 +76,6 @@ def read(text: str) -> ModuleOp:
         LoweringError: the text is not well-formed, or has a type that LLVM 12 cannot express.
     """
     try:
-        return _Parser(context(), text).parse_module()
+        return _Parser(generic_context(), text).parse_module()
     except ParseError as error:
         raise LoweringError(f"cannot read this as the generic form of the llvm dialect: {error}") from error

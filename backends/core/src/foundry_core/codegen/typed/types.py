@@ -18,32 +18,32 @@ from ...errors import LoweringError
 _FLOATS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
 
 
-def text(of: Attribute) -> str:
+def type_text(type: Attribute) -> str:
     """Return a type in LLVM's syntax.
 
     Raises:
         LoweringError: LLVM 12 has no such type.
     """
-    match of:
+    match type:
         case IntegerType():
-            return f"i{of.width.data}"
+            return f"i{type.width.data}"
         case llvm.LLVMVoidType():
             return "void"
         case llvm.LLVMPointerType():
-            return pointer("i8", space(of))
+            return pointer("i8", space(type))
         case llvm.LLVMArrayType():
-            return f"[{of.size.data} x {text(of.type)}]"
+            return f"[{type.size.data} x {type_text(type.type)}]"
         case llvm.LLVMStructType():
-            return f"{{ {', '.join(text(part) for part in of.types)} }}" if of.types.data else "{}"
+            return f"{{ {', '.join(type_text(part) for part in type.types)} }}" if type.types.data else "{}"
         case llvm.LLVMFunctionType():
-            return function(text(of.output), [text(part) for part in of.inputs], of.is_variadic)
+            return function(type_text(type.output), [type_text(part) for part in type.inputs], type.is_variadic)
         case VectorType():
-            if of.get_num_dims() != 1 or of.get_num_scalable_dims() or is_pointer(of.element_type):
-                raise LoweringError(f"a vector {of}")
-            return f"<{of.get_shape()[0]} x {text(of.element_type)}>"
-    if is_float(of):
-        return _FLOATS[of.name]
-    raise LoweringError(f"the type {of}")
+            if type.get_num_dims() != 1 or type.get_num_scalable_dims() or is_pointer(type.element_type):
+                raise LoweringError(f"a vector {type}")
+            return f"<{type.get_shape()[0]} x {type_text(type.element_type)}>"
+    if is_float(type):
+        return _FLOATS[type.name]
+    raise LoweringError(f"the type {type}")
 
 
 def pointer(pointee: str, space: int) -> str:
@@ -54,42 +54,42 @@ def function(result: str, parameters: Sequence[str], variadic: bool = False) -> 
     return f"{result} ({', '.join([*parameters, '...'] if variadic else parameters)})"
 
 
-def is_float(of: Attribute) -> bool:
-    return of.name in _FLOATS
+def is_float(type: Attribute) -> bool:
+    return type.name in _FLOATS
 
 
-def is_pointer(of: Attribute) -> bool:
-    return isinstance(of, llvm.LLVMPointerType)
+def is_pointer(type: Attribute) -> bool:
+    return isinstance(type, llvm.LLVMPointerType)
 
 
-def space(of: Attribute) -> int:
+def space(type: Attribute) -> int:
     """Return a pointer's address space."""
-    assert isinstance(of, llvm.LLVMPointerType)
-    return of.addr_space.data if isinstance(of.addr_space, IntAttr) else 0
+    assert isinstance(type, llvm.LLVMPointerType)
+    return type.addr_space.data if isinstance(type.addr_space, IntAttr) else 0
 
 
-def suffix(of: Attribute) -> str:
+def suffix(type: Attribute) -> str:
     """Return the suffix of an overloaded intrinsic's name for this type: i32, v4f32, p255i8."""
-    match of:
+    match type:
         case IntegerType():
-            return text(of)
+            return type_text(type)
         case llvm.LLVMPointerType():
-            return f"p{space(of)}i8"
+            return f"p{space(type)}i8"
         case VectorType():
-            return f"v{of.get_shape()[0]}{suffix(of.element_type)}"
-    if is_float(of):
-        return of.name
-    raise LoweringError(f"an intrinsic on {of}")
+            return f"v{type.get_shape()[0]}{suffix(type.element_type)}"
+    if is_float(type):
+        return type.name
+    raise LoweringError(f"an intrinsic on {type}")
 
 
-def element(of: Attribute, index: int = 0) -> Attribute:
+def member_type(type: Attribute, index: int = 0) -> Attribute:
     """Return the type of a member of an array, a vector or a struct."""
-    match of:
+    match type:
         case llvm.LLVMArrayType():
-            return of.type
+            return type.type
         case VectorType():
-            member: Attribute = of.element_type
+            member: Attribute = type.element_type
             return member
         case llvm.LLVMStructType():
-            return of.types.data[index]
-    raise LoweringError(f"a member of {of}")
+            return type.types.data[index]
+    raise LoweringError(f"a member of {type}")

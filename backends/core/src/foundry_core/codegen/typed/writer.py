@@ -12,10 +12,20 @@ from xdsl.ir import Attribute, Block, Operation
 
 from ...errors import LoweringError, UnsupportedOperation, source_line
 from . import types
-from .body import Body, Module, Signature, Written, attributes, dictionaries, integer, name_of, quoted
-from .constants import constant, zero
+from .body import (
+    Body,
+    LLVMModule,
+    Signature,
+    TypedValue,
+    attributes,
+    dictionaries,
+    integer_field,
+    name_of,
+    quote_symbol,
+)
+from .constants import constant_text, zero
 from .operations import EMITTERS
-from .reading import read
+from .reading import read_module
 
 # MLIR's linkages that LLVM 12 has and writes as a word; external is written as no word.
 _LINKAGES = (
@@ -44,7 +54,7 @@ _UNPLACED = "<stdin>"
 _CONSTANTS = frozenset(f"llvm.mlir.{word}" for word in ("constant", "undef", "poison", "zero", "addressof"))
 
 
-def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
+def write_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
     """Translate a module in the llvm dialect to LLVM IR with typed pointers; see the package's docstring.
 
     Args:
@@ -55,9 +65,9 @@ def to_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
         UnsupportedOperation: an operation, or a form of it, that LLVM 12 cannot express.
         LoweringError: the text is not the generic form of the llvm dialect.
     """
-    module = Module()
+    module = LLVMModule()
     functions, globals_ = [], []
-    for op in read(mlir).body.ops:
+    for op in read_module(mlir).body.ops:
         with naming(op):
             if name_of(op) == "llvm.func":
                 functions.append(op)
@@ -104,16 +114,16 @@ def _name(op: Operation) -> str:
     return name.data
 
 
-def _linkage(given: Mapping[str, Attribute]) -> str:
-    said = str(given.get("linkage", "external"))
+def _linkage(fields: Mapping[str, Attribute]) -> str:
+    said = str(fields.get("linkage", "external"))
     word = said.removeprefix("#llvm.linkage<").removesuffix(">")
     if word not in _LINKAGES and word != "external":
         raise LoweringError(f"the linkage {word}")
     return "" if word == "external" else f"{word} "
 
 
-def _section(given: Mapping[str, Attribute]) -> str:
-    section = given.get("section")
+def _section(fields: Mapping[str, Attribute]) -> str:
+    section = fields.get("section")
     return f', section "{section.data}"' if isinstance(section, StringAttr) else ""
 
 
@@ -127,31 +137,31 @@ def _parameters(op: Operation) -> list[Mapping[str, Attribute]]:
     return dictionaries(attributes(op), "arg_attrs", len(_function_type(op).inputs))
 
 
-def _note_function(module: Module, op: Operation) -> None:
+def _note_function(module: LLVMModule, op: Operation) -> None:
     of = _function_type(op)
     parameters = [
-        types.pointer(types.text(given["foundry.elem"]), types.space(each))
+        types.pointer(types.type_text(given["foundry.elem"]), types.space(each))
         if "foundry.elem" in given and types.is_pointer(each)
-        else types.text(each)
+        else types.type_text(each)
         for each, given in zip(of.inputs, _parameters(op), strict=True)
     ]
-    signature = Signature(_name(op), types.text(of.output), tuple(parameters), of.is_variadic)
+    signature = Signature(_name(op), types.type_text(of.output), tuple(parameters), of.is_variadic)
     module.functions[signature.name] = signature
 
 
-def _note_global(module: Module, op: Operation) -> None:
+def _note_global(module: LLVMModule, op: Operation) -> None:
     given = attributes(op)
-    of = types.pointer(types.text(given["global_type"]), integer(given, "addr_space"))
-    module.globals[_name(op)] = Written(f"@{quoted(_name(op))}", of)
+    of = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
+    module.globals[_name(op)] = TypedValue(f"@{quote_symbol(_name(op))}", of)
 
 
-def _global(module: Module, op: Operation) -> str:
+def _global(module: LLVMModule, op: Operation) -> str:
     given = attributes(op)
     with naming(op):
-        of, space = given["global_type"], integer(given, "addr_space")
+        of, space = given["global_type"], integer_field(given, "addr_space")
         linkage, value = _linkage(given), ""
         if "value" in given:
-            value = f" {constant(given['value'], of)}"
+            value = f" {constant_text(given['value'], of)}"
         elif any(region.blocks for region in op.regions):
             value = f" {_initialiser(module, op)}"
         elif linkage:
@@ -160,11 +170,11 @@ def _global(module: Module, op: Operation) -> str:
             linkage = "external "
         words = f"addrspace({space}) " if space else ""
         words += "constant" if "constant" in given else "global"
-        align = f", align {alignment}" if (alignment := integer(given, "alignment")) else ""
-        return f"@{quoted(_name(op))} = {linkage}{words} {types.text(of)}{value}{_section(given)}{align}"
+        align = f", align {alignment}" if (alignment := integer_field(given, "alignment")) else ""
+        return f"@{quote_symbol(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(given)}{align}"
 
 
-def _initialiser(module: Module, op: Operation) -> str:
+def _initialiser(module: LLVMModule, op: Operation) -> str:
     body = Body(module, Signature("", "", ()))
     for inner in op.regions[0].block.ops:
         with naming(inner):
@@ -178,21 +188,21 @@ def _initialiser(module: Module, op: Operation) -> str:
 
 def _prototype(signature: Signature) -> str:
     parameters = ", ".join([*signature.parameters, "..."] if signature.variadic else signature.parameters)
-    return f"{signature.result} @{quoted(signature.name)}({parameters})"
+    return f"{signature.result} @{quote_symbol(signature.name)}({parameters})"
 
 
-def _words(given: Mapping[str, Attribute]) -> str:
+def _words(fields: Mapping[str, Attribute]) -> str:
     """Return a parameter's attributes that LLVM 12 has and that matter; ignore those of other dialects."""
     for word in _REFUSED_PARAMETERS:
-        if f"llvm.{word}" in given:
+        if f"llvm.{word}" in fields:
             raise LoweringError(f"a parameter that is {word}")
-    words = [word for key, word in _PARAMETER_WORDS.items() if key in given]
-    if alignment := integer(given, "llvm.align"):
+    words = [word for key, word in _PARAMETER_WORDS.items() if key in fields]
+    if alignment := integer_field(fields, "llvm.align"):
         words.append(f"align {alignment}")
     return "".join(f" {word}" for word in words)
 
 
-def _function(module: Module, op: Operation) -> str:
+def _function(module: LLVMModule, op: Operation) -> str:
     with naming(op):
         signature, given = module.functions[_name(op)], attributes(op)
         linkage, section = _linkage(given), _section(given)
@@ -201,12 +211,14 @@ def _function(module: Module, op: Operation) -> str:
         if not op.regions or not op.regions[0].blocks:
             parameters = [f"{of}{word}" for of, word in zip(signature.parameters, attributed, strict=True)]
             parameters += ["..."] if signature.variadic else []
-            return f"declare {linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}"
+            return (
+                f"declare {linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}"
+            )
     body = Body(module, signature)
     names = _parameter_names(op)
     blocks = _in_order(op.regions[0].blocks[0])
     for value, name, of in zip(blocks[0].args, names, signature.parameters, strict=True):
-        body.bind(value, Written(name, of))
+        body.bind(value, TypedValue(name, of))
     parameters = [
         f"{of}{word} {name}" for of, word, name in zip(signature.parameters, attributed, names, strict=True)
     ] + (["..."] if signature.variadic else [])
@@ -215,19 +227,21 @@ def _function(module: Module, op: Operation) -> str:
         at = None
     scope = module.metadata.scope(signature.name, at)
     debug = "" if scope is None else f" !dbg !{scope}"
-    head = f"{linkage}{signature.result} @{quoted(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
+    head = (
+        f"{linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
+    )
     lines = [f"define {head} {{", *_blocks(body, blocks, _places(module, at, scope)), "}"]
     return "\n".join(lines)
 
 
-def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
+def _places(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
     """Return what says where an operation of a function comes from.
 
     What has no place in the function's file has the function's own: an instruction without one may not call a function
     that has places.
     """
 
-    def of(op: Operation) -> str:
+    def location(op: Operation) -> str:
         if at is None or scope is None:
             return ""
         place = source_line(op.location)
@@ -235,7 +249,7 @@ def _places(module: Module, at: FileLineColLoc | None, scope: int | None) -> Cal
             place = at
         return module.metadata.place(place.line.data, place.column.data, scope)
 
-    return of
+    return location
 
 
 def _parameter_names(op: Operation) -> list[str]:
@@ -243,7 +257,7 @@ def _parameter_names(op: Operation) -> list[str]:
     names: list[str] = []
     for index, given in enumerate(_parameters(op)):
         wanted = given.get("foundry.name")
-        name = f"%{quoted(wanted.data)}" if isinstance(wanted, StringAttr) and wanted.data else f"%arg{index}"
+        name = f"%{quote_symbol(wanted.data)}" if isinstance(wanted, StringAttr) and wanted.data else f"%arg{index}"
         reserved = re.fullmatch(r"%(v|bb|arg)\d+(\.\d+)?|%entry", name)
         names.append(f"%arg{index}" if name in names or reserved else name)
     return names
@@ -278,7 +292,7 @@ def _blocks(body: Body, blocks: list[Block], place: Callable[[Operation], str]) 
         body.label, body.lines = body.labels[block], []
         if block is not blocks[0]:
             for argument in block.args:
-                body.bind(argument, Written(body.fresh(), types.text(argument.type)))
+                body.bind(argument, TypedValue(body.fresh(), types.type_text(argument.type)))
         for op in block.ops:
             with naming(op):
                 emitter = EMITTERS.get(name_of(op))
@@ -300,5 +314,5 @@ def _phis(body: Body, block: Block) -> list[str]:
     phis = []
     for index, argument in enumerate(block.args):
         incoming = ", ".join(f"[ {edge.values[index].name}, %{edge.source} ]" for edge in body.edges[block])
-        phis.append(f"{body.name(argument)} = phi {types.text(argument.type)} {incoming}")
+        phis.append(f"{body.name(argument)} = phi {types.type_text(argument.type)} {incoming}")
     return phis

@@ -2,9 +2,9 @@
 
 Order and scope of an operation are not passed on: all use acquire and release among everything that shares the memory,
 which is at least what any order and scope of Triton asks for, and costs nothing on a CPU. A fence before and another
-one after all elements of an operation give that order (Memory.execute), because PoCL 6 compiles an atomic instruction
-to a call that accesses its argument's memory only, and moves other accesses across it. It reads an atomic load
-(OpAtomicLoad) as an ordinary one and moves it out of loops, so we use volatile loads.
+one after all elements of an operation give that order (GlobalMemory.execute), because PoCL 6 compiles an atomic
+instruction to a call that accesses its argument's memory only, and moves other accesses across it. It reads an atomic
+load (OpAtomicLoad) as an ordinary one and moves it out of loops, so we use volatile loads.
 
 A device of OpenCL changes integers of 32 and 64 bits as one step. Everything else (sums of floats, narrow types) is a
 loop around a compare-and-exchange of the 32 or 64 bits that contain the element. Such a word is aligned, so it is in
@@ -28,7 +28,7 @@ _NATIVE = {
 _LEAST_BITS = 32
 
 
-def changed(numeric: Numeric, kind: str, elem: str, old: Reg, value: Reg, compare: Reg | None) -> Reg:
+def apply_atomic(numeric: Numeric, kind: str, elem: str, old: Reg, value: Reg, compare: Reg | None) -> Reg:
     """Return what an operation leaves in memory.
 
     Args:
@@ -99,7 +99,7 @@ def load(text: Text, address: str, elem: str) -> Reg:
 
 def wait(text: Text, expected: Reg, load: Callable[[], Reg]) -> None:
     """Load again and again until the element is as expected."""
-    with text.nested("scf.while : () -> () {", "} do {"):
+    with text.nest("scf.while : () -> () {", "} do {"):
         different = text.compare("ne", load(), expected)
         text.line(f"scf.condition({different.name})")
     text.line("  scf.yield")
@@ -119,7 +119,7 @@ def change(t: Text, numeric: Numeric, kind: str, elem: str, address: str, value:
         return word.element(t.compare_exchange(word.address, _bits(t, compare), _bits(t, value), GLOBAL))
 
     def attempt(seen: Reg) -> tuple[Reg, Reg]:
-        new = changed(numeric, kind, elem, word.element(seen), value, compare)
+        new = apply_atomic(numeric, kind, elem, word.element(seen), value, compare)
         found = t.compare_exchange(word.address, seen, word.with_element(seen, new), GLOBAL)
         return t.compare("ne", found, seen), found
 
@@ -129,11 +129,11 @@ def change(t: Text, numeric: Numeric, kind: str, elem: str, address: str, value:
 def _until_done(t: Text, first: Reg, attempt: Callable[[Reg], tuple[Reg, Reg]]) -> Reg:
     """Repeat an attempt, with what the one before it returned, as long as it returns true; return the last value."""
     result, seen, again = (Reg(t.fresh(), first.elem) for _ in range(3))
-    with t.nested(
+    with t.nest(
         f"{result.name} = scf.while ({seen.name} = {first.name}) : ({first.type}) -> ({first.type}) {{", "} do {"
     ):
         failed, found = attempt(seen)
         t.line(f"scf.condition({failed.name}) {found.name} : {found.type}")
-    with t.nested(f"^bb0({again.name}: {again.type}):", "}"):
+    with t.nest(f"^bb0({again.name}: {again.type}):", "}"):
         t.line(f"scf.yield {again.name} : {again.type}")
     return result

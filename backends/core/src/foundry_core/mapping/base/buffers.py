@@ -92,7 +92,7 @@ class Buffers:
         start = self.offset(buffer, [i for i, _ in parts])
         further = sum(number * buffer.stride(d) for d, (_, number) in enumerate(parts))
         first = self.text.address(buffer.name, start, buffer.stored_as, buffer.space)
-        return self.text.shifted(first, further, buffer.stored_as, buffer.space)
+        return self.text.offset_address(first, further, buffer.stored_as, buffer.space)
 
     def read(self, buffer: Buffer, point: Point) -> Reg:
         """Return the elements of a buffer at a point."""
@@ -137,7 +137,7 @@ class Buffers:
 
 def collect(text: Text, lanes: int, elem: str, one: Callable[[int], Reg]) -> Reg:
     """Build a vector from its elements; `one` returns the element of a lane."""
-    vector = text.integer(0, elem, lanes) if elem[0] == "i" else text.floating(0.0, elem, lanes)
+    vector = text.integer(0, elem, lanes) if elem[0] == "i" else text.float_constant(0.0, elem, lanes)
     for lane in range(lanes):
         vector = text.insert(one(lane), vector, lane)
     return vector

@@ -28,14 +28,14 @@ ScalarValue: TypeAlias = "Callable[[Program, Any], Reg]"
 TileValue: TypeAlias = "Callable[[Tiles, Any, Point, Memo], Reg]"
 
 # An operation, or a trait that stands for all that have it.
-Written: TypeAlias = type[Operation] | type[OpTrait]
+OperationKind: TypeAlias = type[Operation] | type[OpTrait]
 _Writer = TypeVar("_Writer", bound=Callable[..., Any])
 
 
-class Writers(dict[Written, _Writer]):
+class Writers(dict[OperationKind, _Writer]):
     """Functions, by the operations that they write, or by a trait that these have."""
 
-    def register(self, *kinds: Written) -> Callable[[_Writer], _Writer]:
+    def register(self, *kinds: OperationKind) -> Callable[[_Writer], _Writer]:
         """Return a decorator of the function that writes these operations."""
 
         def enter(function: _Writer) -> _Writer:

@@ -34,5 +34,5 @@ def _pair(t: Builder, low: Reg, high: Reg) -> Reg:
     return t.binary("arith.ori", low, t.binary("arith.shli", high, t.integer(32, WORD)))
 
 
-def inverted(t: Builder, condition: Reg) -> Reg:
+def invert_condition(t: Builder, condition: Reg) -> Reg:
     return t.binary("arith.xori", condition, t.integer(1, "i1", condition.lanes))

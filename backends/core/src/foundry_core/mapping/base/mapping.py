@@ -11,7 +11,7 @@ from ...emit.mlir import Reg, Text
 from ...ir import tt
 from .buffers import Buffer
 from .emission import ScalarValue, Statement
-from .operations.needed import Part
+from .operations.demand import Part
 from .tiles import Tiles
 
 
@@ -20,9 +20,9 @@ class Mapping(Protocol):
 
     The grid counts programs. The mapping alone decides which invocations of a device execute one program: one
     work-item, all work-items of a work-group, a tasklet, or invocations that each hold a part of every tile in their
-    registers. So a register (Reg) belongs to one invocation. `tiles` (allocate, fill, at) knows where the elements of a
-    tile are and which invocation computes which elements. `tiles.space` writes the loops over them and the
-    synchronization between invocations.
+    registers. So a register (Reg) belongs to one invocation. `tiles` (allocate, fill, evaluate) knows where the
+    elements of a tile are and which invocation computes which elements. `tiles.space` writes the loops over them and
+    the synchronization between invocations.
 
     Attributes:
         function: the kernel.

@@ -15,7 +15,7 @@ from ...ir import tile
 from ...ir.elements import extents
 from . import atomics
 from .buffers import Buffer
-from .numeric import Numeric, element, in_memory, in_register
+from .numeric import Numeric, element_name, in_memory, in_register
 from .plan import is_tile, is_unit
 from .space import Point, Space
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Around:
+class WrappedAxis:
     """A tile.wrapped axis, with the values that its uses share.
 
     Attributes:
         first, modulus: in the integer type in which the sum wraps around.
         remainder, limit: first rem modulus, and the modulus, as indices.
         plain: an i1; true if first is not negative, and no element wraps as an integer.
-        whole: an i1; true if no element wraps, neither at the modulus nor as an integer.
+        no_wrap: an i1; true if no element wraps, neither at the modulus nor as an integer.
     """
 
     first: Reg
@@ -40,10 +40,10 @@ class Around:
     remainder: Reg
     limit: Reg
     plain: Reg
-    whole: Reg
+    no_wrap: Reg
 
 
-class Memory:
+class GlobalMemory:
     """Writes accesses to global memory to a Text; `tiles` evaluates the addresses, masks and values."""
 
     def __init__(self, text: Text, space: Space, numeric: Numeric, tiles: Tiles) -> None:
@@ -51,7 +51,7 @@ class Memory:
         self._space = space
         self._numeric = numeric
         self._tiles = tiles
-        self._around: dict[SSAValue, Around] = {}
+        self._wrapped: dict[SSAValue, WrappedAxis] = {}
         self._spills: dict[tuple[str, int], str] = {}
 
     def prepare(self, axis: tile.WrappedOp) -> None:
@@ -66,10 +66,10 @@ class Memory:
         last = t.binary("arith.addi", remainder, t.integer(extent, elem))
         # As an unsigned number, a negative `first` is beyond the end as well. Otherwise `last` does not overflow.
         plain = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
-        whole = t.binary("arith.andi", plain, t.compare("sle", last, modulus))
+        no_wrap = t.binary("arith.andi", plain, t.compare("sle", last, modulus))
         stride = self._tiles.index(axis.stride)
-        self._around[axis.result] = Around(
-            first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, whole
+        self._wrapped[axis.result] = WrappedAxis(
+            first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, no_wrap
         )
 
     @staticmethod
@@ -84,34 +84,36 @@ class Memory:
             case tile.AffineOp() as op:
                 return self._space.times(i, self._tiles.index(op.stride))
             case tile.WrappedOp():
-                around = self._around[axis]
+                axis_values = self._wrapped[axis]
                 if axis in point.inside:
-                    return self._space.times(self._space.plus(around.remainder, i), around.stride)
-                place, once = self._wrapped_once(around, i, 1)
+                    return self._space.times(self._space.plus(axis_values.remainder, i), axis_values.stride)
+                place, once = self._wrapped_once(axis_values, i, 1)
 
                 def divided() -> Reg:
-                    wide = WIDTHS[around.first.elem] > WIDTHS[t.index]
-                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, around.first.elem)
-                    total = t.binary("arith.addi", around.first, by)
-                    return t.to_index(self._numeric.divide("arith.remsi", total, around.modulus))
+                    wide = WIDTHS[axis_values.first.elem] > WIDTHS[t.index]
+                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, axis_values.first.elem)
+                    total = t.binary("arith.addi", axis_values.first, by)
+                    return t.to_index(self._numeric.divide("arith.remsi", total, axis_values.modulus))
 
-                return self._space.times(t.choose(once, lambda: place, divided), around.stride)
+                return self._space.times(t.choose(once, lambda: place, divided), axis_values.stride)
             case tile.IndexedOp() as op:
                 index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
                 # With one dimension, the offsets' index space is that of the access.
                 inside = point.inside if len(point.index) == 1 else frozenset[SSAValue]()
-                return t.to_index(self._tiles.at(op.offsets, Point(index, 0, 1, inside), memo))
+                return t.to_index(self._tiles.evaluate(op.offsets, Point(index, 0, 1, inside), memo))
         raise AssertionError(axis)
 
-    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+    def _wrapped_once(self, axis_values: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         """Return first + i with the modulus subtracted at most once, and whether that is the remainder in all lanes."""
         t = self._text
-        total = self._space.plus(around.remainder, i)
-        place = t.select(t.compare("sge", total, around.limit), t.binary("arith.subi", total, around.limit), total)
+        total = self._space.plus(axis_values.remainder, i)
+        place = t.select(
+            t.compare("sge", total, axis_values.limit), t.binary("arith.subi", total, axis_values.limit), total
+        )
         end = self._space.plus(place, t.integer(lanes))
-        return place, t.binary("arith.andi", around.plain, t.compare("sle", end, around.limit))
+        return place, t.binary("arith.andi", axis_values.plain, t.compare("sle", end, axis_values.limit))
 
-    def whole(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
+    def tile_bound(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
         """Return up to which index along a lane all elements of a load exist and no axis wraps around, from 0 on.
 
         Args:
@@ -126,9 +128,9 @@ class Memory:
         for d, (extent, axis) in enumerate(zip(extents(op.result), op.axes, strict=True)):
             highs = []
             if isinstance(axis.owner, tile.WrappedOp):
-                around = self._around[axis]
-                conditions.append(around.plain)
-                highs.append(t.binary("arith.subi", around.limit, around.remainder))
+                axis_values = self._wrapped[axis]
+                conditions.append(axis_values.plain)
+                highs.append(t.binary("arith.subi", axis_values.limit, axis_values.remainder))
             if op.ranges:
                 low, high = self._tiles.range(op.ranges[d])
                 if not self._space.known(low, 0):
@@ -141,7 +143,7 @@ class Memory:
                 conditions += [t.compare("sle", ends[d], high) for high in highs]
         return conditions, t.least(until)
 
-    def existing(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+    def point_bound(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
 
         Returns:
@@ -152,7 +154,7 @@ class Memory:
         if inside is None:
             return None
         t, conditions = self._text, self._mask_conditions(op)
-        conditions += [self._around[axis].whole for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        conditions += [self._wrapped[axis].no_wrap for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
         end: Reg | None = None
         for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
             low, high = self._tiles.range(value)
@@ -194,7 +196,7 @@ class Memory:
         for axis, i in zip(op.axes, point.index, strict=True):
             total = self._space.plus(total, self._offset_along(axis, i, point, memo))
         if op.gather is not None:
-            gathered = self._tiles.at(op.gather, replace(point, lanes=1), memo)
+            gathered = self._tiles.evaluate(op.gather, replace(point, lanes=1), memo)
             total = self._space.plus(total, self._text.to_index(gathered))
         return total
 
@@ -208,7 +210,7 @@ class Memory:
         axis = op.axes[point.lane]
         conditions = []
         if isinstance(axis.owner, tile.WrappedOp) and axis not in point.inside:
-            conditions.append(self._wrapped_once(self._around[axis], point.index[point.lane], point.lanes)[1])
+            conditions.append(self._wrapped_once(self._wrapped[axis], point.index[point.lane], point.lanes)[1])
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
     def _exist(self, op: tile.Access, point: Point, skip: int | None = None) -> list[Reg]:
@@ -284,7 +286,7 @@ class Memory:
                 masks.append(t.compare("sle", place(low), places))
             masks.append(t.compare("slt", places, place(high)))
         if op.mask is not None and op.mask not in point.inside:
-            masks.append(self._tiles.at(op.mask, point, memo))
+            masks.append(self._tiles.evaluate(op.mask, point, memo))
         return self.all(masks)
 
     def _bits_of_some(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
@@ -305,17 +307,17 @@ class Memory:
             t.integer(WIDTHS[memory] // 8, "i32"),
             mask,
         ]
-        t.run(f"{LLVM_INTRINSIC}masked.store.v{point.lanes}{memory}.p1", arguments)
+        t.call_void(f"{LLVM_INTRINSIC}masked.store.v{point.lanes}{memory}.p1", arguments)
 
     def _types(self, op: tile.Access) -> tuple[str, str]:
         """Return (element type, element type in memory)."""
-        elem = element(op.elements.type, op)
+        elem = element_name(op.elements.type, op)
         return elem, in_memory(elem)
 
     def _address(self, op: tile.Access, point: Point, memo: Memo) -> str:
         """Return the address of a point's first element."""
         if is_tile(op.base):
-            base = self._numeric.pointer(self._tiles.at(op.base, replace(point, lanes=1), memo))
+            base = self._numeric.pointer(self._tiles.evaluate(op.base, replace(point, lanes=1), memo))
         else:
             base = self._tiles.scalar(op.base)
         return self._text.address(base.name, self._start(op, point, memo), self._types(op)[1], GLOBAL)
@@ -324,11 +326,11 @@ class Memory:
         return self._text.load(self._address(op, point, memo), self._types(op)[1], point.lanes, GLOBAL)
 
     def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
-        elem = in_register(element(op.result.type, op))
+        elem = in_register(element_name(op.result.type, op))
         if not isinstance(op, tile.AtomicOp) and op.other is not None:
-            return self._tiles.at(op.other, point, memo)
+            return self._tiles.evaluate(op.other, point, memo)
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
-        return zero or self._text.floating(0.0, elem, point.lanes)
+        return zero or self._text.float_constant(0.0, elem, point.lanes)
 
     def _load_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
@@ -336,7 +338,7 @@ class Memory:
     def _bits_of_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, memo))
+            conditions.append(self._tiles.evaluate(op.mask, point, memo))
         if not conditions:
             return self._bits_of_run(op, point, memo)
         return self._text.choose(
@@ -360,8 +362,8 @@ class Memory:
         # For reading; to all caches; of data.
         hints = [t.integer(number, "i32") for number in (0, 3, 1)]
         for number in range(count):
-            place = t.shifted(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
-            t.run(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
+            place = t.offset_address(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
+            t.call_void(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
 
     def load_scalar(self, op: tile.LoadOp) -> Reg:
         """Load one number."""
@@ -408,12 +410,12 @@ class Memory:
         """Write a body for each element of an access, or for those in its ranges; one work-item executes each."""
         shape = extents(op.elements)
         if not shape:
-            with self._space.alone():
+            with self._space.single_work_item():
                 body(Point((), 0, 1))
             return
         lane = len(shape) - 1
         if everywhere:
-            with self._space.each(shape, lane, 1) as point:
+            with self._space.iterate(shape, lane, 1) as point:
                 body(point)
             return
         limits = [(self._text.integer(0), self._text.integer(extent)) for extent in shape]
@@ -424,9 +426,9 @@ class Memory:
     def _execute_at(self, op: tile.Executed, point: Point, buffer: Buffer | None) -> None:
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, {}))
+            conditions.append(self._tiles.evaluate(op.mask, point, {}))
         if buffer is None:
-            with self._text.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            with self._text.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 self._executed(op, point)
             return
         if not conditions:
@@ -444,7 +446,7 @@ class Memory:
         elem, _ = self._types(op)
 
         def operand(value: SSAValue) -> Reg:
-            return self._numeric.to_memory(self._tiles.at(value, point, memo), elem)
+            return self._numeric.to_memory(self._tiles.evaluate(value, point, memo), elem)
 
         match op:
             case tile.VolatileLoadOp():
@@ -479,7 +481,7 @@ class Memory:
         """Evaluate a store's value and write the elements that exist."""
         shape = extents(op.value)
         if not shape:
-            with self._space.alone():
+            with self._space.single_work_item():
                 self._store_at(op, Point((), 0, 1))
             return
         lane = self._tiles.best_lane(op.value, op)
@@ -497,11 +499,11 @@ class Memory:
         if point.lanes == 1:
             conditions = self._exist(op, point)
             if op.mask is not None:
-                conditions.append(self._tiles.at(op.mask, point, {}))
-            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
-                self._store_run(op, point, self._tiles.at(op.value, point, memo), memo)
+                conditions.append(self._tiles.evaluate(op.mask, point, {}))
+            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+                self._store_run(op, point, self._tiles.evaluate(op.value, point, memo), memo)
             return
-        value = self._tiles.at(op.value, point, memo)
+        value = self._tiles.evaluate(op.value, point, memo)
         some = self._store_some if self._masks(op, point) else self._store_each
         runs = self._runs(op, point)
         if runs is not None and not runs:
@@ -509,9 +511,9 @@ class Memory:
         elif runs is None:
             some(op, point, value, memo)
         else:
-            with t.nested(f"scf.if {self.all(runs).name} {{", "}"):
+            with t.nest(f"scf.if {self.all(runs).name} {{", "}"):
                 self._store_run(op, point, value, dict(memo))
-            with t.nested("else {"):
+            with t.nest("else {"):
                 some(op, point, value, dict(memo))
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
@@ -528,7 +530,7 @@ class Memory:
             single = self._single(point, lane)
             conditions = self._exist(op, single)
             if op.mask is not None:
-                conditions.append(self._tiles.at(op.mask, single, {}))
-            with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+                conditions.append(self._tiles.evaluate(op.mask, single, {}))
+            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
                 bits = t.load(t.address(spill, lane, memory, PRIVATE), memory, 1, PRIVATE)
                 t.store(bits, self._address(op, single, {}), GLOBAL)

@@ -22,20 +22,20 @@ from xdsl.ir import Attribute, Operation
 from ...emit.builder import Builder
 from ...emit.mlir import GLOBAL, WIDTHS, Reg
 from ...errors import unsupported
-from ...functions.registers import call, inline
+from ...functions.registers import call_function, inline
 from ...functions.table import ONE_BY_ONE
 from ...ir import tt
 from ...ir.arith import SIToFPOp, UIToFPOp
 from ...ops import conversions, libdevice
 from ...ops.elementwise import ELEMENTWISE
-from ...scalars import LAYOUTS, Layout
+from ...scalars import LAYOUTS, FloatLayout
 
 
 def scalar_type(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
 
 
-def element(type: Attribute, op: Operation) -> str:
+def element_name(type: Attribute, op: Operation) -> str:
     """Return MLIR's name of a scalar or element type: an integer of 1 to 64 bits, or a float of 8 to 64 bits.
 
     A pointer in a tile is its address in an i64. Scalar pointers are pointers (mlir.GLOBAL).
@@ -89,11 +89,11 @@ class Numeric:
         bytes = self.text.binary("arith.subi", self.address(x), self.address(y))
         return self.text.cast("arith.extsi", self.text.cast("arith.trunci", bytes, self.text.index), "i64")
 
-    def moved(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
+    def advance_addresses(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
         """Return addresses that are a number of elements further, in a tile."""
         pointer = scalar_type(op.ptr.type)
         assert isinstance(pointer, tt.PointerType)
-        size = max(1, WIDTHS[in_memory(element(pointer.pointee, op))] // 8)
+        size = max(1, WIDTHS[in_memory(element_name(pointer.pointee, op))] // 8)
         wide = self.text.cast("arith.extsi", offsets, "i64")
         return self.text.binary(
             "arith.addi", addresses, self.text.binary("arith.muli", wide, self._int(size, wide, "i64"))
@@ -119,14 +119,14 @@ class Numeric:
             return x
         return self._packed.get((x, elem)) or self.pack(x, LAYOUTS[elem])
 
-    def rounded(self, x: Reg, elem: str) -> Reg:
+    def round_float(self, x: Reg, elem: str) -> Reg:
         """Round an f32 to a narrow type; the result is still an f32."""
         return self.from_memory(self.to_memory(x, elem), elem) if elem in LAYOUTS else x
 
     def _int(self, value: int, like: Reg, elem: str = "i32") -> Reg:
         return self.text.integer(value, elem, like.lanes)
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         """Convert the bits of a float with up to 16 bits to f32. A NaN keeps its payload in a type with infinities."""
         # In 32 bits: llc 22 emits a mask of the wrong width for a shift in 16 bits.
         t, wide = self.text, self.text.cast("arith.extui", x, "i32")
@@ -145,7 +145,7 @@ class Numeric:
         sign = t.binary("arith.shli", sign, self._int(32 - layout.bits, x))
         return t.cast("arith.bitcast", t.binary("arith.ori", bits, sign), "f32")
 
-    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: FloatLayout) -> Reg:
         """Return the bits of an f32 from those of a number with another bias.
 
         Args:
@@ -154,10 +154,10 @@ class Numeric:
         """
         t = self.text
         # The factor moves the exponent from one bias to the other, and turns subnormals into normal numbers.
-        factor = t.floating(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
+        factor = t.float_constant(2.0 ** (127 - layout.bias), "f32", shifted.lanes)
         return t.cast("arith.bitcast", t.binary("arith.mulf", t.cast("arith.bitcast", shifted, "f32"), factor), "i32")
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         """Round an f32 to the bits of a float with 8 or 16 bits, ties to even.
 
         Args:
@@ -171,7 +171,7 @@ class Numeric:
         # Subnormal: add the power of two whose last place has the weight of the smallest subnormal. This leaves the
         # mantissa, correctly rounded, in the lowest bits of the sum. For f16 that power is 0.5.
         power = 24 - layout.bias - layout.mantissa
-        place = t.floating(2.0**power, "f32", x.lanes)
+        place = t.float_constant(2.0**power, "f32", x.lanes)
         sum = t.binary("arith.addf", t.cast("arith.bitcast", magnitude, "f32"), place)
         small = t.binary("arith.subi", t.cast("arith.bitcast", sum, "i32"), self._int((127 + power) << 23, x))
         # Normal: move the exponent, and round to nearest even by the carry out of the dropped bits.
@@ -212,7 +212,7 @@ class Numeric:
         found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
         return t.cast("arith.trunci", found, "i16")
 
-    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+    def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         """Convert an f32 or f64 to the bits of a float with 8 or 16 bits; to 8 bits it saturates.
 
         Args:
@@ -269,7 +269,7 @@ class Numeric:
             upper = t.binary("arith.subi", x, t.binary("arith.andi", x, mask))
             odd = t.binary("arith.ori", upper, t.binary("arith.addi", mask, self._int(1, x, x.elem)))
             x = t.select(t.compare("eq", x, upper), x, odd)
-        return self.rounded(t.cast(name, x, "f32"), elem)
+        return self.round_float(t.cast(name, x, "f32"), elem)
 
     # Small functions that are library calls in OpenCL.
 
@@ -354,14 +354,14 @@ class Numeric:
         """
         elem = elem or next(arg.elem for arg in args if arg.is_float)
         if name in ONE_BY_ONE:
-            return call(self.text, name, elem, args)
+            return call_function(self.text, name, elem, args)
         return inline(self.text, name, elem, args, lambda x: self.library("sqrt", [x]))
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
         """Return the remainder of a division of floats, with the sign of x."""
         return self.library("fmod", [x, y])
 
-    def turned(self, name: str, x: Reg) -> Reg:
+    def trigonometric(self, name: str, x: Reg) -> Reg:
         """Return sin, cos or tan."""
         return self.library(name, [x])
 
@@ -373,25 +373,25 @@ class Numeric:
         Raises:
             UnsupportedOperation: the operation is not elementwise, or not supported on these types.
         """
-        elem = element(op.results[0].type, op)
+        elem = element_name(op.results[0].type, op)
         row = ELEMENTWISE.get(type(op))
         if row is None:
             raise unsupported(op)
         result = row.write(self, op, args)
-        return self.rounded(result, elem) if row.is_rounded else result
+        return self.round_float(result, elem) if row.is_rounded else result
 
     # Further functions that the table rows call.
 
     def cast(self, op: Operation, x: Reg) -> Reg:
         """Convert with an operation of arith, except between floats of which one has no register type."""
-        elem = element(op.results[0].type, op)
+        elem = element_name(op.results[0].type, op)
         if elem in LAYOUTS and isinstance(op, SIToFPOp | UIToFPOp):
             return self._narrow_from_integer(op.name, x, elem)
         return self.text.cast(op.name, x, in_register(elem))
 
     def bitcast(self, op: Operation, x: Reg) -> Reg:
         """Return the same bits as another type."""
-        source, elem = element(op.operands[0].type, op), element(op.results[0].type, op)
+        source, elem = element_name(op.operands[0].type, op), element_name(op.results[0].type, op)
         bits = self.text.cast("arith.bitcast", self.to_memory(x, source), in_memory(elem))
         return self.from_memory(bits, elem)
 
@@ -400,7 +400,7 @@ class Numeric:
         negative = t.compare("slt", x, zero)
         return t.select(negative, t.binary("arith.subi", zero, x), x)
 
-    def clamped(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
+    def clamp(self, x: Reg, low: Reg, high: Reg, *, propagate_nan: bool) -> Reg:
         """Return min(max(x, low), high); NaN becomes low unless it is propagated."""
         pick = self.pick_or_nan if propagate_nan else self.pick_number
         return pick("olt", pick("ogt", x, low), high)
@@ -424,7 +424,7 @@ class Numeric:
         symbol = op.symbol.data
         if symbol in conversions.FUNCTIONS:
             return conversions.FUNCTIONS[symbol](self, args[0])
-        found = libdevice.call(self, symbol, args)
+        found = libdevice.call_libdevice(self, symbol, args)
         if found is None:
             raise unsupported(op, f"{symbol}: no such function on elements of type {args[0].elem} here")
         return found
@@ -436,7 +436,7 @@ class Numeric:
             UnsupportedOperation: Triton has a new rounding.
         """
         t = self.text
-        source, elem = element(op.operands[0].type, op), element(op.result.type, op)
+        source, elem = element_name(op.operands[0].type, op), element_name(op.result.type, op)
         rounding = op.rounding.data if isinstance(op, tt.FpToFpOp) and op.rounding is not None else "rtne"
         if rounding not in ("rtne", "rtz"):
             raise unsupported(op, f"rounding {rounding}")
@@ -444,21 +444,21 @@ class Numeric:
             to, of = LAYOUTS[elem], LAYOUTS.get(source)
             # Every float of 8 bits is also an f16 and a bf16.
             exact = source == elem or (of is not None and of.bits < to.bits)
-            return x if exact else self.from_memory(self.narrowed(x, to, rounding), elem)
+            return x if exact else self.from_memory(self.narrow(x, to, rounding), elem)
         if x.elem == "f64" and elem == "f32" and rounding == "rtz":
             return t.cast("arith.bitcast", self._to_f32(x)[0], "f32")
         return t.cast("arith.truncf" if x.elem == "f64" else "arith.extf", x, elem)
 
-    def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
+    def fma(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         """Return a b + c, rounded once."""
-        elem = element(op.result.type, op)
+        elem = element_name(op.result.type, op)
         if elem not in LAYOUTS:
             return self.library("fma", args)
         # The product of two narrow numbers is exact in f64. The sum with a third is exact except for a far tail, which
         # rounding to odd preserves.
         a, b, c = (self.text.cast("arith.extf", arg, "f64") for arg in args)
         total = self.text.binary("arith.addf", self.text.binary("arith.mulf", a, b), c)
-        return self.rounded(self._odd(total), elem)
+        return self.round_float(self._odd(total), elem)
 
 
 # Arithmetic of booleans, modulo 2.

@@ -22,11 +22,11 @@ from collections.abc import Collection
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...front.scalars import constant
+from ...front.scalars import constant_value
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.effects import is_sink, reads, waits, writes
-from ...ir.elements import extents, moved, repeats, source
+from ...ir.elements import extents, index_mapping, repeats, source
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
 
@@ -35,7 +35,7 @@ def is_tile(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType)
 
 
-class Plan:
+class BufferPlan:
     """The decisions for one kernel.
 
     Attributes:
@@ -183,7 +183,7 @@ def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int |
                         return columns[-1]
                 case user if is_elementwise(user):
                     pending.append((user.results[0], dimensions))
-                case user if len(user.results) == 1 and (of := moved(user.results[0])) and of.is_permutation:
+                case user if len(user.results) == 1 and (of := index_mapping(user.results[0])) and of.is_permutation:
                     pending.append((user.results[0], tuple(of.to_result(dimensions, 0))))
     return None
 
@@ -191,7 +191,7 @@ def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int |
 def is_unit(axis: SSAValue) -> bool:
     """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
     op = axis.owner
-    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant(op.stride) == 1
+    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant_value(op.stride) == 1
 
 
 def argument(pointer: SSAValue) -> SSAValue | None:
@@ -224,7 +224,7 @@ def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
     for extent, ours, theirs in zip(shape, load.axes, store.axes, strict=True):
         if not isinstance(ours.owner, tile.AffineOp) or not isinstance(theirs.owner, tile.AffineOp):
             return False
-        one, other = constant(ours.owner.stride), constant(theirs.owner.stride)
+        one, other = constant_value(ours.owner.stride), constant_value(theirs.owner.stride)
         if one is None or one != other:
             return False
         if extent > 1:

@@ -20,11 +20,11 @@ from ...ir.effects import KEEPS_CODE, is_sink
 from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from .buffers import Buffer
-from .emission import SCALARS, STATEMENTS, ScalarValue, Statement, Written
-from .numeric import element, in_memory, in_register
+from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement
+from .numeric import element_name, in_memory, in_register
 from .operations import dot
-from .operations.ahead import Ahead
-from .operations.needed import Part
+from .operations.demand import Part
+from .operations.prefetch import Prefetcher
 from .plan import is_tile
 from .tiles import Tiles
 
@@ -41,8 +41,8 @@ class Program(ABC):
         function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
-    statements: ClassVar[dict[Written, Statement]] = STATEMENTS
-    scalar_values: ClassVar[dict[Written, ScalarValue]] = SCALARS
+    statements: ClassVar[dict[OperationKind, Statement]] = STATEMENTS
+    scalar_values: ClassVar[dict[OperationKind, ScalarValue]] = SCALARS
 
     def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
         self.function = function
@@ -53,7 +53,7 @@ class Program(ABC):
 
     def write(self) -> str:
         """Write the kernel and return its MLIR."""
-        with self.text.at(source_line(self.function.location)):
+        with self.text.location(source_line(self.function.location)):
             parameters = [self.parameter(argument) for argument in self._body.args]
             self.write_operations(self._body.ops)
             parameters += self.more_parameters()
@@ -88,7 +88,7 @@ class Program(ABC):
         if isinstance(argument.type, tt.PointerType):
             self.tiles.scalars[argument] = Reg(name, GLOBAL)
             return f"{name}: {GLOBAL}"
-        elem = element(argument.type, self.function)
+        elem = element_name(argument.type, self.function)
         passed = Reg(name, in_memory(elem))
         self.tiles.scalars[argument] = self.tiles.numeric.from_memory(passed, elem)
         return f"{name}: {passed.type}"
@@ -101,7 +101,7 @@ class Program(ABC):
             self._operation(op)
 
     def _operation(self, op: Operation) -> None:
-        with self.text.at(source_line(op.location)):
+        with self.text.location(source_line(op.location)):
             self._write_operation(op)
 
     def _write_operation(self, op: Operation) -> None:
@@ -159,14 +159,14 @@ class Program(ABC):
         del self.tiles.buffers[value]
         return buffer
 
-    def copied(self, value: SSAValue, op: Operation) -> Buffer:
+    def copy_tile(self, value: SSAValue, op: Operation) -> Buffer:
         """Copy a tile to a new row-major buffer that nothing else uses."""
         tiles = self.tiles
         buffer = tiles.allocate(value, op)
         tiles.fill(buffer, value, op)
         return buffer
 
-    def own_buffer(self, value: SSAValue, op: Operation) -> Buffer:
+    def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
         """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
         buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
@@ -178,12 +178,12 @@ class Program(ABC):
             and buffer.order == tuple(range(rank))
         ):
             return buffer
-        return self.copied(value, op)
+        return self.copy_tile(value, op)
 
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """Write c += a b, for a part of it; b and c are row-major."""
         lanes = self.tiles.lanes(op.result, op, len(extents(op.result)) - 1)
-        dot.accumulate(self.tiles, a, b, c, lanes, part, Ahead(self, op))
+        dot.accumulate(self.tiles, a, b, c, lanes, part, Prefetcher(self, op))
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 
@@ -195,7 +195,8 @@ class Program(ABC):
         """Assign a new register of its type to each scalar."""
         made = []
         for value in values:
-            elem = GLOBAL if isinstance(value.type, tt.PointerType) else in_register(element(value.type, value.owner))  # type: ignore[arg-type]
+            pointer = isinstance(value.type, tt.PointerType)
+            elem = GLOBAL if pointer else in_register(element_name(value.type, value.owner))  # type: ignore[arg-type]
             made.append(Reg(self.text.fresh(), elem))
         self.tiles.scalars.update(zip(values, made, strict=True))
         return made
@@ -207,27 +208,27 @@ class Program(ABC):
         names, types = ", ".join(reg.name for reg in regs), ", ".join(reg.type for reg in regs)
         self.text.line(f"{name} {prefix}{names} : {types}" if regs else f"{name} {prefix}".rstrip())
 
-    def _part(self, loop: Operation, block: Block, carried: Sequence[Buffer | None]) -> list[Reg]:
+    def _part(self, loop: Operation, block: Block, buffers: Sequence[Buffer | None]) -> list[Reg]:
         """Write a block of a loop; return the registers of the scalars that it passes on, a condition first."""
 
         def write() -> list[Reg]:
             last = block.last_op
             assert last is not None
             self.write_operations(op for op in block.ops if op is not last)
-            self._carry(last, last.operands[len(last.operands) - len(carried) :], carried)
+            self._carry(last, last.operands[len(last.operands) - len(buffers) :], buffers)
             return self._scalars(last.operands)
 
-        return self.text.kept(write) if KEEPS_CODE in loop.attributes else write()
+        return self.text.pin_operations(write) if KEEPS_CODE in loop.attributes else write()
 
     def _for(self, op: scf.ForOp) -> None:
         tiles = self.tiles
         arguments = op.body.block.args[1:]
         initial = [tiles.scalar(v) for v in op.iter_args if not is_tile(v)]
-        carried = [self.carried(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
-        for argument, buffer in zip(arguments, carried, strict=True):
+        buffers = [self.loop_buffer(op, number) if is_tile(v) else None for number, v in enumerate(op.iter_args)]
+        for argument, buffer in zip(arguments, buffers, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = buffer
-        low, *initial = self.begun(op, carried, [tiles.scalar(op.lb), *initial])
+        low, *initial = self.peel_iterations(op, buffers, [tiles.scalar(op.lb), *initial])
         (index,) = self._fresh_scalars([op.body.block.args[0]])
         inside = self._fresh_scalars(self._split(arguments)[0])
         after = self._fresh_scalars(self._split(op.results)[0])
@@ -237,21 +238,21 @@ class Program(ABC):
             pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(inside, initial, strict=True))
             types = ", ".join(reg.type for reg in after)
             head = f"{', '.join(reg.name for reg in after)} = {head} iter_args({pairs}) -> ({types})"
-        with self.text.nested(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
-            self._yield("scf.yield", self._part(op, op.body.block, carried))
-        for result, buffer in zip(op.results, carried, strict=True):
+        with self.text.nest(f"{head} : {index.type} {{", f"}}{_HINT * (KEEPS_CODE in op.attributes)}"):
+            self._yield("scf.yield", self._part(op, op.body.block, buffers))
+        for result, buffer in zip(op.results, buffers, strict=True):
             if buffer is not None:
-                tiles.buffers[result] = self.left(result, op, buffer)
+                tiles.buffers[result] = self.loop_result(result, op, buffer)
 
-    def carried(self, op: scf.ForOp, number: int) -> Buffer:
+    def loop_buffer(self, op: scf.ForOp, number: int) -> Buffer:
         """Return a buffer with a tile that a loop carries, as it is before the first iteration."""
-        return self.own_buffer(op.iter_args[number], op)
+        return self.writable_buffer(op.iter_args[number], op)
 
-    def begun(self, op: scf.ForOp, carried: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
+    def peel_iterations(self, op: scf.ForOp, buffers: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
         """Write the first iterations of a loop in a faster way, if there is one.
 
         Args:
-            carried: the buffers of the tiles that it carries.
+            buffers: the buffers of the tiles that it carries.
             values: its index and the scalars that it carries, before the first iteration.
 
         Returns:
@@ -263,8 +264,8 @@ class Program(ABC):
         """Evaluate a tile, and write it to the buffer of the next iteration."""
         self.tiles.fill(buffer, value, op)
 
-    def left(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
-        """Return the buffer of a loop's result, which is in a buffer of `carried` behind the last iteration."""
+    def loop_result(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
+        """Return the buffer of a loop's result, which is in a `loop_buffer` after the last iteration."""
         return buffer
 
     def _carry(self, op: Operation, values: Sequence[SSAValue], targets: Sequence[Buffer | None]) -> None:
@@ -286,10 +287,10 @@ class Program(ABC):
             if alone and target.name not in moved:
                 self.overwrite(target, value, op)
             else:
-                staged.append((self.copied(value, op), target))
+                staged.append((self.copy_tile(value, op), target))
         for source, target in staged:
             lanes = min(16, target.extents[-1])
-            with tiles.space.each(target.extents, len(target.extents) - 1, lanes) as point:
+            with tiles.space.iterate(target.extents, len(target.extents) - 1, lanes) as point:
                 tiles.private.write(target, point, tiles.private.read(source, point))
 
     def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]) -> tuple[set[str], set[str]]:
@@ -326,7 +327,7 @@ class Program(ABC):
         for region, opening in ((op.true_region, f"{head} {{"), (op.false_region, "else {")):
             if not region.blocks:
                 continue
-            with self.text.nested(opening):
+            with self.text.nest(opening):
                 last = region.block.last_op
                 assert last is not None
                 for inner in region.block.ops:
@@ -344,7 +345,7 @@ class Program(ABC):
         tiles, t = self.tiles, self.text
         before, after = op.before_region.block, op.after_region.block
         initial = [tiles.scalar(v) for v in op.arguments if not is_tile(v)]
-        carried = [self.own_buffer(v, op) if is_tile(v) else None for v in op.arguments]
+        carried = [self.writable_buffer(v, op) if is_tile(v) else None for v in op.arguments]
         for argument, buffer in zip(before.args, carried, strict=True):
             if buffer is not None:
                 tiles.buffers[argument] = buffer
@@ -358,9 +359,9 @@ class Program(ABC):
         pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(outside, initial, strict=True))
         types_in, types_out = (", ".join(r.type for r in regs) for regs in (outside, results))
         names = f"{', '.join(r.name for r in results)} = " if results else ""
-        with t.nested(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
+        with t.nest(f"{names}scf.while ({pairs}) : ({types_in}) -> ({types_out}) {{"):
             condition, *values = self._part(op, before, passed)
             self._yield("scf.condition", values, f"({condition.name}) ")
-        with t.nested("do {", f"}}{' attributes' + _HINT if KEEPS_CODE in op.attributes else ''}"):
+        with t.nest("do {", f"}}{' attributes' + _HINT if KEEPS_CODE in op.attributes else ''}"):
             t.line(f"^bb0({', '.join(f'{r.name}: {r.type}' for r in inside)}):")
             self._yield("scf.yield", self._part(op, after, carried))

@@ -64,7 +64,7 @@ class Space:
             return y
         return x if self.known(y, 1) else self.text.binary("arith.muli", x, y)
 
-    def unfolded(self, linear: Reg, shape: Sequence[int]) -> tuple[Reg, ...]:
+    def unfold(self, linear: Reg, shape: Sequence[int]) -> tuple[Reg, ...]:
         """Return the index of the element that has a place in row-major order."""
         index: list[Reg] = []
         for extent in reversed(shape):
@@ -73,21 +73,21 @@ class Space:
         return tuple(index)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def barriers(self) -> Iterator[None]:
         """Surround writes to memory that all of a program's work-items see; here a program is one work-item."""
         yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def single_work_item(self) -> Iterator[None]:
         """Surround code that one work-item of a program executes for all of them."""
         yield
 
     @contextmanager
-    def each(self, shape: tuple[int, ...], lane: int, lanes: int) -> Iterator[Point]:
+    def iterate(self, shape: tuple[int, ...], lane: int, lanes: int) -> Iterator[Point]:
         """Loop over a whole index space, `lanes` elements at a time along one dimension; `lanes` divides its extent."""
         t = self.text
         limits = [(t.integer(0), t.integer(extent)) for extent in shape]
-        with self.together(), self.nest(limits, shape, lane, lanes) as index:
+        with self.barriers(), self.nest(limits, shape, lane, lanes) as index:
             yield Point(index, lane, lanes)
 
     @contextmanager
@@ -108,7 +108,7 @@ class Space:
         needed = [d for d in order if not (self.known(limits[d][0], 0) and self.known(limits[d][1], steps[d]))]
         with ExitStack() as opened:
             if not needed:
-                opened.enter_context(self.once())
+                opened.enter_context(self.first_work_item())
             for d in needed:
                 loop = self.shared_loop if d == needed[0] else self.text.loop
                 index[d] = opened.enter_context(loop(*limits[d], steps[d]))
@@ -118,7 +118,7 @@ class Space:
         """Open the outermost loop of a nest, whose iterations the work-items of a program share."""
         return self.text.loop(low, high, step)
 
-    def once(self) -> AbstractContextManager[None]:
+    def first_work_item(self) -> AbstractContextManager[None]:
         """Open a nest without loops; one work-item executes it."""
         return nullcontext()
 
@@ -139,7 +139,7 @@ class Space:
             partly: those of a vector that is partly within the limits, if the body takes one; else it gets single
                 elements.
         """
-        with self.together():
+        with self.barriers():
             self._each_within(limits, shape, lane, lanes, inside, body, partly)
 
     def _each_within(

@@ -16,8 +16,8 @@ class Target:
             does not contract a multiply and an add; the intrinsic is one instruction.
         call_bytes: the widest vectors that the device's library functions are called with. The default is what any
             x86-64 processor passes in registers. PoCL 6 compiles its library as C, and a function that receives a
-            vector in memory (64 bytes without AVX-512, 32 without AVX) reads memory that nobody wrote. opencl.Device
-            knows the limit of a device, and refuses a kernel with wider calls.
+            vector in memory (64 bytes without AVX-512, 32 without AVX) reads memory that nobody wrote.
+            opencl.OpenCLDevice knows the limit of a device, and refuses a kernel with wider calls.
         private_bytes: private memory that an invocation may use. PoCL keeps it on the stacks of its threads, which have
             8 MiB by Linux's default; a quarter is left for everything else.
         streaming_bytes: width of the accesses of a loop that mainly moves data. vec_add f32, n = 2^25, PoCL 6 on a Zen

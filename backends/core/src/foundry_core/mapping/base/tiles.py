@@ -12,17 +12,17 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import PRIVATE, WIDTHS, Reg, Text
 from ...errors import source_line, unsupported
-from ...front.scalars import constant as known
+from ...front.scalars import constant_value as known
 from ...ir import tile
 from ...ir.arith import ConstantOp
-from ...ir.elements import Moved, extents, moved
-from ...ir.literals import widened
+from ...ir.elements import IndexMapping, extents, index_mapping
+from ...ir.literals import to_f32_bits
 from ...ops.elementwise import is_costly, is_elementwise
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
-from .memory import Memory
-from .numeric import Numeric, element, in_memory, in_register
-from .plan import Plan, is_tile, is_unit
+from .memory import GlobalMemory
+from .numeric import Numeric, element_name, in_memory, in_register
+from .plan import BufferPlan, is_tile, is_unit
 from .space import Point, Space
 from .target import Target
 from .vectors import VectorNumeric
@@ -75,14 +75,14 @@ class Tiles:
     panels = True
     buffer_space = PRIVATE
 
-    def __init__(self, text: Text, plan: Plan, target: Target) -> None:
+    def __init__(self, text: Text, plan: BufferPlan, target: Target) -> None:
         self.text = text
         self.plan = plan
         self.target = target
         self.numeric: Numeric = VectorNumeric(text, target.call_bytes, target.converts_f16)
         self.space = self._space(text)
         self.private = Buffers(text, self.space)
-        self.memory = Memory(text, self.space, self.numeric, self)
+        self.memory = GlobalMemory(text, self.space, self.numeric, self)
         self.scalars: dict[SSAValue, Reg] = {}
         self.buffers: dict[SSAValue, Buffer] = {}
 
@@ -105,7 +105,7 @@ class Tiles:
         Args:
             as_bits: keep numbers of narrow types in the bits that they have in memory, and not as f32.
         """
-        elem = element(value.type, op)
+        elem = element_name(value.type, op)
         return self.private.allocate(
             in_memory(elem) if as_bits else in_register(elem),
             extents(value) if shape is None else shape,
@@ -133,10 +133,10 @@ class Tiles:
         lane = self.best_lane(value) if lane is None else lane
         lanes = self.lanes(value, op, lane)
 
-        elem = element(value.type, op)
+        elem = element_name(value.type, op)
 
         def read(point: Point) -> Reg:
-            found = self.at(value, point, {})
+            found = self.evaluate(value, point, {})
             return found if buffer.elem == in_register(elem) else self.numeric.to_memory(found, elem)
 
         def write(point: Point) -> None:
@@ -157,16 +157,16 @@ class Tiles:
             write(Point(index, lane, lanes))
 
         if runs is None:
-            with self.space.together():
+            with self.space.barriers():
                 copy(zero, ends[lane] if shape else zero, lanes, tested)
             return
-        conditions, until = self._whole(runs)
+        conditions, until = self._tile_bound(runs)
         inside = frozenset().union(*(run.inside for run in runs))
         run = buffer.panel if lane and buffer.panel else shape[lane]
         moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem
         count = min(_MOST_COPIES if moves else _AT_ONCE, run // lanes) if buffer.stride(lane) == 1 else 1
 
-        def turned(end: Reg) -> None:
+        def transpose(end: Reg) -> None:
             """Transpose squares in registers: the buffer is contiguous along the load's other dimension."""
             other = 1 - lane
             limits = [(zero, end if d == lane else extent[d]) for d in range(2)]
@@ -176,7 +176,7 @@ class Tiles:
                     return tuple(self.space.step(i, number) if at == d else i for at, i in enumerate(index))
 
                 rows = [read(Point(square(other, n), lane, lanes, inside)) for n in range(lanes)]
-                for n, column in enumerate(t.transposed(rows)):
+                for n, column in enumerate(t.transpose(rows)):
                     self.private.write(buffer, Point(square(lane, n), other, lanes), column)
 
         def several(index: tuple[Reg, ...]) -> None:
@@ -190,14 +190,14 @@ class Tiles:
             end = t.binary("arith.andi", end, t.integer(-lanes * count))
         if conditions:
             end = t.select(self.memory.all(conditions), end, zero)
-        with self.space.together():
+        with self.space.barriers():
             if turns:
-                turned(end)
+                transpose(end)
             else:
                 copy(zero, end, lanes * count, several)
             if end != extent[lane]:
                 rest = t.select(t.compare("slt", end, zero), zero, end)
-                with t.nested(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
+                with t.nest(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
                     copy(rest, ends[lane], lanes, tested)
 
     def fill_at_once(
@@ -206,24 +206,24 @@ class Tiles:
         """Evaluate a small tile and write it to a buffer, all vectors one after the other and not in a loop.
 
         Args:
-            is_whole: whether all elements of its loads are known to exist (`exists`).
+            is_whole: whether all elements of its loads are known to exist (`in_bounds`).
         """
         lanes = self.lanes(value, op, lane)
 
         def write(inside: frozenset[SSAValue]) -> None:
             memo: Memo = {}
             for point in self.points(extents(value), lane, lanes, inside):
-                self.private.write(buffer, point, self.at(value, point, memo))
+                self.private.write(buffer, point, self.evaluate(value, point, memo))
 
         runs = self.runs(value, lane)
         inside = frozenset().union(*(run.inside for run in runs or []))
-        condition = None if is_whole or runs is None else self.exists(value, lane, runs)
+        condition = None if is_whole or runs is None else self.in_bounds(value, lane, runs)
         if condition is None:
             write(inside)
             return
-        with self.text.nested(f"scf.if {condition.name} {{"):
+        with self.text.nest(f"scf.if {condition.name} {{"):
             write(inside)
-        with self.text.nested("else {"):
+        with self.text.nest("else {"):
             write(frozenset())
 
     def points(
@@ -234,22 +234,22 @@ class Tiles:
         for index in itertools.product(*steps):
             yield Point(tuple(self.text.integer(i) for i in index), lane, lanes, inside)
 
-    def exists(self, value: SSAValue, lane: int, runs: Sequence[Run]) -> Reg | None:
+    def in_bounds(self, value: SSAValue, lane: int, runs: Sequence[Run]) -> Reg | None:
         """Return whether all elements of an expression's loads exist and no axis wraps around; None if they always do.
 
         Args:
             runs: what `runs` returned for the whole expression.
         """
-        conditions, until = self._whole(runs)
+        conditions, until = self._tile_bound(runs)
         if until is not None:
             conditions.append(self.text.compare("sle", self.text.integer(extents(value)[lane]), until))
         return self.memory.all(conditions) if conditions else None
 
-    def _whole(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
-        """Return what Memory.whole returns, for some loads."""
+    def _tile_bound(self, runs: Sequence[Run]) -> tuple[list[Reg], Reg | None]:
+        """Return what GlobalMemory.tile_bound returns, for some loads."""
         conditions, until = list[Reg](), list[Reg]()
         for run in runs:
-            known = self.memory.whole(run.load, run.lane, run.ends)
+            known = self.memory.tile_bound(run.load, run.lane, run.ends)
             conditions += known[0]
             until += [] if known[1] is None else [known[1]]
         return conditions, self.text.least(until)
@@ -257,7 +257,7 @@ class Tiles:
     def runs(self, value: SSAValue, lane: int, ends: Sequence[Reg] | None = None) -> list[Run] | None:
         """Return the loads of an expression that are contiguous along its lane.
 
-        It looks at all loads whose points `behind` gives what a point has in `inside`.
+        It looks at all loads whose points `source_point` gives what a point has in `inside`.
 
         Args:
             ends: for each dimension, the end of the elements that are asked for; by default, all are.
@@ -284,7 +284,7 @@ class Tiles:
                     if inside is None:
                         return None
                     found.append(Run(op, lane, ends, inside))
-                case _ if (of := moved(current)) is not None:
+                case _ if (of := index_mapping(current)) is not None:
                     inner = of.inner(lane)
                     if of.keeps_order and inner is not None:
                         pending.append((of.source, inner, of.to_source(ends, lambda index: self.text.integer(1))))
@@ -306,11 +306,11 @@ class Tiles:
         """Evaluate the part of a tile at an index of its first dimension, and write it to a buffer of one rank less."""
         shape = extents(value)
         lane = self.best_lane(value) or len(shape) - 1
-        with self.space.each(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
-            whole = Point((first, *point.index), lane, point.lanes)
-            self.private.write(buffer, point, self.at(value, whole, {}))
+        with self.space.iterate(shape[1:], lane - 1, self.lanes(value, op, lane)) as point:
+            outer = Point((first, *point.index), lane, point.lanes)
+            self.private.write(buffer, point, self.evaluate(value, outer, {}))
 
-    def existing(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+    def point_bound(self, values: Sequence[SSAValue], point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes the loads of expressions need no test, from 0 on.
 
         Returns:
@@ -330,7 +330,7 @@ class Tiles:
             if is_elementwise(op):
                 pending += [operand for operand in op.operands if is_tile(operand)]
             elif isinstance(op, tile.LoadOp):
-                found = self.memory.existing(op, point)
+                found = self.memory.point_bound(op, point)
                 if found is None:
                     return None
                 end, more = found
@@ -343,7 +343,7 @@ class Tiles:
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:
         """Return how many elements to process at a time along a dimension: a full vector, or what suits memory."""
         shape = extents(value)
-        width = max(WIDTHS[in_register(element(value.type, op))], 8)
+        width = max(WIDTHS[in_register(element_name(value.type, op))], 8)
         vector_bytes = self.target.vector_bytes
         if isinstance(op, tile.StoreOp) and self.plan.streams(value):
             vector_bytes = min(vector_bytes, self.target.streaming_bytes)
@@ -380,7 +380,7 @@ class Tiles:
         match op:
             case tile.LoadOp():
                 return tuple(size * is_unit(axis) for axis in op.axes)
-            case _ if (of := moved(value)) is not None:
+            case _ if (of := index_mapping(value)) is not None:
                 return tuple(of.to_result(self._votes(of.source, counted), 0))
             case Operation() if is_elementwise(op):
                 parts = [self._votes(operand, counted) for operand in op.operands if is_tile(operand)]
@@ -403,52 +403,52 @@ class Tiles:
 
     def constant(self, op: ConstantOp, lanes: int) -> Reg:
         """Return a constant in all of `lanes` lanes."""
-        elem, bits = element(op.result.type, op), op.splat
+        elem, bits = element_name(op.result.type, op), op.splat
         if bits is None:
             raise unsupported(op, "a constant tensor with different elements")
         if elem[0] == "i":
             return self.text.integer(op.integers[0], elem, lanes)
         if in_register(elem) != elem:
-            bits = widened(bits, op.element)
+            bits = to_f32_bits(bits, op.element)
         return self.text.bits(bits, in_register(elem), lanes)
 
-    def at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
+    def evaluate(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         """Return the elements of a tile at a point; a scalar is broadcast. A pointer is its address."""
         if not is_tile(value):
             return self.text.broadcast(self.numeric.address(self.scalar(value)), point.lanes)
         key = (value, point.index, point.lane, point.lanes)
         if key not in memo:
-            with self.text.at(source_line(value.owner.location) if isinstance(value.owner, Operation) else None):
+            with self.text.location(source_line(value.owner.location) if isinstance(value.owner, Operation) else None):
                 memo[key] = self._at(value, point, memo)
         return memo[key]
 
     def _at(self, value: SSAValue, point: Point, memo: Memo) -> Reg:
         op = value.owner
         if value in self.buffers:
-            return self.kept(value, self.buffers[value], point)
-        if (of := moved(value)) is not None:
-            return self.text.broadcast(self.at(of.source, self.behind(of, point), memo), point.lanes)
+            return self.read_buffer(value, self.buffers[value], point)
+        if (of := index_mapping(value)) is not None:
+            return self.text.broadcast(self.evaluate(of.source, self.source_point(of, point), memo), point.lanes)
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):
-            return self.numeric.apply(op, [self.at(operand, point, memo) for operand in op.operands])
+            return self.numeric.apply(op, [self.evaluate(operand, point, memo) for operand in op.operands])
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None
         raise unsupported(owner)
 
-    def kept(self, value: SSAValue, buffer: Buffer, point: Point) -> Reg:
+    def read_buffer(self, value: SSAValue, buffer: Buffer, point: Point) -> Reg:
         """Return the elements at a point of a tile's buffer, or of a view of it, whether it has bits or numbers."""
         found, op = self.private.read(buffer, point), value.owner
         if value in self.plan.across and isinstance(op, Operation):
-            return self.numeric.from_memory(found, element(value.type, op))
+            return self.numeric.from_memory(found, element_name(value.type, op))
         return found
 
-    def behind(self, of: Moved, point: Point) -> Point:
+    def source_point(self, mapping: IndexMapping, point: Point) -> Point:
         """Return the point of the source that has a point's elements: as many, or one that all lanes share."""
-        index, lane = tuple(of.to_source(point.index, self.text.integer)), of.inner(point.lane)
+        index, lane = tuple(mapping.to_source(point.index, self.text.integer)), mapping.inner(point.lane)
         if lane is None:
             return Point(index, 0, 1)
-        return Point(index, lane, point.lanes, point.inside if of.keeps_order else frozenset())
+        return Point(index, lane, point.lanes, point.inside if mapping.keeps_order else frozenset())
 
     def register_tile(self, rows: int, columns: int) -> tuple[int, int]:
         """Return the most rows, and the columns, of the tile that tl.dot keeps in registers, in vectors.

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, Text
 from ...functions.table import ONE_BY_ONE
-from ...scalars import LAYOUTS, Layout
+from ...scalars import LAYOUTS, FloatLayout
 from .numeric import Numeric
 from .target import Target
 
@@ -32,25 +32,25 @@ class VectorNumeric(Numeric):
         self._call_bytes = call_bytes
         self._converts_f16 = converts_f16
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         if not self._converted(x, layout):
             return super().unpack(x, layout)
         return self._eight_by_eight(x, lambda part: self._vectors.call(f"{_F16C}ph2ps.256", [part], "f32", 8))
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if not self._converted(x, layout) or saturate:
             return super().pack(x, layout, saturate=saturate)
         nearest = self._int(0, replace(x, lanes=1))
         return self._eight_by_eight(x, lambda part: self._vectors.call(f"{_F16C}ps2ph.256", [part, nearest], "i16", 8))
 
-    def _converted(self, x: Reg, layout: Layout) -> bool:
+    def _converted(self, x: Reg, layout: FloatLayout) -> bool:
         """Return whether the device's instructions convert a register; they make a signalling NaN a quiet one."""
         return self._converts_f16 and layout is LAYOUTS["f16"] and x.lanes >= _F16C_LANES
 
     def _eight_by_eight(self, x: Reg, convert: Callable[[Reg], Reg]) -> Reg:
         """Apply an instruction for 8 elements to a register of 8 or 16."""
         parts = [convert(self._vectors.part(x, first, _F16C_LANES)) for first in range(0, x.lanes, _F16C_LANES)]
-        return parts[0] if len(parts) == 1 else self._vectors.joined(*parts)
+        return parts[0] if len(parts) == 1 else self._vectors.concatenate(*parts)
 
     def leading_zeros(self, x: Reg) -> Reg:
         return self._in_parts(lambda part: self.text.leading_zeros(part[0]), [x])
@@ -86,12 +86,12 @@ class VectorNumeric(Numeric):
             return function(args)
         t, half = self._vectors, lanes // 2
         results = [self._in_parts(function, [t.part(arg, first, half) for arg in args], most) for first in (0, half)]
-        return t.joined(*results)
+        return t.concatenate(*results)
 
     def remainder(self, x: Reg, y: Reg) -> Reg:
         return self.text.binary("arith.remf", x, y)
 
-    def turned(self, name: str, x: Reg) -> Reg:
+    def trigonometric(self, name: str, x: Reg) -> Reg:
         """Return sin, cos or tan; in an f32 vector, compute large arguments separately from the others.
 
         PoCL 6 reduces a whole vector by multiples of pi / 2 differently if one element is beyond 2^23 or infinite. The
@@ -101,7 +101,7 @@ class VectorNumeric(Numeric):
         t = self.text
         if x.elem != "f32" or x.lanes == 1:
             return self.library(name, [x])
-        near = t.compare("olt", self.absolute(x), t.floating(2.0**20, x.elem, x.lanes))
-        large = t.floating(2.0**30, x.elem, x.lanes)
-        one = self.library(name, [t.select(near, x, t.floating(0.0, x.elem, x.lanes))])
+        near = t.compare("olt", self.absolute(x), t.float_constant(2.0**20, x.elem, x.lanes))
+        large = t.float_constant(2.0**30, x.elem, x.lanes)
+        one = self.library(name, [t.select(near, x, t.float_constant(0.0, x.elem, x.lanes))])
         return t.select(near, one, self.library(name, [t.select(near, large, x)]))

@@ -13,7 +13,7 @@ Span = tuple[int, int]
 EVERYTHING: Span = (0, 1 << 62)
 
 
-class Accesses:
+class PendingAccesses:
     """The ranges of workgroup memory that have been read or written since the last barrier, on any path.
 
     Attributes:
@@ -67,14 +67,14 @@ class Accesses:
         self.join(before)
 
     @contextmanager
-    def unordered(self) -> Iterator[None]:
+    def skip_barriers(self) -> Iterator[None]:
         """Record what needs no barriers, as subgroups exchange it with themselves only."""
         outer, self.some = self.some, True
         yield
         self.some = outer
 
     @contextmanager
-    def repeated(self) -> Iterator[None]:
+    def record_loop(self) -> Iterator[None]:
         """Record a loop. Before an iteration, everything may have been accessed by the one before."""
         before = self.save()
         self.add(EVERYTHING, writes=True)

@@ -88,7 +88,7 @@ class Arena:
         self._used = list(used)
 
     @contextmanager
-    def borrowed(self, op: Operation, size: int) -> Iterator[int]:
+    def borrow(self, op: Operation, size: int) -> Iterator[int]:
         """Take a range for one exchange."""
         low = self.take(op, size)
         yield low

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ..base.numeric import element
-from .once import Once
-from .program import Program, invocation_statement
+from ..base.numeric import element_name
+from .owner import OwnerAccess
+from .program import SimtProgram, invocation_statement
 
 _INSTRUCTIONS = {
     "add": "AtomicIAdd",
@@ -29,9 +29,9 @@ _INSTRUCTIONS = {
 
 
 @invocation_statement(tt.AtomicRMWOp)
-def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
+def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = Once(program, op, op.ptr, op.mask)
+    atomic = OwnerAccess(program, op, op.ptr, op.mask)
     values = program.values[op.value]
     kind, elem = op.kind.data, atomic.elem
 
@@ -52,12 +52,12 @@ def _rmw(program: Program, op: tt.AtomicRMWOp) -> None:
     program.values[op.result] = atomic.write(change)
 
 
-def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
+def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     t, numeric = program.code, program.numeric
-    elem = element(op.value.type, op)
+    elem = element_name(op.value.type, op)
     match op.kind.data:
         case "fadd":
-            return numeric.rounded(t.binary("arith.addf", old, value), elem)
+            return numeric.round_float(t.binary("arith.addf", old, value), elem)
         case "exch":
             return value
         case "add":
@@ -70,7 +70,7 @@ def _changed(program: Program, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
     raise unsupported(op, op.kind.data)
 
 
-def _in_loop(program: Program, atomic: Once, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
+def _in_loop(program: SimtProgram, atomic: OwnerAccess, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
     """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
 
     Args:
@@ -115,9 +115,9 @@ def _in_loop(program: Program, atomic: Once, address: Reg, changed: Callable[[Re
 
 
 @invocation_statement(tt.AtomicCASOp)
-def _cas(program: Program, op: tt.AtomicCASOp) -> None:
+def _cas(program: SimtProgram, op: tt.AtomicCASOp) -> None:
     t, group, numeric = program.code, program.group, program.numeric
-    atomic = Once(program, op, op.ptr, None)
+    atomic = OwnerAccess(program, op, op.ptr, None)
     bits = f"i{WIDTHS[atomic.kind]}"
 
     def change(number: int, address: Reg) -> Reg:

@@ -26,8 +26,8 @@ from typing import Any
 
 from ...emit.builder import Builder, count_bits
 from ...emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
-from .accesses import Accesses, Span
-from .words import Module
+from .accesses import PendingAccesses, Span
+from .words import SpirvModule
 
 _INTEGERS = {
     "arith.addi": "IAdd",
@@ -108,7 +108,7 @@ _UNROLL, _DONT_UNROLL = 0x1, 0x2
 
 
 @dataclass(frozen=True)
-class Saved:
+class Checkpoint:
     """A point in a function: the length of its body, its block, the results that can be used again, and the accesses of
     workgroup memory."""
 
@@ -130,7 +130,7 @@ class Code:
 
     index = "i32"
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: SpirvModule) -> None:
         self.module = module
         self._scopes: list[dict[Any, Reg]] = [{}]
         self.zero: Reg | None = None
@@ -142,7 +142,7 @@ class Code:
         self._functions: dict[str, int] = {}
         self.opaque: dict[str, int] = {}
         self.block = 0
-        self.accesses = Accesses()
+        self.accesses = PendingAccesses()
         self._line: tuple[object, ...] = ()
 
     # Types and IDs.
@@ -202,12 +202,12 @@ class Code:
         """Return the result of an instruction without effects, which has one of the types in `opaque`."""
         return self._pure(name, elem, *operands)
 
-    def save(self) -> Saved:
+    def save(self) -> Checkpoint:
         """Return what `restore` needs to take back everything that is written from here on."""
         scopes = [dict(scope) for scope in self._scopes]
-        return Saved(self.module.length(), self.block, scopes, self.accesses.save())
+        return Checkpoint(self.module.length(), self.block, scopes, self.accesses.save())
 
-    def restore(self, saved: Saved) -> None:
+    def restore(self, saved: Checkpoint) -> None:
         """Take back what was written since `save`. Declarations and definitions of functions stay."""
         self.module.cut(saved.length)
         self.block = saved.block
@@ -248,7 +248,7 @@ class Code:
         limit = 1 << WIDTHS[x.elem] - 1
         return (low + step, high + step) if low <= high and -limit <= low + step <= high + step < limit else None
 
-    def bounded(self, x: Reg, low: int, high: int) -> Reg:
+    def assume_bounds(self, x: Reg, low: int, high: int) -> Reg:
         """Return a signed integer, of which the caller knows the bounds."""
         if "+" not in x.name:
             self._bounds[x.name] = (low, high)
@@ -374,13 +374,13 @@ class Code:
             self._halves.add(found.name)
         within = self.bounds(x) if name in ("arith.extsi", "arith.extui") else None
         if within and (name == "arith.extsi" or within[0] >= 0):
-            self.bounded(found, *within)
+            self.assume_bounds(found, *within)
         return found
 
     def _from_boolean(self, name: str, x: Reg, elem: str) -> Reg:
         true = -1 if name in ("arith.extsi", "arith.sitofp") else 1
         if elem[0] == "f":
-            return self.select(x, self.floating(float(true), elem), self.floating(0.0, elem))
+            return self.select(x, self.float_constant(float(true), elem), self.float_constant(0.0, elem))
         return self.select(x, self.integer(true, elem), self.integer(0, elem))
 
     def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
@@ -435,9 +435,9 @@ class Code:
             x, by = self.binary("arith.ori", x, self.binary("arith.shrui", x, self.integer(by, x.elem))), 2 * by
         return count_bits(self, self.binary("arith.xori", x, self.integer(-1, x.elem)))
 
-    def extended(self, name: str, x: Reg, *more: Reg) -> Reg:
+    def extended_instruction(self, name: str, x: Reg, *more: Reg) -> Reg:
         """Return the result of an extended instruction (words.EXTENDED), which has the type of its first operand."""
-        return self._pure("ExtInst", x.elem, x, *more, literals=self.module.extended(name))
+        return self._pure("ExtInst", x.elem, x, *more, literals=self.module.extended_instruction(name))
 
     # Constants.
 
@@ -451,7 +451,7 @@ class Code:
         self._integers[reg.name] = value
         return reg
 
-    def floating(self, value: float, elem: str, lanes: int = 1) -> Reg:
+    def float_constant(self, value: float, elem: str, lanes: int = 1) -> Reg:
         code = {"f16": "<e", "f32": "<f", "f64": "<d"}[elem]
         return self.bits(int.from_bytes(struct.pack(code, value), "little"), elem)
 
@@ -486,7 +486,7 @@ class Code:
         yield
         self._scopes.pop()
 
-    def when(
+    def branch(
         self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
     ) -> list[Reg]:
         """Write a branch; return a register for each pair of results that the two paths give."""
@@ -519,7 +519,7 @@ class Code:
     def when_in_turn(
         self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
     ) -> list[Reg]:
-        """Write what `when` writes as two branches with one path each, the second under the opposite condition."""
+        """Write what `branch` writes as two branches with one path each, the second under the opposite condition."""
         inverted = self._pure("LogicalNot", "i1", condition)
         return self._or_before(inverted, otherwise, self._or_before(condition, then, None))
 
@@ -540,7 +540,7 @@ class Code:
             type = self.type(reg.elem)
             multiple = self.multiple(reg) if reg.elem[0] == "i" else 1
             if before is None:
-                other = m.undefined(type)
+                other = m.undef(type)
             else:
                 other = self.id(before[number])
                 multiple = min(multiple, self.multiple(before[number])) if reg.elem[0] == "i" else 1
@@ -575,7 +575,7 @@ class Code:
             multiples: a number that divides each carried integer in every iteration, as the caller knows.
             rolled: ask the device's compiler not to write several iterations one after the other.
         """
-        with self.accesses.repeated():
+        with self.accesses.record_loop():
             return self._loop(initial, test, body, multiples, _DONT_UNROLL if rolled else 0)
 
     def _loop(
@@ -614,7 +614,7 @@ class Code:
         self.label(merge)
         return list(passed)
 
-    def unrolled(
+    def unroll_loop(
         self, count: int, values: Sequence[Reg], body: Callable[[Reg, Sequence[Reg]], Sequence[Reg]]
     ) -> list[Reg]:
         """Write a loop that carries registers for `count` iterations, which the device's compiler shall unroll.
@@ -643,7 +643,7 @@ class Code:
         return self.loop([self.integer(0, count.elem), *values], test, turn)[1:]
 
     def choose(self, condition: Reg, then: Callable[[], Reg], otherwise: Callable[[], Reg]) -> Reg:
-        return self.when(condition, lambda: [then()], lambda: [otherwise()])[0]
+        return self.branch(condition, lambda: [then()], lambda: [otherwise()])[0]
 
     def call_own(
         self, function: str, args: Sequence[Reg], elem: str, write: Callable[[Builder, Sequence[Reg]], Reg]

@@ -1,9 +1,10 @@
 """Matrix products by cooperative matrices: which values are kept in them, and how these exchange elements with others.
 
-`plan` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those of a
-fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The result is
-kept in fragments through loops and operations that treat all elements alike. Registers for its elements are only made
-where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks for.
+`plan_cooperative` decides before anything is written. A product of f16, bf16 or i8 whose extents are multiples of those
+of a fragment (what the device multiplies) is cooperative: each subgroup computes some fragments of the result. The
+result is kept in fragments through loops and operations that treat all elements alike. Registers for its elements are
+only made where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks
+for.
 
 Of products whose left factor is made from another product, as in attention, each subgroup computes whole rows, and the
 blocked layout of the first is replaced by one in which a subgroup has the same rows. Then the way through workgroup
@@ -21,8 +22,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from ...ir import tt, ttg
 from ...ir.arith import ConstantOp, SelectOp
-from ...ir.elements import is_same, moved, source
-from ..base.numeric import element
+from ...ir.elements import index_mapping, is_same, source
+from ..base.numeric import element_name
 from . import layouts
 from .layouts import Layout
 from .matrices import Matrix, Use
@@ -49,7 +50,7 @@ class Fragments:
     matrix: Matrix
     layout: Layout
 
-    def of(self, elem: str) -> Fragments:
+    def retype(self, elem: str) -> Fragments:
         """Return the same division of a tile of elements of another type."""
         return Fragments(Matrix(self.matrix.use, elem, self.matrix.rows, self.matrix.columns), self.layout)
 
@@ -106,7 +107,7 @@ class Product:
         return self._divided(Use.TOTAL, self.fragment.total)
 
 
-def choose(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
+def choose_product(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
     """Return how a product is divided among subgroups; None if it is no product for cooperative matrices.
 
     Args:
@@ -116,7 +117,7 @@ def choose(op: tt.DotOp, target: SimtTarget, by_rows: bool) -> Product | None:
     if len(op.a.type.get_shape()) != 2:
         return None
     (rows, depth), (_, columns) = op.a.type.get_shape(), op.result.type.get_shape()
-    factor, right, total = (element(value.type, op) for value in (op.a, op.b, op.c))
+    factor, right, total = (element_name(value.type, op) for value in (op.a, op.b, op.c))
     # A sum of f16 is kept in f32 while it is computed, as the other road does.
     wide = {("f16", "f32"): "f32", ("f16", "f16"): "f32", ("bf16", "f32"): "f32", ("i8", "i32"): "i32"}
     if factor != right or (factor, total) not in wide:
@@ -148,13 +149,13 @@ def _powers(most: int) -> list[int]:
 
 
 @dataclass
-class Plan:
+class CooperativePlan:
     """What is cooperative in a kernel.
 
     Attributes:
         products: the cooperative products.
         fragments: the values that are kept as fragments of totals.
-        needed: those of them whose elements are needed in registers, too.
+        in_registers: those of them whose elements are needed in registers, too.
         factors: loads and conversions whose result is only a factor of products: its fragments.
         passed: loads among them that are not made from workgroup memory, and what they load: the operand of an
             allocation, which is not made either.
@@ -165,7 +166,7 @@ class Plan:
 
     products: dict[Operation, Product] = field(default_factory=dict)
     fragments: dict[SSAValue, Fragments] = field(default_factory=dict)
-    needed: set[SSAValue] = field(default_factory=set)
+    in_registers: set[SSAValue] = field(default_factory=set)
     factors: dict[Operation, Fragments] = field(default_factory=dict)
     passed: dict[Operation, SSAValue] = field(default_factory=dict)
     arranged: dict[Attribute, Attribute] = field(default_factory=dict)
@@ -190,19 +191,19 @@ class Plan:
         return found
 
 
-def plan(function: tt.FuncOp, target: SimtTarget) -> Plan:
+def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan:
     """Decide what is cooperative. Moves what is the same in all iterations of a loop before it."""
-    made = Plan()
+    made = CooperativePlan()
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
-    able = {op for op in dots if choose(op, target, False) is not None}
+    able = {op for op in dots if choose_product(op, target, False) is not None}
     chained: set[Operation] = set()
     for op in able:
         sources = able & _makers(op.a)
         chained |= sources | ({op} if sources else set())
     for op in able:
         assert isinstance(op, tt.DotOp)
-        product = choose(op, target, op in chained)
+        product = choose_product(op, target, op in chained)
         assert product is not None
         made.products[op] = product
         if op in chained and product.down == target.warps:
@@ -215,7 +216,7 @@ def plan(function: tt.FuncOp, target: SimtTarget) -> Plan:
     return made
 
 
-def _last(function: tt.FuncOp, made: Plan) -> Operation | None:
+def _last(function: tt.FuncOp, made: CooperativePlan) -> Operation | None:
     """Return the last operation of a kernel in which there are fragments."""
 
     def touches(op: Operation) -> bool:
@@ -310,38 +311,38 @@ def is_splat(value: SSAValue) -> bool:
     return scalar or (isinstance(owner, ConstantOp) and owner.splat is not None)
 
 
-def repeated(value: SSAValue) -> tuple[SSAValue, int] | None:
+def find_repetition(value: SSAValue) -> tuple[SSAValue, int] | None:
     """Return the column or row that a tile repeats, and the dimension along which it does; None if it does not."""
-    of = moved(value)
+    of = index_mapping(value)
     if of is None or of.index != (0, 1) or not of.repeats:
         return None
     return of.source, 1 if of.is_along(0) else 0
 
 
-def _combination(op: Operation, made: Plan) -> Fragments | None:
+def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
     """Return what the result of an operation is if it is computed on fragments; None if it cannot be."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
     kept = [made.fragments[operand] for operand in op.operands if operand in made.fragments]
     if not kept or any(each.layout != kept[0].layout for each in kept):
         return None
-    elem = element(op.results[0].type, op)
+    elem = element_name(op.results[0].type, op)
     if isinstance(op, SelectOp):
         same = not isinstance(op.operands[0].type, TensorType) and len(kept) == 2
         return kept[0] if same and kept[0] == kept[1] else None
     if len(op.operands) == 1:
         found = (op.name, kept[0].matrix.elem, elem) in _CONVERSIONS
-        return kept[0].of(elem) if found else None
+        return kept[0].retype(elem) if found else None
     if op.name not in PAIRS.get(elem, {}):
         return None
     others = [operand for operand in op.operands if operand not in made.fragments]
-    return kept[0] if all(is_splat(each) or repeated(each) for each in others) else None
+    return kept[0] if all(is_splat(each) or find_repetition(each) for each in others) else None
 
 
-def _keep(function: tt.FuncOp, made: Plan) -> None:
+def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
     """Find the values that are kept as fragments, and which of them are needed in registers."""
     for op, product in made.products.items():
-        made.fragments[op.results[0]] = product.total.of(element(op.results[0].type, op))
+        made.fragments[op.results[0]] = product.total.retype(element_name(op.results[0].type, op))
     operations = list(function.body.walk())
     changed = True
     while changed:
@@ -356,10 +357,10 @@ def _keep(function: tt.FuncOp, made: Plan) -> None:
         changed = len(made.fragments) > before
     for value, fragments in made.fragments.items():
         if not all(_takes(use.operation, use.index, fragments, made) for use in value.uses):
-            made.needed.add(value)
+            made.in_registers.add(value)
 
 
-def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:
+def _keep_yielded(op: scf.ForOp | scf.IfOp, made: CooperativePlan) -> None:
     for _, last in _yields(op):
         for number, operand in enumerate(last.operands):
             if operand in made.fragments and op.results[number] not in made.fragments:
@@ -368,7 +369,7 @@ def _keep_yielded(op: scf.ForOp | scf.IfOp, made: Plan) -> None:
                     made.fragments[op.body.block.args[number + 1]] = made.fragments[operand]
 
 
-def _pays(op: Operation, made: Plan) -> bool:
+def _pays(op: Operation, made: CooperativePlan) -> bool:
     """Return whether to compute an operation on fragments, and not on registers that are there anyway."""
     if isinstance(op, SelectOp):
         return True
@@ -378,7 +379,7 @@ def _pays(op: Operation, made: Plan) -> bool:
     return any(user in made.products and user.operands[2] is op.results[0] for user in users)
 
 
-def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> bool:
+def _takes(user: Operation, index: int, fragments: Fragments, made: CooperativePlan) -> bool:
     """Return whether an operation takes an operand as fragments."""
     if user in made.products:
         return index == 2 and made.products[user].total.layout == fragments.layout
@@ -393,7 +394,7 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: Plan) -> boo
     return len(user.results) == 1 and user.results[0] in made.fragments
 
 
-def _load(function: tt.FuncOp, made: Plan) -> None:
+def _load(function: tt.FuncOp, made: CooperativePlan) -> None:
     """Find what is read as fragments of factors, and what is written to workgroup memory for that only."""
     for op in list(function.body.walk()):
         if isinstance(op, ttg.LocalLoadOp) or is_same(op):
@@ -417,7 +418,7 @@ def _load(function: tt.FuncOp, made: Plan) -> None:
                 made.passed.update(dict.fromkeys(loads, op.src))
 
 
-def _passes(source: SSAValue, fragments: Fragments, made: Plan) -> bool:
+def _passes(source: SSAValue, fragments: Fragments, made: CooperativePlan) -> bool:
     """Return whether fragments are made from a tile within each subgroup; see that there is memory for it."""
     local = fragments.matrix.use is Use.LEFT and is_local(made.layout(source), fragments)
     if local:
@@ -460,7 +461,7 @@ def _definer(value: SSAValue) -> Operation:
     return parent
 
 
-def _factor(value: SSAValue, made: Plan) -> Fragments | None:
+def _factor(value: SSAValue, made: CooperativePlan) -> Fragments | None:
     """Return the fragments in which all uses of a value take it as a factor; None if they differ."""
     found: set[Fragments] = set()
     for use in value.uses:

@@ -10,16 +10,16 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...analysis.flow import incoming
+from ...analysis.flow import incoming_values
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import LoweringError
 from ...ir import tt, ttg
 from ...ir.effects import writes
-from ..base.numeric import element
+from ..base.numeric import element_name
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 from .rows import Rows
 
 
@@ -28,10 +28,10 @@ def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
     assert isinstance(value.type, ttg.MemoryType)
     type = value.type.tile
     assert isinstance(type, TensorType)
-    return type.get_shape(), element(type, op)
+    return type.get_shape(), element_name(type, op)
 
 
-class Stored:
+class SharedTile:
     """How a tile in workgroup memory is arranged: several that are side by side have one extent more.
 
     Left operands of products in f32 are transposed: a step along K needs a column of them. In rows of memory, an
@@ -42,31 +42,31 @@ class Stored:
         rows: their arrangement in this order.
     """
 
-    def __init__(self, program: Program, value: SSAValue, op: Operation) -> None:
+    def __init__(self, program: SimtProgram, value: SSAValue, op: Operation) -> None:
         shape, elem = _tile(value, op)
         assert isinstance(value.type, ttg.MemoryType)
         layout = value.type.layout
         if not isinstance(layout, ttg.SharedLayout):
             raise LoweringError(f"a tile in workgroup memory has the layout {layout.name}")
         order = layout.numbers("order")
-        if _roots(value, set()) <= _turned(program):
+        if _roots(value, set()) <= _column_allocations(program):
             order = tuple(reversed(order))
         beside = len(shape) - len(order)
         self.dims = (*range(beside), *(beside + d for d in reversed(order)))
         self._extents = [shape[d] for d in self.dims]
         self.rows = Rows(self._extents, elem)
 
-    def write(self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
+    def write(self, program: SimtProgram, layout: Layout, start: Reg, regs: Sequence[Reg]) -> None:
         """Write a tile that begins at `start`, in elements."""
-        self.rows.write(program, layout.permuted(self.dims), start, regs)
+        self.rows.write(program, layout.permute(self.dims), start, regs)
 
-    def read(self, program: Program, layout: Layout, start: Reg) -> list[Reg]:
+    def read(self, program: SimtProgram, layout: Layout, start: Reg) -> list[Reg]:
         """Read a tile."""
-        return self.rows.read(program, layout.permuted(self.dims), start)
+        return self.rows.read(program, layout.permute(self.dims), start)
 
-    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
+    def offsets(self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int]) -> list[Reg]:
         """Return where the elements of some registers are."""
-        return self.rows.places(program, layout.permuted(self.dims), start, registers)
+        return self.rows.offsets(program, layout.permute(self.dims), start, registers)
 
     def stride(self, dimension: int) -> int:
         """Return the distance of neighbours along a dimension, in elements."""
@@ -78,17 +78,17 @@ class Stored:
         return distance
 
 
-def _turned(program: Program) -> frozenset[SSAValue | None]:
+def _column_allocations(program: SimtProgram) -> frozenset[SSAValue | None]:
     """Return the allocations that hold left operands of products in f32 only."""
-    if program.turned is None:
+    if program.column_allocations is None:
         columns: set[SSAValue | None] = set()
         others: set[SSAValue | None] = set()
         for op in program.function.walk():
             if isinstance(op, ttg.LocalLoadOp):
                 columns_or_others = columns if _is_left_operand(op) else others
                 columns_or_others |= _roots(op.src, set())
-        program.turned = frozenset() if None in columns | others else frozenset(columns - others)
-    return program.turned
+        program.column_allocations = frozenset() if None in columns | others else frozenset(columns - others)
+    return program.column_allocations
 
 
 def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
@@ -105,7 +105,7 @@ def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
     )
 
 
-def _start(program: Program, tile: SSAValue) -> Reg:
+def _start(program: SimtProgram, tile: SSAValue) -> Reg:
     """Return where a tile begins: a constant, if it is the only one of its allocation."""
     (root, *others) = _roots(tile, set())
     if root is None or others or root not in program.values:
@@ -116,10 +116,10 @@ def _start(program: Program, tile: SSAValue) -> Reg:
 
 
 @invocation_statement(ttg.LocalAllocOp)
-def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
+def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
-    stored = Stored(program, op.result, op)
+    stored = SharedTile(program, op.result, op)
     first = program.arena.take(op, stored.rows.bytes)
     program.allocated[op.result] = first
     start = stored.rows.start(program, first)
@@ -130,56 +130,56 @@ def _alloc(program: Program, op: ttg.LocalAllocOp) -> None:
 
 
 @invocation_statement(ttg.LocalDeallocOp)
-def _dealloc(program: Program, op: ttg.LocalDeallocOp) -> None:
+def _dealloc(program: SimtProgram, op: ttg.LocalDeallocOp) -> None:
     program.arena.release(program.allocated.pop(op.src))
 
 
 @invocation_statement(ttg.MemoryIndexOp)
-def _index(program: Program, op: ttg.MemoryIndexOp) -> None:
+def _index(program: SimtProgram, op: ttg.MemoryIndexOp) -> None:
     t = program.code
     if _tile(op.src, op)[0][0] == 1:
         program.values[op.result] = program.values[op.src]
         return
-    length = t.integer(Stored(program, op.result, op).rows.length, "i32")
+    length = t.integer(SharedTile(program, op.result, op).rows.length, "i32")
     moved = t.binary("arith.muli", program.scalar(op.index), length)
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
 
 @invocation_statement(ttg.MemoryTransOp)
-def _transpose(program: Program, op: ttg.MemoryTransOp) -> None:
+def _transpose(program: SimtProgram, op: ttg.MemoryTransOp) -> None:
     """The order of the dimensions is in the layout: nothing moves."""
     program.values[op.result] = program.values[op.src]
 
 
 @invocation_statement(ttg.LocalStoreOp)
-def _local_store(program: Program, op: ttg.LocalStoreOp) -> None:
+def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
-        Stored(program, op.dst, op).write(
+        SharedTile(program, op.dst, op).write(
             program, program.layout(op.src), _start(program, op.dst), program.values[op.src]
         )
 
 
 @contextmanager
-def _accessed(program: Program, tile: SSAValue) -> Iterator[None]:
+def _accessed(program: SimtProgram, tile: SSAValue) -> Iterator[None]:
     """Write a barrier before accesses of a tile in workgroup memory, if one is needed."""
     _settle(program, tile)
-    with program.group.touching(*_bytes(program, tile) or _ANYWHERE):
+    with program.group.limit_accesses(*_bytes(program, tile) or _ANYWHERE):
         yield
 
 
-def _settle(program: Program, tile: SSAValue) -> None:
+def _settle(program: SimtProgram, tile: SSAValue) -> None:
     found = _bytes(program, tile)
     if found is None or not program.group.is_settled(*found):
         program.group.barrier()
 
 
-def _bytes(program: Program, tile: SSAValue) -> tuple[int, int] | None:
+def _bytes(program: SimtProgram, tile: SSAValue) -> tuple[int, int] | None:
     """Return the range of workgroup memory that a tile is in; None if that is not known."""
     (root, *others) = _roots(tile, set()) or {None}
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
         return None
     first = program.allocated[root]
-    return first, first + Stored(program, root, root.owner).rows.bytes
+    return first, first + SharedTile(program, root, root.owner).rows.bytes
 
 
 def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
@@ -190,14 +190,14 @@ def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
     owner = tile.owner
     if isinstance(owner, (ttg.MemoryIndexOp, ttg.MemoryTransOp)):
         return _roots(owner.src, seen)
-    sources = incoming(tile)
+    sources = incoming_values(tile)
     if sources is not None:
         return set[SSAValue | None]().union(*(_roots(source, seen) for source in sources))
     return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
 
 
 @invocation_statement(ttg.LocalLoadOp)
-def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
+def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
     factor = program.plan.factors.get(op)
     if op in program.plan.passed and factor is not None:
         program.fragments[op.result] = _passed(program, op, program.plan.passed[op], factor)
@@ -211,13 +211,13 @@ def _local_load(program: Program, op: ttg.LocalLoadOp) -> None:
     if factor is not None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
     else:
-        program.values[op.result] = Stored(program, op.src, op).read(
+        program.values[op.result] = SharedTile(program, op.src, op).read(
             program, program.layout(op.result), _start(program, op.src)
         )
     _release(program, op)
 
 
-def _passed(program: Program, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
+def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
     """Return fragments of a tile in registers; before the loops of a kernel, they are made once."""
     key = (source, factor)
     if key not in program.resident:
@@ -232,18 +232,18 @@ def _passed(program: Program, op: ttg.LocalLoadOp, source: SSAValue, factor: Fra
 _ANYWHERE = (0, 1 << 32)
 
 
-def _read_fragments(program: Program, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
+def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
-    t, stored = program.code, Stored(program, load.src, load)
-    layout = factor.layout.permuted(stored.dims)
-    first = program.spread(layout.warps, program.group.warp())
+    t, stored = program.code, SharedTile(program, load.src, load)
+    layout = factor.layout.permute(stored.dims)
+    first = program.combine_bases(layout.warps, program.group.warp())
     found = []
     for number in wanted:
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
         place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
         turned = stored.dims == (1, 0)
-        with program.group.touching(*_bytes(program, load.src) or _ANYWHERE):
-            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, turned=turned))
+        with program.group.limit_accesses(*_bytes(program, load.src) or _ANYWHERE):
+            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, column_major=turned))
     return found
 
 
@@ -275,7 +275,7 @@ def _writes_before(op: Operation) -> bool:
     return False
 
 
-def _release(program: Program, load: ttg.LocalLoadOp) -> None:
+def _release(program: SimtProgram, load: ttg.LocalLoadOp) -> None:
     """Give back the workgroup memory of a tile after the last operation that reads it."""
     tile: SSAValue = load.src
     op: Operation = load
@@ -300,7 +300,7 @@ class _Operand:
         steps: how many steps along K are read at once.
     """
 
-    def __init__(self, program: Program, value: SSAValue, axis: int) -> None:
+    def __init__(self, program: SimtProgram, value: SSAValue, axis: int) -> None:
         self._program = program
         self._layout = program.layout(value)
         self._regs = dict(enumerate(program.values.get(value, ())))
@@ -308,7 +308,7 @@ class _Operand:
         self.is_read, self.steps = isinstance(self._load, ttg.LocalLoadOp), 1
         if isinstance(self._load, ttg.LocalLoadOp):
             source = self._load.src
-            self._stored, self._start = Stored(program, source, self._load), _start(program, source)
+            self._stored, self._start = SharedTile(program, source, self._load), _start(program, source)
             extents = self._layout.shape
             # Memory is read in vectors, of several steps if K is along its rows.
             self._stride = self._stored.stride(axis)
@@ -320,8 +320,8 @@ class _Operand:
                 at = self._layout.offsets[number] // along % extents[axis]
                 self._wanted.setdefault(at // self.steps, []).append(number)
 
-    def _places(self, registers: Sequence[int]) -> list[Reg]:
-        return self._stored.places(self._program, self._layout, self._start, registers)
+    def _offsets(self, registers: Sequence[int]) -> list[Reg]:
+        return self._stored.offsets(self._program, self._layout, self._start, registers)
 
     def prepare(self, steps: int) -> None:
         """Prepare to read `steps` steps in each iteration of a loop."""
@@ -333,7 +333,7 @@ class _Operand:
         self._vectors = []
         for each in range(steps // self.steps):
             wanted = self._wanted[each]
-            vectors = self._stored.rows.vectors(self._program, self._places(wanted), self._moved)
+            vectors = self._stored.rows.vectors(self._program, self._offsets(wanted), self._moved)
             self._vectors += [([wanted[k] for k in numbers], index) for numbers, index in vectors]
 
     def read(self, iteration: Reg) -> None:
@@ -350,7 +350,7 @@ class _Operand:
         register = self._layout.register_of[index]
         if register not in self._regs:
             wanted = self._wanted[step // self.steps]
-            read = self._stored.rows.read_places(self._program, self._places(wanted), self._start)
+            read = self._stored.rows.read_offsets(self._program, self._offsets(wanted), self._start)
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
@@ -374,7 +374,7 @@ def is_last_use(op: Operation, value: SSAValue) -> bool:
 
 
 @invocation_statement(tt.DotOp)
-def _dot(program: Program, op: tt.DotOp) -> None:
+def _dot(program: SimtProgram, op: tt.DotOp) -> None:
     if op in program.plan.products:
         _multiply_fragments(program, op, program.plan.products[op])
         return
@@ -383,7 +383,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     *_, rows, depth = program.layout(op.a).shape
     columns = c.shape[-1]
     a, b = (_Operand(program, value, len(c.shape) - 1 - k) for k, value in enumerate((op.a, op.b)))
-    signed = element(op.a.type, op) == "i8"
+    signed = element_name(op.a.type, op) == "i8"
     # Row by row, so that an element of the left operand is used as often as possible in a row.
     order = sorted(range(c.size), key=lambda number: c.offsets[number])
 
@@ -410,18 +410,18 @@ def _dot(program: Program, op: tt.DotOp) -> None:
 
         for operand in (a, b):
             operand.prepare(steps)
-        totals = t.unrolled(depth // steps, program.values[op.c], iteration)
+        totals = t.unroll_loop(depth // steps, program.values[op.c], iteration)
     else:
         totals = added(program.values[op.c], depth)
     a.close()
     b.close()
-    program.values[op.result] = [numeric.rounded(total, element(op.c.type, op)) for total in totals]
+    program.values[op.result] = [numeric.round_float(total, element_name(op.c.type, op)) for total in totals]
 
 
 class _Factor:
     """A factor of a cooperative product: its fragments, or workgroup memory from which each is read when needed."""
 
-    def __init__(self, program: Program, op: tt.DotOp, value: SSAValue, fragments: Fragments) -> None:
+    def __init__(self, program: SimtProgram, op: tt.DotOp, value: SSAValue, fragments: Fragments) -> None:
         self._program, self._fragments, self._load = program, fragments, None
         if value in program.fragments and value not in program.plan.fragments:
             self._regs = dict(enumerate(program.fragments[value]))
@@ -443,11 +443,11 @@ class _Factor:
             _release(self._program, self._load)
 
 
-def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> None:
-    elem = element(op.c.type, op)
+def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) -> None:
+    elem = element_name(op.c.type, op)
     total, writer = product.total, matrices(program)
     left, right = (_Factor(program, op, *pair) for pair in ((op.a, product.left), (op.b, product.right)))
-    regs = [writer.converted(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.of(elem))]
+    regs = [writer.convert(reg, total.matrix) for reg in fragments_of(program, op, op.c, total.retype(elem))]
     steps = product.depth // product.fragment.depth
     across = product.columns // product.across // product.fragment.columns
     signed = product.fragment.factor == "i8"
@@ -458,10 +458,10 @@ def _multiply_fragments(program: Program, op: tt.DotOp, product: Product) -> Non
             regs[number] = writer.multiply_add(a, b, reg, signed=signed)
     left.close()
     right.close()
-    program.define(op, op.result, [writer.converted(reg, total.of(elem).matrix) for reg in regs])
+    program.define(op, op.result, [writer.convert(reg, total.retype(elem).matrix) for reg in regs])
 
 
-def _step(program: Program, left: Reg, right: Reg, total: Reg) -> Reg:
+def _step(program: SimtProgram, left: Reg, right: Reg, total: Reg) -> Reg:
     """Return left * right + total. Of floats, the product is rounded if the device has no fused instruction."""
     t = program.code
     if total.elem[0] == "f":

@@ -14,12 +14,14 @@ from ...emit.mlir import Reg
 from ...ir import tt
 from ..base.numeric import in_memory
 from .arena import ALIGNMENT
-from .layouts import Layout, arranged
-from .program import Program, invocation_statement
+from .layouts import Layout, arrange_layout
+from .program import SimtProgram, invocation_statement
 from .rows import Rows, through_memory
 
 
-def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout) -> Sequence[Reg]:
+def convert_layout(
+    program: SimtProgram, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
+) -> Sequence[Reg]:
     """Return the registers of a tile in another layout; the element of an index stays the same."""
     if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
         return [regs[source.register_of[offset]] for offset in target.offsets]
@@ -27,7 +29,7 @@ def convert(program: Program, op: Operation, regs: Sequence[Reg], source: Layout
 
 
 @invocation_statement(tt.ReduceOp)
-def _reduce(program: Program, op: tt.ReduceOp) -> None:
+def _reduce(program: SimtProgram, op: tt.ReduceOp) -> None:
     axis = op.axis.value.data
     source, regs, bits = along_axis(program, op, axis, ordered=not _commutes(op))
     along = sum(bits)
@@ -38,7 +40,7 @@ def _reduce(program: Program, op: tt.ReduceOp) -> None:
 
 
 def along_axis(
-    program: Program, op: tt.ReduceOp | tt.ScanOp, axis: int, *, ordered: bool
+    program: SimtProgram, op: tt.ReduceOp | tt.ScanOp, axis: int, *, ordered: bool
 ) -> tuple[Layout, list[Sequence[Reg]], list[int]]:
     """Return the layout of the operands, their registers, and the bits of an index that are along an axis.
 
@@ -52,8 +54,8 @@ def along_axis(
     bases = (*layout.registers, *layout.lanes, *layout.warps)
     regs = [program.values[src] for src in op.srcs]
     if any(basis & along and (basis & ~along or (ordered and basis not in bits)) for basis in bases):
-        plain = arranged(layout)
-        return plain, [convert(program, op, each, layout, plain) for each in regs], bits
+        plain = arrange_layout(layout)
+        return plain, [convert_layout(program, op, each, layout, plain) for each in regs], bits
     return layout, regs, bits
 
 
@@ -74,7 +76,7 @@ def _commutes(op: tt.ReduceOp) -> bool:
 
 
 def _unordered(
-    program: Program, op: tt.ReduceOp, tile: dict[int, list[Reg]], source: Layout, along: int
+    program: SimtProgram, op: tt.ReduceOp, tile: dict[int, list[Reg]], source: Layout, along: int
 ) -> dict[int, list[Reg]]:
     """Return a partial result for each position outside the axis that this invocation has, by its index."""
     # The registers of this invocation.
@@ -86,14 +88,14 @@ def _unordered(
     for bit, basis in enumerate(source.lanes):
         if basis & along:
             for key, values in rows.items():
-                others = [shuffled(program, op, value, mask=1 << bit) for value in values]
+                others = [shuffle(program, op, value, mask=1 << bit) for value in values]
                 rows[key] = combine(program, op, values, others)
     warps = sum({basis for basis in source.warps if basis & along})
     return _across_warps(program, op, rows, source, warps, along) if warps else rows
 
 
 def _ordered(
-    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, bits: Sequence[int]
+    program: SimtProgram, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, bits: Sequence[int]
 ) -> dict[int, list[Reg]]:
     """Do the same in the order of the axis, from its lowest bit: neighbours, then neighbouring pairs, and so on."""
     t, reduced = program.code, 0
@@ -110,7 +112,7 @@ def _ordered(
                 "ne", t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32")), t.integer(0, "i32")
             )
             for key, values in rows.items():
-                others = [shuffled(program, op, value, mask=bit) for value in values]
+                others = [shuffle(program, op, value, mask=bit) for value in values]
                 pairs = list(zip(values, others, strict=True))
                 first = [t.select(upper, other, mine) for mine, other in pairs]
                 second = [t.select(upper, mine, other) for mine, other in pairs]
@@ -128,7 +130,7 @@ def _ordered(
     return rows
 
 
-def shuffled(program: Program, op: Operation, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
+def shuffle(program: SimtProgram, op: Operation, value: Reg, lane: Reg | None = None, *, mask: int = 0) -> Reg:
     """Return a register of another lane: of the one with this number, or that differs in the bits of a mask."""
     t, group = program.code, program.group
     if not program.target.shuffles:
@@ -139,12 +141,12 @@ def shuffled(program: Program, op: Operation, value: Reg, lane: Reg | None = Non
     return t.cast("arith.trunci", moved, "i1") if value.elem == "i1" else moved
 
 
-def _through_places(program: Program, op: Operation, value: Reg, lane: Reg) -> Reg:
+def _through_places(program: SimtProgram, op: Operation, value: Reg, lane: Reg) -> Reg:
     """Return a register of another lane of this warp, through workgroup memory."""
     t, group, target = program.code, program.group, program.target
     rows = Rows((target.warps * target.warp_size,), value.elem)
     first = t.binary("arith.muli", group.warp(), t.integer(target.warp_size, "i32"))
-    with program.arena.borrowed(op, rows.bytes) as low:
+    with program.arena.borrow(op, rows.bytes) as low:
         first = t.binary("arith.addi", first, rows.start(program, low))
         group.barrier()
         group.write_shared(t.binary("arith.addi", first, group.lane()), [program.numeric.to_memory(value, value.elem)])
@@ -153,7 +155,9 @@ def _through_places(program: Program, op: Operation, value: Reg, lane: Reg) -> R
         return program.numeric.from_memory(read, value.elem)
 
 
-def combine(program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]) -> list[Reg]:
+def combine(
+    program: SimtProgram, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]
+) -> list[Reg]:
     """Write the region of a reduction or a scan on two sets of values."""
     block = op.combine.block
     for argument, reg in zip(block.args, (*first, *second), strict=True):
@@ -166,7 +170,7 @@ def combine(program: Program, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg],
 
 
 def _across_warps(
-    program: Program, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int, reduced: int
+    program: SimtProgram, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int, reduced: int
 ) -> dict[int, list[Reg]]:
     """Combine the partial results of the warps along the axis, through workgroup memory, in the order of the axis.
 
@@ -225,7 +229,7 @@ def _across_warps(
     return found
 
 
-def _gathered(program: Program, number: Reg, bits: Sequence[int]) -> Reg:
+def _gathered(program: SimtProgram, number: Reg, bits: Sequence[int]) -> Reg:
     """Return some bits of a number, side by side."""
     t = program.code
     total = t.integer(0, "i32")
@@ -236,7 +240,7 @@ def _gathered(program: Program, number: Reg, bits: Sequence[int]) -> Reg:
 
 
 def _results(
-    program: Program, op: tt.ReduceOp, result: SSAValue, rows: dict[int, Reg], source: Layout, axis: int
+    program: SimtProgram, op: tt.ReduceOp, result: SSAValue, rows: dict[int, Reg], source: Layout, axis: int
 ) -> Sequence[Reg]:
     """Return a reduction's result in the layout of its type."""
     if not isinstance(result.type, TensorType):
@@ -262,4 +266,4 @@ def _results(
         tuple(0 if basis & ((extent - 1) * stride) else without(basis) for basis in source.warps),
     )
     by_index = {without(key): rows[key] for key in found}
-    return convert(program, op, [by_index[offset] for offset in made.offsets], made, program.layout(result))
+    return convert_layout(program, op, [by_index[offset] for offset in made.offsets], made, program.layout(result))

@@ -10,22 +10,22 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir.arith import ConstantOp, SelectOp
-from ..base.numeric import element
-from .cooperative import PAIRS, Fragments, is_local, is_splat, repeated
-from .layouts import Layout, union
+from ..base.numeric import element_name
+from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat
+from .layouts import Layout, union_bits
 from .matrices import Matrices
 from .rows import Division, Rows
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .program import SimtProgram
 
 
-def matrices(program: Program) -> Matrices:
+def matrices(program: SimtProgram) -> Matrices:
     """Return what writes instructions on cooperative matrices."""
     return Matrices(program.group)
 
 
-def elements(program: Program, op: Operation, value: SSAValue) -> Sequence[Reg]:
+def elements(program: SimtProgram, op: Operation, value: SSAValue) -> Sequence[Reg]:
     """Return the registers of a tile in its layout, also of one that is kept in fragments."""
     if value in program.values:
         return program.values[value]
@@ -40,19 +40,19 @@ class _Way:
         division: the parts.
     """
 
-    def __init__(self, program: Program, op: Operation, fragments: Fragments, layout: Layout) -> None:
+    def __init__(self, program: SimtProgram, op: Operation, fragments: Fragments, layout: Layout) -> None:
         self._program, self._op = program, op
         self._layout = source = fragments.layout
         local = program.plan.scratch > 0 and is_local(layout, fragments)
         for self._local in (True, False) if local else (False,):
-            self._own = union(source.warps) if self._local else 0
+            self._own = union_bits(source.warps) if self._local else 0
             limit = program.plan.scratch if self._local else program.arena.free
             # A division is possible where fragments begin.
             self.division = Division(
                 source.shape,
                 fragments.matrix.elem,
                 limit,
-                (source.moving, layout.moving),
+                (source.invocation_bits, layout.invocation_bits),
                 bits=source.registers,
                 dropped=self._own,
                 shortest=0,
@@ -63,14 +63,14 @@ class _Way:
     @contextmanager
     def part(self) -> Iterator[tuple[Reg, Callable[[], None]]]:
         """Give where a part begins, in elements, and what writes a barrier for those that exchange it."""
-        with place(self._program, self._op, self.division.rows, local=self._local) as found:
+        with exchange_memory(self._program, self._op, self.division.rows, local=self._local) as found:
             yield found
 
-    def places(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
+    def fragment_offsets(self, part: int, start: Reg) -> Iterator[tuple[int, Reg]]:
         """Yield the numbers of the fragments of a part, and where each begins."""
         program, t = self._program, self._program.code
-        inner = self._layout.without(self.division.cut | self._own)
-        first = program.spread(inner.warps, program.group.warp())
+        inner = self._layout.drop_bits(self.division.cut | self._own)
+        first = program.combine_bases(inner.warps, program.group.warp())
         ((numbers, _),) = self.division.registers(program, self._layout, part)
         for number in numbers:
             index = t.binary("arith.addi", first, t.integer(inner.offsets[number], "i32"))
@@ -78,22 +78,24 @@ class _Way:
 
 
 @contextmanager
-def place(program: Program, op: Operation, rows: Rows, *, local: bool) -> Iterator[tuple[Reg, Callable[[], None]]]:
+def exchange_memory(
+    program: SimtProgram, op: Operation, rows: Rows, *, local: bool
+) -> Iterator[tuple[Reg, Callable[[], None]]]:
     """Give workgroup memory for an exchange: of all subgroups, or of each with itself if it is local."""
     t, group = program.code, program.group
     if local:
         own = t.integer(program.plan.scratch // rows.size, "i32")
         start = t.binary("arith.addi", t.binary("arith.muli", group.warp(), own), rows.start(program, program.scratch))
         high = program.scratch + program.plan.scratch * program.target.warps
-        with t.accesses.unordered(), group.touching(program.scratch, high):
+        with t.accesses.skip_barriers(), group.limit_accesses(program.scratch, high):
             yield start, matrices(program).barrier
         return
-    with program.arena.borrowed(op, rows.bytes) as first:
+    with program.arena.borrow(op, rows.bytes) as first:
         yield rows.start(program, first), group.barrier
 
 
 def to_registers(
-    program: Program, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
+    program: SimtProgram, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -101,7 +103,7 @@ def to_registers(
     for part in way.division.parts:
         with way.part() as (start, barrier):
             barrier()
-            for number, at in way.places(part, start):
+            for number, at in way.fragment_offsets(part, start):
                 writer.store(fragments.matrix, regs[number], at, way.division.rows.stride)
             barrier()
             way.division.read(program, layout, part, start, found)
@@ -109,7 +111,7 @@ def to_registers(
 
 
 def to_fragments(
-    program: Program, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
+    program: SimtProgram, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
 ) -> list[Reg]:
     """Return the fragments of a tile that is in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -119,12 +121,12 @@ def to_fragments(
             barrier()
             way.division.write(program, layout, part, start, regs)
             barrier()
-            for number, at in way.places(part, start):
+            for number, at in way.fragment_offsets(part, start):
                 found[number] = writer.load(fragments.matrix, at, way.division.rows.stride)
     return [found[number] for number in range(fragments.layout.size)]
 
 
-def fragments_of(program: Program, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
+def fragments_of(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
     """Return a tile as fragments: those it is kept in, or new ones."""
     if program.plan.fragments.get(value) == wanted:
         return program.fragments[value]
@@ -132,16 +134,16 @@ def fragments_of(program: Program, op: Operation, value: SSAValue, wanted: Fragm
         reg, elem = program.values[value][0], wanted.matrix.elem
         number = program.code.cast("arith.truncf", reg, elem) if elem[0] == "f" else reg
         constant = isinstance(value.owner, ConstantOp) and number is reg
-        return [matrices(program).filled(wanted.matrix, number, constant=constant)] * wanted.layout.size
+        return [matrices(program).splat(wanted.matrix, number, constant=constant)] * wanted.layout.size
     return to_fragments(program, op, elements(program, op, value), program.layout(value), wanted)
 
 
-def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
+def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
     """Return the fragments of a tile whose rows, or columns, are all the same.
 
     A matrix whose rows have the distance 0 in memory has the same row everywhere.
     """
-    t, writer, found = program.code, matrices(program), repeated(value)
+    t, writer, found = program.code, matrices(program), find_repetition(value)
     assert found is not None
     source, along = found
     layout, elem = program.layout(source), wanted.matrix.elem
@@ -155,13 +157,13 @@ def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted
     rows = Rows((layout.shape[1 - along],), elem)
     local = along == 1 and is_local(tile, wanted) and rows.bytes // program.target.warps <= program.plan.scratch
     mine = sum(layout.warps) if local else 0
-    part = layout.without(mine)
+    part = layout.drop_bits(mine)
     rows = Rows((part.shape[1 - along],), elem)
-    with place(program, op, rows, local=local) as (start, barrier):
+    with exchange_memory(program, op, rows, local=local) as (start, barrier):
         barrier()
         rows.write(program, part, start, program.values[source])
         barrier()
-        first = program.spread(
+        first = program.combine_bases(
             [0 if local else _along(basis, along, columns) for basis in wanted.layout.warps], program.group.warp()
         )
         made: dict[int, Reg] = {}
@@ -170,7 +172,7 @@ def _repeated_fragments(program: Program, op: Operation, value: SSAValue, wanted
             at = _along(offset, along, columns)
             if at not in made:
                 index = t.binary("arith.addi", t.binary("arith.addi", first, start), t.integer(at, "i32"))
-                made[at] = writer.load(wanted.matrix, index, 0, turned=along == 1)
+                made[at] = writer.load(wanted.matrix, index, 0, column_major=along == 1)
             result.append(made[at])
         return result
 
@@ -180,17 +182,17 @@ def _along(index: int, along: int, columns: int) -> int:
     return index // columns if along == 1 else index % columns
 
 
-def combine_fragments(program: Program, op: Operation) -> None:
+def combine_fragments(program: SimtProgram, op: Operation) -> None:
     """Write an operation on each pair of fragments."""
     (result,) = op.results
     kept, t, writer = program.plan.fragments[result], program.code, matrices(program)
     if isinstance(op, SelectOp):
         first, second = (program.fragments[value] for value in op.operands[1:])
-        chosen = t.when(program.scalar(op.operands[0]), lambda: first, lambda: second)
+        chosen = t.branch(program.scalar(op.operands[0]), lambda: first, lambda: second)
         program.define(op, result, chosen)
         return
     if len(op.operands) == 1:
-        regs = [writer.converted(reg, kept.matrix) for reg in program.fragments[op.operands[0]]]
+        regs = [writer.convert(reg, kept.matrix) for reg in program.fragments[op.operands[0]]]
         program.define(op, result, regs)
         return
     sides = []
@@ -199,5 +201,5 @@ def combine_fragments(program: Program, op: Operation) -> None:
             sides.append(fragments_of(program, op, operand, kept))
         else:
             sides.append(_repeated_fragments(program, op, operand, kept))
-    name = PAIRS[element(result.type, op)][op.name]
-    program.define(op, result, [writer.combined(name, x, y) for x, y in zip(*sides, strict=True)])
+    name = PAIRS[element_name(result.type, op)][op.name]
+    program.define(op, result, [writer.combine(name, x, y) for x, y in zip(*sides, strict=True)])

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ...emit.mlir import Reg
 from .target import SimtTarget
-from .words import STORAGE, Module
+from .words import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
 _ADDRESSING, _MEMORY = 2, 2  # Physical64, OpenCL
@@ -38,7 +38,7 @@ class KernelWorkgroup(Workgroup):
 
     def __init__(self, target: SimtTarget) -> None:
         version = _VERSION_OF_SUBGROUPS if target.shuffles else _VERSION
-        super().__init__(target, Module(version, _ADDRESSING, _MEMORY, "OpenCL.std"))
+        super().__init__(target, SpirvModule(version, _ADDRESSING, _MEMORY, "OpenCL.std"))
         self._pointers: set[int] = set()
         self._grid: list[Reg] = []
         self._memory = 0

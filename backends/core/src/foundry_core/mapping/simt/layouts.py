@@ -74,7 +74,7 @@ class Layout:
             index = index * extent + at
         return index
 
-    def moved(self, shape: Sequence[int], move: Callable[[int], int]) -> Layout:
+    def map_indices(self, shape: Sequence[int], move: Callable[[int], int]) -> Layout:
         """Return the layout of a tile of another shape in which each register's element has another index.
 
         Args:
@@ -83,7 +83,7 @@ class Layout:
         parts = (tuple(move(basis) for basis in part) for part in (self.registers, self.lanes, self.warps))
         return Layout(tuple(shape), *parts)
 
-    def permuted(self, dims: Sequence[int | None]) -> Layout:
+    def permute(self, dims: Sequence[int | None]) -> Layout:
         """Return the layout of the tile with its dimensions in another order; each element stays in its register.
 
         Args:
@@ -92,27 +92,27 @@ class Layout:
         shape = tuple(1 if d is None else self.shape[d] for d in dims)
         made = Layout(shape, (), (), ())
 
-        def turned(index: int) -> int:
+        def permute(index: int) -> int:
             position = self.position(index)
             return made.index([0 if d is None else position[d] for d in dims])
 
-        return self.moved(shape, turned)
+        return self.map_indices(shape, permute)
 
     @property
-    def moving(self) -> int:
+    def invocation_bits(self) -> int:
         """Return the bits of an index in which invocations differ, of the same register."""
-        return union(self.lanes) | union(self.warps)
+        return union_bits(self.lanes) | union_bits(self.warps)
 
-    def without(self, mask: int) -> Layout:
+    def drop_bits(self, mask: int) -> Layout:
         """Return the layout of a part of the tile: the elements whose index has the same bits where a mask has some.
 
         The bits of the mask are no longer in the indices. So registers, or invocations, that differ only in them have
         the same element; the caller knows which of them have an element of the part.
         """
-        return self.moved(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
+        return self.map_indices(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
 
 
-def union(bases: Sequence[int]) -> int:
+def union_bits(bases: Sequence[int]) -> int:
     """Return the bits that any of the bases has."""
     return functools.reduce(operator.or_, bases, 0)
 
@@ -136,7 +136,7 @@ def shape_without(shape: Sequence[int], mask: int) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def arranged(like: Layout, low: int = 0) -> Layout:
+def arrange_layout(like: Layout, low: int = 0) -> Layout:
     """Return the layout of a tile in which its row-major order is plain.
 
     The lowest bits of an index are in the registers, as many as `low`; then come lanes, warps, and registers again.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...emit.mlir import Reg
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .program import SimtProgram
 
 Test = Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]]
 Body = Callable[[Sequence[Reg]], Sequence[Reg]]
@@ -28,7 +28,7 @@ class _Carried:
         multiples: for each group, a number that divides its base in every iteration.
     """
 
-    def __init__(self, program: Program, initial: Sequence[Reg]) -> None:
+    def __init__(self, program: SimtProgram, initial: Sequence[Reg]) -> None:
         self._code = program.code
         self._parts = [program.code.parts(reg) for reg in initial]
         by_base: dict[str, list[int]] = {}
@@ -81,7 +81,9 @@ class _Carried:
         return changed
 
 
-def write_loop(program: Program, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False) -> list[Reg]:
+def write_loop(
+    program: SimtProgram, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False
+) -> list[Reg]:
     """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
 
     Args:

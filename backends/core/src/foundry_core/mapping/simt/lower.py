@@ -7,18 +7,18 @@ import re
 from typing import NamedTuple
 
 from ...front.assertions import end_failed_programs
-from ...front.calls import inline
+from ...front.calls import inline_calls
 from ...front.libdevice import replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel
 from ...front.sums import widen_sums
-from ...front.writes import Written, written
+from ...front.writes import WriteSet, write_set
 from ...ir.depth import deep_expressions
 from ...ir.parse import parse
 from ...log import Site
 from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
-from .program import Program
+from .program import SimtProgram
 from .target import SimtTarget
 
 
@@ -32,7 +32,7 @@ class Simt(NamedTuple):
         tables: how many tables the kernel takes: the launch's log, if there are sites, and 16 bytes that can always be
             read, if it loads under a mask.
         argument_bytes: size of that block; for Vulkan a multiple of 4, as it wants it.
-        written: the arguments that the kernel may write through.
+        writes: the arguments that the kernel may write through.
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
     """
@@ -41,7 +41,7 @@ class Simt(NamedTuple):
     offsets: list[int]
     tables: int
     argument_bytes: int
-    written: Written
+    writes: WriteSet
     local_bytes: int
     sites: list[Site]
 
@@ -58,7 +58,7 @@ _BLOCK = (
 )
 
 
-def balanced(ttgir: str, target: SimtTarget) -> str:
+def balance_layouts(ttgir: str, target: SimtTarget) -> str:
     """Give the layouts of products lanes and warps in both dimensions, so that an invocation has a square.
 
     Triton lines up lanes along a row. In a square, invocations need fewer elements of both operands: on an H200, 4096^3
@@ -82,19 +82,19 @@ def balanced(ttgir: str, target: SimtTarget) -> str:
     return ttgir
 
 
-def _square(count: int, rows: int, columns: int, above: int, beside: int) -> tuple[int, int]:
+def _square(count: int, rows: int, columns: int, height: int, width: int) -> tuple[int, int]:
     """Divide a power of two into a number of rows and one of columns, so that the whole is most like a square.
 
     Args:
         rows, columns: how many there are at most.
-        above, beside: how many of the product's rows and columns each of them has.
+        height, width: how many of the product's rows and columns each of them has.
     """
     pairs = [(count >> bit, 1 << bit) for bit in range(count.bit_length())]
-    fitting = [pair for pair in pairs if pair[0] * above <= rows and pair[1] * beside <= columns]
-    return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * above / (pair[1] * beside))), pair[0]))
+    fitting = [pair for pair in pairs if pair[0] * height <= rows and pair[1] * width <= columns]
+    return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * height / (pair[1] * width))), pair[0]))
 
 
-def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
+def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
     """Translate one kernel.
 
     Args:
@@ -107,8 +107,8 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
     """
     with deep_expressions():
         # Triton leaves calls of functions with several returns in the function of a scan or a reduction.
-        module = inline(parse(_ALLOCATED.sub(r"\1>", balanced(ttgir, target))))
-        stored = written(module)
+        module = inline_calls(parse(_ALLOCATED.sub(r"\1>", balance_layouts(ttgir, target))))
+        stored = write_set(module)
         sites = replace_prints(module)
         function = kernel(module)
         replace_returns(function)
@@ -119,7 +119,7 @@ def lower(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = 
             instrument(function, sites)
         end_failed_programs(function)
         widen_sums(function.body.block)
-        program = Program(function, target, named=named)
+        program = SimtProgram(function, target, named=named)
         binary = program.write()
     group = program.group
     return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)

@@ -73,7 +73,7 @@ class Matrices:
         scope, order = (self._code.id(self._code.integer(n, "i32")) for n in (_SCOPE_SUBGROUP, _ORDERED_IN_WORKGROUP))
         self._module.do("ControlBarrier", scope, scope, order)
 
-    def filled(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:
+    def splat(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:
         """Return a matrix whose elements are all the same number."""
         m, code, elem = self._module, self._code, self.type(matrix)
         if constant:
@@ -99,17 +99,17 @@ class Matrices:
             return self._group.place(place, f"i{8 * size * count}", 1), count
         return self._group.place(place, "i32", lanes), count
 
-    def load(self, matrix: Matrix, index: Reg, stride: int, *, turned: bool = False) -> Reg:
+    def load(self, matrix: Matrix, index: Reg, stride: int, *, column_major: bool = False) -> Reg:
         """Read a matrix from workgroup memory.
 
         Args:
             index: where it begins, in elements.
-            stride: the distance of its rows, in elements; of its columns if `turned`.
+            stride: the distance of its rows, in elements; of its columns if `column_major`.
         """
         m, code, elem = self._module, self._code, self.type(matrix)
-        extent = matrix.rows if turned else matrix.columns
+        extent = matrix.rows if column_major else matrix.columns
         pointer, count = self._view(index, _stored(matrix.elem), (stride, extent))
-        order = code.integer(_COLUMN_MAJOR if turned else _ROW_MAJOR, "i32")
+        order = code.integer(_COLUMN_MAJOR if column_major else _ROW_MAJOR, "i32")
         operands = (pointer, code.id(order), code.id(code.integer(stride // count, "i32")), *self._group.shared)
         return Reg(f"%{m.result('CooperativeMatrixLoad', code.type(elem), *operands)}", elem)
 
@@ -134,14 +134,14 @@ class Matrices:
         found = m.result("CooperativeMatrixMulAdd", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
         return Reg(f"%{found}", total.elem)
 
-    def combined(self, name: str, x: Reg, y: Reg) -> Reg:
+    def combine(self, name: str, x: Reg, y: Reg) -> Reg:
         """Return the result of an instruction on each pair of elements, such as FMul."""
         found = self._code.opaque_result(name, x.elem, x, y)
         if name[0] == "F":
             self._module.exact.append(self._code.id(found))
         return found
 
-    def converted(self, x: Reg, matrix: Matrix) -> Reg:
+    def convert(self, x: Reg, matrix: Matrix) -> Reg:
         """Return a matrix of floats with elements of another type."""
         elem = self.type(matrix)
         return x if elem == x.elem else self._code.opaque_result("FConvert", elem, x)

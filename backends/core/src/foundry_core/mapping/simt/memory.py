@@ -17,8 +17,8 @@ from ...errors import unsupported
 from ...ir import tt
 from ...ir.arith import SelectOp
 from ..base.numeric import in_memory, in_register, scalar_type
-from .once import Once, first_invocation, held_once, pointee
-from .program import Program, invocation_statement
+from .owner import OwnerAccess, first_invocation, owner_predicate, pointee
+from .program import SimtProgram, invocation_statement
 from .runs import runs
 
 # The most bytes of one access.
@@ -26,7 +26,7 @@ _WIDEST = 16
 
 
 @invocation_statement(tt.AddPtrOp)
-def _add(program: Program, op: tt.AddPtrOp) -> None:
+def _add(program: SimtProgram, op: tt.AddPtrOp) -> None:
     t = program.code
     size = t.integer(max(1, WIDTHS[in_memory(pointee(op, op.ptr))] // 8), "i64")
     program.values[op.result] = [
@@ -36,13 +36,13 @@ def _add(program: Program, op: tt.AddPtrOp) -> None:
 
 
 @invocation_statement(tt.IntToPtrOp, tt.PtrToIntOp)
-def _address(program: Program, op: tt.IntToPtrOp | tt.PtrToIntOp) -> None:
+def _address(program: SimtProgram, op: tt.IntToPtrOp | tt.PtrToIntOp) -> None:
     """An address is a number."""
     program.values[op.result] = program.values[op.src]
 
 
 @invocation_statement(tt.BitcastOp)
-def _bitcast(program: Program, op: tt.BitcastOp) -> None:
+def _bitcast(program: SimtProgram, op: tt.BitcastOp) -> None:
     if isinstance(scalar_type(op.result.type), tt.PointerType):
         program.values[op.result] = program.values[op.src]
     else:
@@ -50,7 +50,7 @@ def _bitcast(program: Program, op: tt.BitcastOp) -> None:
 
 
 @invocation_statement(SelectOp)
-def _select(program: Program, op: SelectOp) -> None:
+def _select(program: SimtProgram, op: SelectOp) -> None:
     if not isinstance(scalar_type(op.result.type), tt.PointerType):
         program.elementwise(op)
         return
@@ -59,7 +59,7 @@ def _select(program: Program, op: SelectOp) -> None:
 
 
 @invocation_statement(tt.LoadOp)
-def _load(program: Program, op: tt.LoadOp) -> None:
+def _load(program: SimtProgram, op: tt.LoadOp) -> None:
     if op.is_volatile or _is_stored(program, op):
         _load_once(program, op, volatile=bool(op.is_volatile))
         return
@@ -69,7 +69,7 @@ def _load(program: Program, op: tt.LoadOp) -> None:
     size = WIDTHS[stored] // 8
     addresses = program.values[op.ptr]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
-    zero = t.floating(0.0, held) if held[0] == "f" else t.integer(0, held)
+    zero = t.float_constant(0.0, held) if held[0] == "f" else t.integer(0, held)
     others = program.values[op.other] if op.other is not None else [zero] * len(addresses)
     found: dict[int, Reg] = {}
     # Registers that hold the same element, as they do where a layout repeats, are read once.
@@ -99,13 +99,13 @@ def _load(program: Program, op: tt.LoadOp) -> None:
 
 
 @invocation_statement(tt.AtomicLoadOp)
-def _atomic_load(program: Program, op: tt.AtomicLoadOp) -> None:
+def _atomic_load(program: SimtProgram, op: tt.AtomicLoadOp) -> None:
     _load_once(program, op, volatile=True)
 
 
-def _load_once(program: Program, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: bool) -> None:
+def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: bool) -> None:
     """Load each element in one invocation."""
-    once = Once(program, op, op.ptr, op.mask)
+    once = OwnerAccess(program, op, op.ptr, op.mask)
     size = WIDTHS[once.kind] // 8
 
     def read(number: int, address: Reg) -> Reg:
@@ -121,7 +121,7 @@ def _load_once(program: Program, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: b
     program.values[op.result] = regs
 
 
-def _is_stored(program: Program, op: tt.LoadOp) -> bool:
+def _is_stored(program: SimtProgram, op: tt.LoadOp) -> bool:
     """Return whether an operation loads a scalar that a store or an atomic operation of the kernel may change."""
     if isinstance(op.ptr.type, TensorType):
         return False
@@ -142,12 +142,12 @@ def _array(pointer: SSAValue) -> SSAValue | None:
 
 
 @invocation_statement(tt.AtomicPollOp)
-def _poll(program: Program, op: tt.AtomicPollOp) -> None:
+def _poll(program: SimtProgram, op: tt.AtomicPollOp) -> None:
     """Wait for each element in one invocation, and for that one in the others."""
     if op.timeout is not None:
         raise unsupported(op, "a time-out: kernels cannot read a clock")
     t = program.code
-    once, expected = Once(program, op, op.ptr, None), program.values[op.expected]
+    once, expected = OwnerAccess(program, op, op.ptr, None), program.values[op.expected]
 
     def wait(number: int, address: Reg) -> Reg:
         wanted = program.numeric.to_memory(expected[number], once.elem)
@@ -166,9 +166,9 @@ def _poll(program: Program, op: tt.AtomicPollOp) -> None:
 
 
 @invocation_statement(tt.AtomicStoreOp)
-def _atomic_store(program: Program, op: tt.AtomicStoreOp) -> None:
+def _atomic_store(program: SimtProgram, op: tt.AtomicStoreOp) -> None:
     """Store each element in one invocation, after all that the program stored before."""
-    once, values = Once(program, op, op.ptr, op.mask), program.values[op.value]
+    once, values = OwnerAccess(program, op, op.ptr, op.mask), program.values[op.value]
     program.group.barrier(of_all=True)
 
     def write(number: int, address: Reg) -> Reg:
@@ -181,7 +181,7 @@ def _atomic_store(program: Program, op: tt.AtomicStoreOp) -> None:
 
 
 @invocation_statement(tt.StoreOp)
-def _store(program: Program, op: tt.StoreOp) -> None:
+def _store(program: SimtProgram, op: tt.StoreOp) -> None:
     t = program.code
     elem = pointee(op, op.ptr)
     size = WIDTHS[in_memory(elem)] // 8
@@ -205,7 +205,7 @@ def _store(program: Program, op: tt.StoreOp) -> None:
             t.do_when(condition, write)
 
 
-def _written_once(program: Program, op: tt.StoreOp) -> Reg | None:
+def _written_once(program: SimtProgram, op: tt.StoreOp) -> Reg | None:
     if isinstance(op.ptr.type, TensorType):
-        return held_once(program, program.layout(op.ptr))
+        return owner_predicate(program, program.layout(op.ptr))
     return first_invocation(program)

@@ -16,8 +16,8 @@ from xdsl.ir import Operation
 from ...emit.mlir import Reg
 from ...errors import unsupported
 from ...ir import tt
-from ...scalars import LAYOUTS, Layout
-from ..base.numeric import Numeric, element
+from ...scalars import LAYOUTS, FloatLayout
+from ..base.numeric import Numeric, element_name
 from .code import Code
 from .target import SimtTarget
 
@@ -32,10 +32,12 @@ class SimtNumeric(Numeric):
         super().__init__(code)
         self._code = code
         self._fuses = target.fuses
-        self._exponentiates = target.exponentiates
-        self._halves = target.halves
+        self._exponentiates = target.accurate_exp2
+        self._halves = target.converts_f16
         # A conversion to f16 is Triton's: ties to even, and subnormal results.
-        self._rounds_halves = target.halves and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
+        self._rounds_halves = (
+            target.converts_f16 and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
+        )
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 
@@ -56,20 +58,20 @@ class SimtNumeric(Numeric):
     def distance(self, x: Reg, y: Reg) -> Reg:
         return self.text.binary("arith.subi", x, y)
 
-    def rounded(self, x: Reg, elem: str) -> Reg:
+    def round_float(self, x: Reg, elem: str) -> Reg:
         if elem == "f16" and self._halves:
             return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
-        return super().rounded(x, elem)
+        return super().round_float(x, elem)
 
-    def narrowed(self, x: Reg, layout: Layout, rounding: str = "rtne") -> Reg:
+    def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         if layout is LAYOUTS["f16"] and x.elem == "f32" and rounding == "rtne" and self._rounds_halves:
             return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
-        return super().narrowed(x, layout, rounding)
+        return super().narrow(x, layout, rounding)
 
-    def _moved(self, shifted: Reg, magnitude: Reg, layout: Layout) -> Reg:
+    def _moved(self, shifted: Reg, magnitude: Reg, layout: FloatLayout) -> Reg:
         """Return the bits of an f32, without a subnormal f32 on the way, which the device may take for zero."""
         t = self.text
-        least = t.floating(2.0 ** (1 - layout.bias - layout.mantissa), "f32")
+        least = t.float_constant(2.0 ** (1 - layout.bias - layout.mantissa), "f32")
         small = t.binary("arith.mulf", t.cast("arith.uitofp", magnitude, "f32"), least)
         normal = t.binary("arith.addi", shifted, self._int((127 - layout.bias) << 23, shifted))
         subnormal = t.compare("ult", magnitude, self._int(1 << layout.mantissa, magnitude))
@@ -114,10 +116,10 @@ class SimtNumeric(Numeric):
         sign = t.binary("arith.shli", t.binary("arith.shrui", bits, constant(63)), constant(31))
         return t.cast("arith.trunci", t.binary("arith.ori", found, sign), "i32"), inexact
 
-    def fused(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
+    def fma(self, op: math.FmaOp, args: Sequence[Reg]) -> Reg:
         if args[0].elem == "f64" and 64 not in self._fuses:
             raise unsupported(op, "on f64: this device rounds the product before it adds")
-        return super().fused(op, args)
+        return super().fma(op, args)
 
     def divide(self, name: str, x: Reg, y: Reg) -> Reg:
         """Write an integer division; Vulkan defines the remainder of natural numbers only."""
@@ -129,7 +131,7 @@ class SimtNumeric(Numeric):
     def library(self, name: str, args: Sequence[Reg]) -> Reg:
         """Write a function: an instruction where the device's is exact, else one of foundry_core.functions."""
         if name in _EXACT:
-            return self._code.extended(name, *args)
+            return self._code.extended_instruction(name, *args)
         match name:
             case "fma":
                 return self.multiply_add(*args)
@@ -143,20 +145,20 @@ class SimtNumeric(Numeric):
         """Return 2^x or e^x by the device's instruction."""
         t = self._code
         if name == "exp2":
-            return t.extended("exp2", x)
+            return t.extended_instruction("exp2", x)
         # What the product loses enters as a factor close to 1: e^x = 2^p e^(x - p ln 2), where p is near x log2(e).
-        product = t.binary("arith.mulf", x, t.floating(1.4426950216293335, "f32"))
-        lost = t.extended("fma", product, t.floating(-0.693147182464599609375, "f32"), x)
-        lost = t.extended("fma", product, t.floating(1.904654323148236e-09, "f32"), lost)
-        power = t.extended("exp2", product)
+        product = t.binary("arith.mulf", x, t.float_constant(1.4426950216293335, "f32"))
+        lost = t.extended_instruction("fma", product, t.float_constant(-0.693147182464599609375, "f32"), x)
+        lost = t.extended_instruction("fma", product, t.float_constant(1.904654323148236e-09, "f32"), lost)
+        power = t.extended_instruction("exp2", product)
         # Beyond these bounds the result is 0 or infinity, and what was lost may be NaN.
-        near = t.compare("olt", t.extended("fabs", x), t.floating(200.0, "f32"))
-        return t.select(near, t.extended("fma", power, lost, power), power)
+        near = t.compare("olt", t.extended_instruction("fabs", x), t.float_constant(200.0, "f32"))
+        return t.select(near, t.extended_instruction("fma", power, lost, power), power)
 
     def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
         # In f32 the device's instruction may take a subnormal number for zero, as its comparison does.
         if x.elem == "f32":
-            return self._code.extended({"ogt": "fmax", "olt": "fmin"}[predicate], x, y)
+            return self._code.extended_instruction({"ogt": "fmax", "olt": "fmin"}[predicate], x, y)
         return super().pick_number(predicate, x, y)
 
     def root(self, x: Reg) -> Reg:
@@ -164,8 +166,8 @@ class SimtNumeric(Numeric):
         errs."""
         t = self.text
         if x.elem == "f64":
-            return self._code.extended("sqrt", x)
-        return t.cast("arith.truncf", self._code.extended("sqrt", t.cast("arith.extf", x, "f64")), x.elem)
+            return self._code.extended_instruction("sqrt", x)
+        return t.cast("arith.truncf", self._code.extended_instruction("sqrt", t.cast("arith.extf", x, "f64")), x.elem)
 
     def quotient(self, x: Reg, y: Reg) -> Reg:
         """Return a quotient, correctly rounded, for the same reason."""
@@ -177,7 +179,7 @@ class SimtNumeric(Numeric):
         """Return x y + z, rounded once."""
         t = self.text
         if x.elem == "f64" or 32 in self._fuses:
-            return self._code.extended("fma", x, y, z)
+            return self._code.extended_instruction("fma", x, y, z)
         # The product of two f32 is exact in f64. Rounding the sum to odd (Boldo and Melquiond, 2008) keeps what the
         # rounding to f32 must know.
         a, b, c = (t.cast("arith.extf", reg, "f64") for reg in (x, y, z))
@@ -187,7 +189,7 @@ class SimtNumeric(Numeric):
         first = t.binary("arith.subf", product, t.binary("arith.subf", total, other))
         rest = t.binary("arith.addf", first, t.binary("arith.subf", c, other))
         bits = t.cast("arith.bitcast", total, "i64")
-        zero, one = t.floating(0.0, "f64"), t.integer(1, "i64")
+        zero, one = t.float_constant(0.0, "f64"), t.integer(1, "i64")
         even = t.compare("eq", t.binary("arith.andi", bits, one), t.integer(0, "i64"))
         away = t.compare("eq", t.compare("ogt", rest, zero), t.compare("ogt", total, zero))
         odd = t.select(away, t.binary("arith.addi", bits, one), t.binary("arith.subi", bits, one))
@@ -196,5 +198,5 @@ class SimtNumeric(Numeric):
 
     def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
         if isinstance(op, tt.PreciseDivFOp) and args[0].elem == "f32":
-            return self.rounded(self.quotient(*args), element(op.result.type, op))
+            return self.round_float(self.quotient(*args), element_name(op.result.type, op))
         return super().apply(op, args)

@@ -12,11 +12,11 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ...ir.elements import ElementMap, is_same, moved, reordered
-from .exchange import convert
-from .layouts import Layout, arranged
-from .once import held_once
-from .program import Program, invocation_statement
+from ...ir.elements import ElementMap, index_mapping, is_same, row_major_source
+from .exchange import convert_layout
+from .layouts import Layout, arrange_layout
+from .owner import owner_predicate
+from .program import SimtProgram, invocation_statement
 from .rows import Division, merge
 
 
@@ -31,12 +31,12 @@ def _doubled(layout: Layout, low: bool) -> Layout:
 
 
 @invocation_statement(ElementMap)
-def move(program: Program, op: Operation) -> None:
+def move(program: SimtProgram, op: Operation) -> None:
     """Write an operation that moves or repeats the elements of its only operand.
 
     Triton gives a result that repeats elements a layout in which these are in the same invocations.
     """
-    (source,), (result,), of = op.operands, op.results, moved(op.results[0])
+    (source,), (result,), of = op.operands, op.results, index_mapping(op.results[0])
     regs = program.values.get(source, ())
     if not isinstance(source.type, TensorType):
         program.values[result] = [program.scalar(source)] * program.size(result)
@@ -44,21 +44,21 @@ def move(program: Program, op: Operation) -> None:
         program.values[result] = regs[:1]
     elif is_same(op):
         _place(program, op, source, result)
-    elif reordered(result) is not None:
-        program.values[result] = convert(program, op, regs, program.layout(source), program.layout(result))
+    elif row_major_source(result) is not None:
+        program.values[result] = convert_layout(program, op, regs, program.layout(source), program.layout(result))
     elif of is not None and of.keeps_all:
         before, after = program.layout(source), program.layout(result)
         if prod(before.shape) < prod(after.shape):
             indices = (before.index(of.to_source(after.position(offset), int)) for offset in after.offsets)
             program.values[result] = [regs[before.register_of[index]] for index in indices]
         else:
-            made = before.permuted(of.to_result(range(len(before.shape)), None))
-            program.values[result] = convert(program, op, regs, made, after)
+            made = before.permute(of.to_result(range(len(before.shape)), None))
+            program.values[result] = convert_layout(program, op, regs, made, after)
     else:
         raise unsupported(op)
 
 
-def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) -> None:
+def _place(program: SimtProgram, op: Operation, source: SSAValue, result: SSAValue) -> None:
     """Write a tile in another layout."""
     from .fragments import elements, to_fragments, to_registers
 
@@ -69,67 +69,67 @@ def _place(program: Program, op: Operation, source: SSAValue, result: SSAValue) 
     elif kept is not None:
         program.values[result] = to_registers(program, op, kept, program.fragments[source], after)
     else:
-        program.values[result] = convert(program, op, program.values[source], before, after)
+        program.values[result] = convert_layout(program, op, program.values[source], before, after)
 
 
 @invocation_statement(tt.JoinOp, tt.CatOp)
-def _join(program: Program, op: tt.JoinOp | tt.CatOp) -> None:
+def _join(program: SimtProgram, op: tt.JoinOp | tt.CatOp) -> None:
     made = _doubled(program.layout(op.lhs), isinstance(op, tt.JoinOp))
     regs = [
         *program.values[op.lhs],
-        *convert(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs)),
+        *convert_layout(program, op, program.values[op.rhs], program.layout(op.rhs), program.layout(op.lhs)),
     ]
-    program.values[op.result] = convert(program, op, regs, made, program.layout(op.result))
+    program.values[op.result] = convert_layout(program, op, regs, made, program.layout(op.result))
 
 
 @invocation_statement(tt.SplitOp)
-def _split(program: Program, op: tt.SplitOp) -> None:
+def _split(program: SimtProgram, op: tt.SplitOp) -> None:
     made = _doubled(program.layout(op.lhs), True)
-    regs = convert(program, op, program.values[op.src], program.layout(op.src), made)
+    regs = convert_layout(program, op, program.values[op.src], program.layout(op.src), made)
     program.values[op.lhs], program.values[op.rhs] = regs[: len(regs) // 2], regs[len(regs) // 2 :]
 
 
 @invocation_statement(tt.GatherOp)
-def _gather(program: Program, op: tt.GatherOp) -> None:
+def _gather(program: SimtProgram, op: tt.GatherOp) -> None:
     t = program.code
     axis = op.axis.value.data
     source, wanted = program.layout(op.src), program.layout(op.indices)
     extent, stride = source.shape[axis], prod(source.shape[axis + 1 :])
     beyond, along = stride * wanted.shape[axis], (extent - 1) * stride
     # Where a register reads is known but for the position along the axis.
-    reader = wanted.moved(source.shape, lambda index: index // beyond * stride * extent + index % stride)
+    reader = wanted.map_indices(source.shape, lambda index: index // beyond * stride * extent + index % stride)
     places = []
     for index, number in zip(program.indices(reader), program.values[op.indices], strict=True):
         # The lowest bits of a number beyond the tile.
         wide = t.cast("arith.extui" if WIDTHS[number.elem] < 32 else "arith.trunci", number, "i32")
         at = t.binary("arith.andi", wide, t.integer(extent - 1, "i32"))
         places.append(t.binary("arith.addi", index, t.binary("arith.muli", at, t.integer(stride, "i32"))))
-    regs, unknown = program.values[op.src], reader.moving | along
-    division = Division(source.shape, regs[0].elem, program.arena.free, (source.moving, unknown))
+    regs, unknown = program.values[op.src], reader.invocation_bits | along
+    division = Division(source.shape, regs[0].elem, program.arena.free, (source.invocation_bits, unknown))
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
             division.write(program, source, part, start, regs)
             wanting = [k for k, offset in enumerate(reader.offsets) if not (offset ^ part) & division.cut & ~unknown]
-            inside = [division.inside(program, places[k]) for k in wanting]
+            inside = [division.part_index(program, places[k]) for k in wanting]
             for k, reg in zip(wanting, division.rows.read_at(program, inside, start), strict=True):
                 merge(program, k, reg, division.has(program, part, places[k], unknown), found)
     gathered = [found[number] for number in range(wanted.size)]
-    program.values[op.result] = convert(program, op, gathered, wanted, program.layout(op.result))
+    program.values[op.result] = convert_layout(program, op, gathered, wanted, program.layout(op.result))
 
 
 @invocation_statement(tt.HistogramOp)
-def _histogram(program: Program, op: tt.HistogramOp) -> None:
+def _histogram(program: SimtProgram, op: tt.HistogramOp) -> None:
     t, group = program.code, program.group
     layout, result = program.layout(op.src), program.layout(op.result)
     (bins,) = result.shape
     masks: Sequence[Reg | None] = [None] * layout.size if op.mask is None else program.values[op.mask]
-    once = held_once(program, layout)
-    division = Division((bins,), "i32", program.arena.free, (result.moving, result.moving))
+    once = owner_predicate(program, layout)
+    division = Division((bins,), "i32", program.arena.free, (result.invocation_bits, result.invocation_bits))
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
             group.barrier()
             division.write(program, result, part, start, [t.integer(0, "i32")] * result.size)
@@ -140,7 +140,7 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
                 conditions = [each for each in (mask, once, division.has(program, part, wide)) if each is not None]
                 if bins < 1 << WIDTHS[value.elem] - 1:
                     conditions.append(t.compare("ult", value, t.integer(bins, value.elem)))
-                place = t.binary("arith.addi", division.inside(program, wide), start)
+                place = t.binary("arith.addi", division.part_index(program, wide), start)
                 if conditions:
                     counted = functools.reduce(functools.partial(t.binary, "arith.andi"), conditions)
                     t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]
@@ -152,15 +152,15 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
 
 
 @invocation_statement(tt.MapElementwiseOp)
-def _map(program: Program, op: tt.MapElementwiseOp) -> None:
+def _map(program: SimtProgram, op: tt.MapElementwiseOp) -> None:
     pack, block = op.pack.value.data, op.function.block
     assert block.last_op is not None
     layout = program.layout(op.srcs[0])
     if prod(layout.shape) % pack or pack & (pack - 1):
         raise unsupported(op, f"of {pack} elements at a time of a tensor with {prod(layout.shape)}")
     # What the function takes at a time, neighbours in row-major order, is in neighbouring registers.
-    near = arranged(layout, pack.bit_length() - 1) if pack > 1 else layout
-    sources = [convert(program, op, program.values[src], layout, near) for src in op.srcs]
+    near = arrange_layout(layout, pack.bit_length() - 1) if pack > 1 else layout
+    sources = [convert_layout(program, op, program.values[src], layout, near) for src in op.srcs]
     found: list[list[Reg]] = [[] for _ in op.res]
     for first in range(0, near.size, pack):
         taken = [reg for regs in sources for reg in regs[first : first + pack]]
@@ -171,4 +171,4 @@ def _map(program: Program, op: tt.MapElementwiseOp) -> None:
         for number, regs in enumerate(found):
             regs += made[number * pack : (number + 1) * pack]
     for result, regs in zip(op.res, found, strict=True):
-        program.values[result] = convert(program, op, regs, near, program.layout(result))
+        program.values[result] = convert_layout(program, op, regs, near, program.layout(result))

@@ -22,10 +22,10 @@ from ...ir.elements import ElementMap, source
 from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.emission import Statement, Writers
-from ..base.numeric import element, in_memory, in_register
+from ..base.numeric import element_name, in_memory, in_register
 from . import layouts
 from .arena import Arena
-from .cooperative import Fragments, plan
+from .cooperative import Fragments, plan_cooperative
 from .kernel import KernelWorkgroup
 from .loops import write_loop
 from .numeric import SimtNumeric
@@ -43,7 +43,7 @@ INVOCATION_STATEMENTS: Writers[Statement] = Writers()
 invocation_statement = INVOCATION_STATEMENTS.register
 
 
-class Program:
+class SimtProgram:
     """One kernel.
 
     Attributes:
@@ -55,7 +55,7 @@ class Program:
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
         arena, allocated: workgroup memory, and the first byte of each tile in it.
-        turned: the allocations whose tiles are transposed; None until dot.py has decided.
+        column_allocations: the allocations whose tiles are transposed; None until dot.py has decided.
         plan: what is kept in cooperative matrices.
         fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
@@ -76,11 +76,11 @@ class Program:
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
-        self.turned: frozenset[SSAValue | None] | None = None
+        self.column_allocations: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
-        self.plan = plan(function, target)
+        self.plan = plan_cooperative(function, target)
         self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
         self.scratch = 0
@@ -126,12 +126,12 @@ class Program:
         if isinstance(value.type, tt.PointerType):
             self.group.pointer()
         else:
-            self.group.parameter(in_memory(element(value.type, self.function)))
+            self.group.parameter(in_memory(element_name(value.type, self.function)))
 
     def read_argument(self, value: SSAValue, reg: Reg) -> Reg:
         if isinstance(value.type, tt.PointerType):
             return reg
-        elem = element(value.type, self.function)
+        elem = element_name(value.type, self.function)
         return self.numeric.from_memory(reg, elem)
 
     # Values.
@@ -150,7 +150,7 @@ class Program:
         (reg,) = self.values[value]
         return reg
 
-    def spread(self, bases: Sequence[int], number: Reg) -> Reg:
+    def combine_bases(self, bases: Sequence[int], number: Reg) -> Reg:
         """Return the exclusive or of the bases whose bits are set in a lane's or warp's number, an i32."""
         t = self.code
         total = t.integer(0, "i32")
@@ -168,25 +168,25 @@ class Program:
                 if bit + run < len(bases):
                     part = t.binary("arith.andi", part, t.integer((1 << run) - 1, "i32"))
                 part = t.binary("arith.muli", part, t.integer(bases[bit], "i32"))
-                total = self.apart(total, part, bases[:bit], bases[bit : bit + run])
+                total = self.exclusive_or(total, part, bases[:bit], bases[bit : bit + run])
             bit += run
         return total
 
-    def apart(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
+    def exclusive_or(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
         """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
-        common = layouts.union(xs) & layouts.union(ys)
+        common = layouts.union_bits(xs) & layouts.union_bits(ys)
         return self.code.binary("arith.xori" if common else "arith.addi", x, y)
 
     def first_index(self, layout: layouts.Layout) -> Reg:
         """Return the row-major index of this invocation's element in register 0, an i32."""
-        lanes = self.spread(layout.lanes, self.group.lane())
-        warps = self.spread(layout.warps, self.group.warp())
-        return self.apart(lanes, warps, layout.lanes, layout.warps)
+        lanes = self.combine_bases(layout.lanes, self.group.lane())
+        warps = self.combine_bases(layout.warps, self.group.warp())
+        return self.exclusive_or(lanes, warps, layout.lanes, layout.warps)
 
     def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
         """Return the row-major index of the elements of some registers, an i32. Default: of all."""
         t, first = self.code, self.first_index(layout)
-        shared = layouts.union(layout.registers) & layout.moving
+        shared = layouts.union_bits(layout.registers) & layout.invocation_bits
         name = "arith.xori" if shared else "arith.addi"
         offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
         return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
@@ -245,7 +245,7 @@ class Program:
 
     # Control flow.
 
-    def carried(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
+    def transfer_registers(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
         """Return all registers of operands, as the values have them that they become."""
         from .fragments import fragments_of
 
@@ -272,35 +272,35 @@ class Program:
             self.values[value] = regs
             return
         self.fragments[value] = regs
-        if value in self.plan.needed:
+        if value in self.plan.in_registers:
             self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
 
 
 @invocation_statement(ConstantOp)
-def _constant(program: Program, op: ConstantOp) -> None:
+def _constant(program: SimtProgram, op: ConstantOp) -> None:
     if op.splat is None:
         raise unsupported(op, "a tile of different constants")
-    t, elem = program.code, element(op.result.type, op)
+    t, elem = program.code, element_name(op.result.type, op)
     if elem[0] == "i":
         reg = t.integer(op.integers[0], elem)
     else:
-        bits = literals.widened(op.splat, op.element) if in_register(elem) != elem else op.splat
+        bits = literals.to_f32_bits(op.splat, op.element) if in_register(elem) != elem else op.splat
         reg = t.bits(bits, in_register(elem))
     program.values[op.result] = [reg] * program.size(op.result)
 
 
 @invocation_statement(tt.GetProgramIdOp)
-def _program_id(program: Program, op: tt.GetProgramIdOp) -> None:
+def _program_id(program: SimtProgram, op: tt.GetProgramIdOp) -> None:
     program.values[op.result] = [program.group.program_id(op.axis.value.data)]
 
 
 @invocation_statement(tt.GetNumProgramsOp)
-def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> None:
+def _num_programs(program: SimtProgram, op: tt.GetNumProgramsOp) -> None:
     program.values[op.result] = [program.group.num_programs(op.axis.value.data)]
 
 
 @invocation_statement(tt.MakeRangeOp)
-def _range(program: Program, op: tt.MakeRangeOp) -> None:
+def _range(program: SimtProgram, op: tt.MakeRangeOp) -> None:
     t, start = program.code, program.code.integer(op.start.value.data, "i32")
     program.values[op.result] = [
         t.binary("arith.addi", reg, start) for reg in program.indices(program.layout(op.result))
@@ -308,22 +308,22 @@ def _range(program: Program, op: tt.MakeRangeOp) -> None:
 
 
 @invocation_statement(tile.KeepOp)
-def _barrier(program: Program, op: tile.KeepOp) -> None:
+def _barrier(program: SimtProgram, op: tile.KeepOp) -> None:
     """A barrier between invocations, as tl.debug_barrier asks for."""
     program.group.barrier(of_all=True)
 
 
 @invocation_statement(AssumeOp)
-def _assume(program: Program, op: AssumeOp) -> None:
+def _assume(program: SimtProgram, op: AssumeOp) -> None:
     """A promise: nothing is written."""
 
 
 @invocation_statement(scf.ForOp)
-def _for(program: Program, op: scf.ForOp) -> None:
+def _for(program: SimtProgram, op: scf.ForOp) -> None:
     t = program.code
     index, *arguments = op.body.block.args
     high, step, low = (program.scalar(value) for value in (op.ub, op.step, op.lb))
-    initial = [low, *program.carried(op, op.iter_args, arguments)]
+    initial = [low, *program.transfer_registers(op, op.iter_args, arguments)]
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
         return t.compare("slt", regs[0], high), regs
@@ -334,7 +334,7 @@ def _for(program: Program, op: scf.ForOp) -> None:
         program.block(op.body.block)
         last = op.body.block.last_op
         assert last is not None
-        return [t.binary("arith.addi", regs[0], step), *program.carried(last, last.operands, arguments)]
+        return [t.binary("arith.addi", regs[0], step), *program.transfer_registers(last, last.operands, arguments)]
 
     # A product is many instructions already: more of them do not fit into the device's cache of instructions.
     rolled = any(inner in program.plan.products for inner in op.body.walk())
@@ -342,25 +342,25 @@ def _for(program: Program, op: scf.ForOp) -> None:
 
 
 @invocation_statement(scf.IfOp)
-def _if(program: Program, op: scf.IfOp) -> None:
+def _if(program: SimtProgram, op: scf.IfOp) -> None:
     def path(region: Any) -> Callable[[], Sequence[Reg]]:
         def write() -> Sequence[Reg]:
             if not region.blocks:
                 return []
             program.block(region.block)
             last = region.block.last_op
-            return program.carried(last, last.operands, op.results)
+            return program.transfer_registers(last, last.operands, op.results)
 
         return write
 
     # PoCL 6 loses stores behind barriers in an if and an else of a loop.
-    write = program.code.when_in_turn if program.target.flavour == "kernel" else program.code.when
+    write = program.code.when_in_turn if program.target.flavour == "kernel" else program.code.branch
     found = write(program.scalar(op.cond), path(op.true_region), path(op.false_region))
     program.bind(op, op.results, found)
 
 
 @invocation_statement(scf.WhileOp)
-def _while(program: Program, op: scf.WhileOp) -> None:
+def _while(program: SimtProgram, op: scf.WhileOp) -> None:
     before, after = op.before_region.block, op.after_region.block
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
@@ -375,7 +375,7 @@ def _while(program: Program, op: scf.WhileOp) -> None:
         program.bind(op, after.args, regs)
         program.block(after)
         assert after.last_op is not None
-        return program.carried(after.last_op, after.last_op.operands, before.args)
+        return program.transfer_registers(after.last_op, after.last_op.operands, before.args)
 
     initial = [reg for value in op.arguments for reg in program.values[value]]
     program.bind(op, op.results, write_loop(program, initial, test, body))

@@ -15,17 +15,17 @@ from xdsl.ir import Operation
 from ...emit.mlir import Reg
 from ...ir import tile
 from ...log import RECORD
-from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, inverted, record_words
+from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, invert_condition, record_words
 from .layouts import Layout
-from .once import first_invocation, held_once
-from .program import Program, invocation_statement
+from .owner import first_invocation, owner_predicate
+from .program import SimtProgram, invocation_statement
 from .rows import Division
 
 _WORD_BYTES = 8
 
 
 @invocation_statement(tile.RecordOp)
-def _record(program: Program, op: tile.RecordOp) -> None:
+def _record(program: SimtProgram, op: tile.RecordOp) -> None:
     t, site = program.code, op.site.value.data
     if op.value is None or not isinstance(op.value.type, TensorType):
         value = program.scalar(op.value) if op.value is not None else None
@@ -37,7 +37,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
         return
     layout = program.layout(op.value)
     first = _shared_word(program, op, lambda: _claimed(program, OF_VALUES, prod(layout.shape)))
-    once = held_once(program, layout)
+    once = owner_predicate(program, layout)
     rows = list(zip(program.indices(layout), program.values[op.value], strict=True))
 
     def write_all() -> None:
@@ -52,7 +52,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
 
 
 @invocation_statement(tile.CheckOp)
-def _check(program: Program, op: tile.CheckOp) -> None:
+def _check(program: SimtProgram, op: tile.CheckOp) -> None:
     t, group, site = program.code, program.group, op.site.value.data
     conditions = program.values[op.condition]
     passed = conditions[0]
@@ -64,20 +64,20 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         def write() -> None:
             _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, t.integer(0, "i32"), value)
 
-        t.do_when(t.binary("arith.andi", inverted(t, passed), first_invocation(program)), write)
+        t.do_when(t.binary("arith.andi", invert_condition(t, passed), first_invocation(program)), write)
         program.values[op.result] = [passed]
         return
     layout = program.layout(op.condition)
     if op.value is not None:
         _check_first(program, op, layout)
         return
-    failed = t.compare("ne", _counted(program, op, inverted(t, passed)), t.integer(0, "i32"))
+    failed = t.compare("ne", _counted(program, op, invert_condition(t, passed)), t.integer(0, "i32"))
     # The parts are in the order of their elements.
     division = Division(layout.shape, "i1", program.arena.free, ())
     rows, length = division.rows, prod(layout.shape) >> division.cut.bit_count()
 
     def write_part(part: int) -> None:
-        with program.arena.borrowed(op, rows.bytes) as low:
+        with program.arena.borrow(op, rows.bytes) as low:
             start = rows.start(program, low)
             group.barrier()
             division.write(program, layout, part, start, conditions)
@@ -87,7 +87,7 @@ def _check(program: Program, op: tile.CheckOp) -> None:
                 (condition,) = rows.read_at(program, regs, start)
                 index = t.binary("arith.addi", regs[0], t.integer(part, "i32"))
                 t.do_when(
-                    inverted(t, condition),
+                    invert_condition(t, condition),
                     lambda: _write(program, OF_FAILURES, _claimed(program, OF_FAILURES, 1), site, index, None),
                 )
                 return [t.binary("arith.addi", regs[0], t.integer(1, "i32"))]
@@ -102,10 +102,10 @@ def _check(program: Program, op: tile.CheckOp) -> None:
             write_part(part)
 
     t.do_when(failed, write_all)
-    program.values[op.result] = [inverted(t, failed)]
+    program.values[op.result] = [invert_condition(t, failed)]
 
 
-def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
+def _check_first(program: SimtProgram, op: tile.CheckOp, layout: Layout) -> None:
     """Write the record of the first element for which a condition is false, if there is one.
 
     No barrier is under a condition: PoCL 6 duplicates what follows such a barrier, so compiling never ends for a kernel
@@ -118,9 +118,9 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
     number = most
     for register in layout.distinct:
         index = indices[register]
-        before = t.binary("arith.andi", inverted(t, conditions[register]), t.compare("ult", index, number))
+        before = t.binary("arith.andi", invert_condition(t, conditions[register]), t.compare("ult", index, number))
         number = t.select(before, index, number)
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = t.integer(low // 4, "i32")
         group.barrier()
         t.do_when(first_invocation(program), lambda: group.write_shared(place, [most]))
@@ -129,7 +129,7 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
         group.barrier()
         first = group.read_shared(place, "i32")[0]
     mine = t.binary("arith.andi", t.compare("eq", first, number), t.compare("ne", first, most))
-    once = held_once(program, layout)
+    once = owner_predicate(program, layout)
     if once is not None:
         mine = t.binary("arith.andi", mine, once)
 
@@ -143,10 +143,10 @@ def _check_first(program: Program, op: tile.CheckOp, layout: Layout) -> None:
     program.values[op.result] = [t.compare("eq", first, most)]
 
 
-def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) -> Reg:
+def _shared_word(program: SimtProgram, op: Operation, compute: Callable[[], Reg]) -> Reg:
     """Return an i32 that the first invocation computes, in all invocations."""
     group = program.group
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = program.code.integer(low // 4, "i32")
         group.barrier()
         program.code.do_when(first_invocation(program), lambda: group.write_shared(place, [compute()]))
@@ -154,10 +154,10 @@ def _shared_word(program: Program, op: Operation, compute: Callable[[], Reg]) ->
         return group.read_shared(place, "i32")[0]
 
 
-def _counted(program: Program, op: Operation, condition: Reg) -> Reg:
+def _counted(program: SimtProgram, op: Operation, condition: Reg) -> Reg:
     """Return in how many invocations a condition holds."""
     group, t = program.group, program.code
-    with program.arena.borrowed(op, 4) as low:
+    with program.arena.borrow(op, 4) as low:
         place = t.integer(low // 4, "i32")
         group.barrier()
         t.do_when(first_invocation(program), lambda: group.write_shared(place, [t.integer(0, "i32")]))
@@ -167,20 +167,20 @@ def _counted(program: Program, op: Operation, condition: Reg) -> Reg:
         return group.read_shared(place, "i32")[0]
 
 
-def _word(program: Program, number: int) -> Reg:
+def _word(program: SimtProgram, number: int) -> Reg:
     """Return the address of a word of the log."""
     assert program.log is not None
     t = program.code
     return t.binary("arith.addi", program.log, t.integer(number * _WORD_BYTES, "i64"))
 
 
-def _claimed(program: Program, words: tuple[int, int, int], count: int) -> Reg:
+def _claimed(program: SimtProgram, words: tuple[int, int, int], count: int) -> Reg:
     """Take places for records; return the first one's number, an i32: the lower half of the log's word."""
     return program.group.atomic("AtomicIAdd", _word(program, words[0]), program.code.integer(count, "i32"))
 
 
 def _write(
-    program: Program, words: tuple[int, int, int], number: Reg, site: int, index: Reg, value: Reg | None
+    program: SimtProgram, words: tuple[int, int, int], number: Reg, site: int, index: Reg, value: Reg | None
 ) -> None:
     """Write a record, if the log has a place of this number."""
     t, group = program.code, program.group

@@ -16,7 +16,7 @@ from .layouts import Layout, shape_without
 from .runs import runs
 
 if TYPE_CHECKING:
-    from .program import Program
+    from .program import SimtProgram
 
 # An access: the numbers of the registers, and the index of a vector of as many elements.
 Vector = tuple[list[int], Reg]
@@ -55,16 +55,16 @@ class Rows:
         """Return the distance of rows, in elements."""
         return self._row + self._padding
 
-    def start(self, program: Program, first: int) -> Reg:
+    def start(self, program: SimtProgram, first: int) -> Reg:
         """Return where a tile begins that has its first byte there, in elements."""
         return program.code.integer(first // self.size, "i32")
 
-    def span(self, program: Program, start: Reg) -> Span:
+    def span(self, program: SimtProgram, start: Reg) -> Span:
         """Return the bytes of a tile that begins there."""
         first = program.code.value(start)
         return EVERYTHING if first is None else (first * self.size, first * self.size + self.bytes)
 
-    def place(self, program: Program, index: Reg) -> Reg:
+    def place(self, program: SimtProgram, index: Reg) -> Reg:
         """Return where an element of a layout is in the tile's memory, from its index in the tile."""
         t = program.code
         # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
@@ -72,7 +72,7 @@ class Rows:
         place = self._anywhere(program, base)
         return t.binary("arith.addi", place, t.integer(step + step // self._row * self._padding, "i32"))
 
-    def _anywhere(self, program: Program, index: Reg) -> Reg:
+    def _anywhere(self, program: SimtProgram, index: Reg) -> Reg:
         """Return where an element is, from an index that may be any number."""
         t = program.code
         if not self._padding:
@@ -80,7 +80,9 @@ class Rows:
         above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
         return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
 
-    def places(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+    def offsets(
+        self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int] | None = None
+    ) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
 
         Args:
@@ -89,7 +91,7 @@ class Rows:
         t, indices = program.code, program.indices(layout, registers)
         return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
 
-    def vectors(self, program: Program, places: Sequence[Reg], multiple: int = 0) -> list[Vector]:
+    def vectors(self, program: SimtProgram, offsets: Sequence[Reg], multiple: int = 0) -> list[Vector]:
         """Divide registers into accesses.
 
         Args:
@@ -97,14 +99,14 @@ class Rows:
         """
         t = program.code
         # One register for each place: where a layout repeats, several hold the same element.
-        distinct = list({place.name: number for number, place in reversed(list(enumerate(places)))}.values())
+        distinct = list({place.name: number for number, place in reversed(list(enumerate(offsets)))}.values())
         widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
         found = []
-        for run in runs(t, [places[k] for k in distinct], [None] * len(distinct), 1, widest):
+        for run in runs(t, [offsets[k] for k in distinct], [None] * len(distinct), 1, widest):
             numbers = [distinct[k] for k in run]
             # Both parts of the place are multiples of the vector's width. The index of a vector is a sum too, so that
             # its constant part becomes one of the instruction that reads or writes.
-            base, step = t.parts(places[numbers[0]])
+            base, step = t.parts(offsets[numbers[0]])
             if len(numbers) > 1:
                 width = t.integer(len(numbers).bit_length() - 1, "i32")
                 base, step = t.binary("arith.shrui", base, width), step // len(numbers)
@@ -112,7 +114,12 @@ class Rows:
         return found
 
     def write(
-        self, program: Program, layout: Layout, start: Reg, regs: Sequence[Reg], registers: Sequence[int] | None = None
+        self,
+        program: SimtProgram,
+        layout: Layout,
+        start: Reg,
+        regs: Sequence[Reg],
+        registers: Sequence[int] | None = None,
     ) -> None:
         """Write a tile, after a barrier if other invocations may still read what was there.
 
@@ -122,37 +129,39 @@ class Rows:
         """
         span = self.span(program, start)
         program.group.order(span, writes=True)
-        self._write(program, self.places(program, layout, start, registers), regs, span)
+        self._write(program, self.offsets(program, layout, start, registers), regs, span)
 
-    def write_at(self, program: Program, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
+    def write_at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
         """Write the elements at some indices of the tile; the caller writes the barriers."""
         self._write(program, self._at(program, indices, start), regs, self.span(program, start))
 
-    def _at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+    def _at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
 
-    def _write(self, program: Program, places: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
+    def _write(self, program: SimtProgram, offsets: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
         bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
-        for numbers, index in self.vectors(program, places):
+        for numbers, index in self.vectors(program, offsets):
             program.group.write_shared(index, [bits[k] for k in numbers], span)
 
-    def read(self, program: Program, layout: Layout, start: Reg, registers: Sequence[int] | None = None) -> list[Reg]:
+    def read(
+        self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int] | None = None
+    ) -> list[Reg]:
         """Read some registers of a tile, or all, after a barrier if it may have been written just now."""
-        return self.read_places(program, self.places(program, layout, start, registers), start)
+        return self.read_offsets(program, self.offsets(program, layout, start, registers), start)
 
-    def read_at(self, program: Program, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+    def read_at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read the elements at some indices of the tile, in row-major order."""
-        return self.read_places(program, self._at(program, indices, start), start)
+        return self.read_offsets(program, self._at(program, indices, start), start)
 
-    def read_places(self, program: Program, places: Sequence[Reg], start: Reg) -> list[Reg]:
+    def read_offsets(self, program: SimtProgram, offsets: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read what is at places in the tile's memory."""
         program.group.order(self.span(program, start), writes=False)
         found: dict[str, Reg] = {}
-        for number, reg in self.read_vectors(program, self.vectors(program, places), start):
-            found[places[number].name] = reg
-        return [found[place.name] for place in places]
+        for number, reg in self.read_vectors(program, self.vectors(program, offsets), start):
+            found[offsets[number].name] = reg
+        return [found[place.name] for place in offsets]
 
-    def read_vectors(self, program: Program, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
+    def read_vectors(self, program: SimtProgram, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
         """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
         span = self.span(program, start)
         for numbers, index in vectors:
@@ -210,13 +219,13 @@ class Division:
             if not part:
                 return
 
-    def has(self, program: Program, part: int, index: Reg, mask: int = -1) -> Reg | None:
+    def has(self, program: SimtProgram, part: int, index: Reg, mask: int = -1) -> Reg | None:
         """Return whether the element with an index is in a part, as far as the bits of a mask tell; None if it is."""
         t, bits = program.code, self.cut & mask
         own = t.binary("arith.andi", index, t.integer(bits, "i32"))
         return t.compare("eq", own, t.integer(part & bits, "i32")) if bits else None
 
-    def inside(self, program: Program, index: Reg) -> Reg:
+    def part_index(self, program: SimtProgram, index: Reg) -> Reg:
         """Return the index of an element inside its part."""
         t, gone = program.code, self.cut | self._dropped
         if not gone:
@@ -234,7 +243,7 @@ class Division:
         return found
 
     def registers(
-        self, program: Program, layout: Layout, part: int, mask: int | None = None
+        self, program: SimtProgram, layout: Layout, part: int, mask: int | None = None
     ) -> Iterator[tuple[list[int], Reg | None]]:
         """Yield registers that are in a part, and the condition under which an invocation's are; None if all are.
 
@@ -256,50 +265,50 @@ class Division:
 
     def write(
         self,
-        program: Program,
+        program: SimtProgram,
         layout: Layout,
         part: int,
         start: Reg,
         regs: Sequence[Reg],
         *,
         mask: int | None = None,
-        once: Reg | None = None,
+        owner: Reg | None = None,
     ) -> None:
         """Write a part of a tile, after a barrier if other invocations may still read what was there.
 
         Args:
             start: where the part begins in workgroup memory, in elements.
             mask: see `registers`.
-            once: whether this invocation writes; others have the same elements. Default: all write.
+            owner: whether this invocation writes; others have the same elements. Default: all write.
         """
         t = program.code
         program.group.order(self.rows.span(program, start), writes=True)
-        inner = layout.without(self.cut | self._dropped)
+        inner = layout.drop_bits(self.cut | self._dropped)
         for numbers, condition in self.registers(program, layout, part, mask):
 
             def write(numbers: list[int] = numbers) -> None:
                 self.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
 
-            conditions = [each for each in (condition, once) if each is not None]
+            conditions = [each for each in (condition, owner) if each is not None]
             if conditions:
                 t.do_when(functools.reduce(functools.partial(t.binary, "arith.andi"), conditions), write)
             else:
                 write()
 
-    def read(self, program: Program, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
+    def read(self, program: SimtProgram, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
         """Read a part of a tile into registers of a layout, after a barrier if it may have been written just now.
 
         Args:
             found: the registers by their numbers. What an invocation has none of is read, too, and another part
                 replaces it.
         """
-        inner = layout.without(self.cut | self._dropped)
+        inner = layout.drop_bits(self.cut | self._dropped)
         for numbers, condition in self.registers(program, layout, part):
             for number, reg in zip(numbers, self.rows.read(program, inner, start, numbers), strict=True):
                 merge(program, number, reg, condition, found)
 
 
-def merge(program: Program, number: int, reg: Reg, condition: Reg | None, found: dict[int, Reg]) -> None:
+def merge(program: SimtProgram, number: int, reg: Reg, condition: Reg | None, found: dict[int, Reg]) -> None:
     """Put a register among those that were found, by its number; over another one under a condition only."""
     if condition is not None and number in found:
         reg = program.code.select(condition, reg, found[number])
@@ -307,32 +316,32 @@ def merge(program: Program, number: int, reg: Reg, condition: Reg | None, found:
 
 
 def through_memory(
-    program: Program,
+    program: SimtProgram,
     op: Operation,
     regs: Sequence[Reg],
     source: Layout,
     target: Layout,
     *,
     bits: Mapping[int, bool] | None = None,
-    once: Reg | None = None,
+    owner: Reg | None = None,
 ) -> list[Reg]:
     """Return the registers of a tile in another layout, through workgroup memory.
 
     Args:
         bits: each register gets an element whose index has these bits instead of its own.
-        once: whether this invocation writes; others have the same indices. What it did to global memory before is
+        owner: whether this invocation writes; others have the same indices. What it did to global memory before is
             visible to all of them after it. Default: all write.
     """
     bits = bits or {}
     replaced, ones = sum(bits), sum(bit for bit, is_set in bits.items() if is_set)
-    moving = (source.moving, target.moving & ~replaced)
+    moving = (source.invocation_bits, target.invocation_bits & ~replaced)
     division = Division(source.shape, regs[0].elem, program.arena.free, moving, dropped=replaced)
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrowed(op, division.rows.bytes) as first:
+        with program.arena.borrow(op, division.rows.bytes) as first:
             start = division.rows.start(program, first)
-            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, once=once)
-            if once is not None:
+            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
+            if owner is not None:
                 program.group.order(division.rows.span(program, start), writes=False, pins=True)
             division.read(program, target, part, start, found)
     return [found[number] for number in range(target.size)]

@@ -17,8 +17,8 @@ from ...front.scaled import FORMATS
 from ...ir import tt
 from ...ops.conversions import FUNCTIONS
 from ...scalars import LAYOUTS
-from ..base.numeric import element
-from .program import Program, invocation_statement
+from ..base.numeric import element_name
+from .program import SimtProgram, invocation_statement
 from .rows import Rows
 
 
@@ -29,13 +29,13 @@ def _bits(extent: int) -> int:
 class _Tile:
     """A tile in workgroup memory."""
 
-    def __init__(self, program: Program, op: tt.DotScaledOp, value: SSAValue, stack: ExitStack) -> None:
+    def __init__(self, program: SimtProgram, op: tt.DotScaledOp, value: SSAValue, stack: ExitStack) -> None:
         self._program = program
         self.layout = program.layout(value)
-        self.elem = element(value.type, op)
+        self.elem = element_name(value.type, op)
         self._value = value
         self._rows = Rows(self.layout.shape, self.elem)
-        self._start = self._rows.start(program, stack.enter_context(program.arena.borrowed(op, self._rows.bytes)))
+        self._start = self._rows.start(program, stack.enter_context(program.arena.borrow(op, self._rows.bytes)))
 
     def write(self) -> None:
         self._rows.write(self._program, self.layout, self._start, self._program.values[self._value])
@@ -54,7 +54,7 @@ class _Factor:
         depth: the extent along K.
     """
 
-    def __init__(self, program: Program, op: tt.DotScaledOp, side: int, stack: ExitStack) -> None:
+    def __init__(self, program: SimtProgram, op: tt.DotScaledOp, side: int, stack: ExitStack) -> None:
         self._program, self._side = program, side
         self._format = op.formats.data[side].data
         if self._format != "e2m1" and self._format not in FORMATS:
@@ -117,7 +117,7 @@ class _Factor:
 
 
 @invocation_statement(tt.DotScaledOp)
-def _dot_scaled(program: Program, op: tt.DotScaledOp) -> None:
+def _dot_scaled(program: SimtProgram, op: tt.DotScaledOp) -> None:
     t, layout = program.code, program.layout(op.c)
     *_, rows, columns = layout.shape
     with ExitStack() as stack:
@@ -149,9 +149,9 @@ def _dot_scaled(program: Program, op: tt.DotScaledOp) -> None:
             return [t.binary("arith.addi", step, t.integer(1, "i32")), *totals]
 
         found = t.repeat(t.integer(a.depth, "i32"), [t.integer(0, "i32"), *program.values[op.c]], turn)
-    elem = element(op.c.type, op)
-    program.values[op.result] = [program.numeric.rounded(total, elem) for total in found[1:]]
+    elem = element_name(op.c.type, op)
+    program.values[op.result] = [program.numeric.round_float(total, elem) for total in found[1:]]
 
 
-def _moved(program: Program, x: Reg, offset: int) -> Reg:
+def _moved(program: SimtProgram, x: Reg, offset: int) -> Reg:
     return program.code.binary("arith.xori", x, program.code.integer(offset, "i32")) if offset else x

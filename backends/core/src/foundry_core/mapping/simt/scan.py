@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from .exchange import along_axis, combine, convert, shuffled
+from .exchange import along_axis, combine, convert_layout, shuffle
 from .layouts import Layout
-from .program import Program, invocation_statement
+from .program import SimtProgram, invocation_statement
 from .rows import through_memory
 
 
 @invocation_statement(tt.ScanOp)
-def _scan(program: Program, op: tt.ScanOp) -> None:
+def _scan(program: SimtProgram, op: tt.ScanOp) -> None:
     layout, values, bits = along_axis(program, op, op.axis.value.data, ordered=True)
     for number, basis in enumerate(bits):
         values = [*_Step(program, op, layout, basis, bits[:number]).write(values)]
     for result, regs in zip(op.res, values, strict=True):
-        program.values[result] = convert(program, op, regs, layout, program.layout(result))
+        program.values[result] = convert_layout(program, op, regs, layout, program.layout(result))
 
 
 class _Step:
@@ -35,7 +35,7 @@ class _Step:
         lower: the bits below it.
     """
 
-    def __init__(self, program: Program, op: tt.ScanOp, layout: Layout, basis: int, lower: Sequence[int]) -> None:
+    def __init__(self, program: SimtProgram, op: tt.ScanOp, layout: Layout, basis: int, lower: Sequence[int]) -> None:
         self._program, self._op, self._layout = program, op, layout
         reverse = bool(op.reverse.value.data)
         # Where the other element is: its bit, and those below.
@@ -92,7 +92,7 @@ class _Step:
         if any(basis in self._wanted for basis in layout.lanes):
             lane = self._moved(layout.lanes, group.lane())
             moved = [
-                {k: shuffled(self._program, self._op, regs[k], lane) for k in sorted(set(sources))} for regs in values
+                {k: shuffle(self._program, self._op, regs[k], lane) for k in sorted(set(sources))} for regs in values
             ]
             return [[regs[k] for k in sources] for regs in moved]
         return [[regs[k] for k in sources] for regs in values]

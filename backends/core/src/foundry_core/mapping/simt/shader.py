@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...emit.mlir import WIDTHS, Reg
 from .target import SimtTarget
-from .words import STORAGE, Module
+from .words import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
 _ADDRESSING, _MEMORY = 5348, 3  # PhysicalStorageBuffer64, Vulkan
@@ -37,7 +37,7 @@ class ShaderWorkgroup(Workgroup):
     workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP | _AVAILABLE | _VISIBLE
 
     def __init__(self, target: SimtTarget) -> None:
-        super().__init__(target, Module(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
+        super().__init__(target, SpirvModule(_VERSION, _ADDRESSING, _MEMORY, "GLSL.std.450"))
         self._globals: list[int] = []
         self._extents: list[Reg] = []
         self._first: Reg | None = None
@@ -54,7 +54,7 @@ class ShaderWorkgroup(Workgroup):
         void = m.type("Void")
         m.do("Function", void, self._function, 0, m.type("Function", void))
         code.label()
-        for _ in range(1 + 4 * self._target.in_parts):
+        for _ in range(1 + 4 * self._target.splits_grids):
             self.parameter("i32")
         if self.argument_bytes <= self._target.argument_bytes:
             found = self._pushed(self._parameters)
@@ -63,7 +63,7 @@ class ShaderWorkgroup(Workgroup):
             for elem, offset in self._parameters:
                 address = code.binary("arith.addi", base, code.integer(offset, "i64"))
                 found += self.load(address, elem, 1, max(1, WIDTHS[elem] // 8))
-        if self._target.in_parts:
+        if self._target.splits_grids:
             *found, x, y, z, self._first = found
             self._extents = [x, y, z]
         *found, code.zero = found
@@ -78,7 +78,7 @@ class ShaderWorkgroup(Workgroup):
         for elem, _ in parameters:
             if elem in ("i8", "i16"):
                 m.capability({"i8": "StoragePushConstant8", "i16": "StoragePushConstant16"}[elem])
-        block = m.type("Struct", *types, apart="arguments")
+        block = m.type("Struct", *types, key="arguments")
         m.decorate(block, _BLOCK)
         for number, (_, offset) in enumerate(parameters):
             m.decorate_member(block, number, _OFFSET, offset)

@@ -46,15 +46,15 @@ class SimtTarget:
         workgroup_bytes: the workgroup memory that a program may use.
         argument_bytes: how many bytes of arguments a launch can pass.
         fuses: the widths of floats on which its fused multiply and add rounds once.
-        in_parts: whether a grid may have more programs along x than the device takes in a dispatch.
-        exponentiates: whether its exp2 of an f32 errs by 2 units in the last place at most, as NVIDIA's does.
+        splits_grids: whether a grid may have more programs along x than the device takes in a dispatch.
+        accurate_exp2: whether its exp2 of an f32 errs by 2 units in the last place at most, as NVIDIA's does.
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
         fragments: the cooperative matrices that it multiplies.
         flavour: how SPIR-V is written, by the capability that it declares: `shader` for Vulkan, `kernel` for OpenCL.
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.
-        halves: whether it converts to and from f16.
+        converts_f16: whether it converts to and from f16.
         atomic_adds: the widths of floats that it adds to memory in one step.
         lacks: the capabilities among FEATURES that it does not have.
     """
@@ -64,14 +64,14 @@ class SimtTarget:
     workgroup_bytes: int = 48 << 10
     argument_bytes: int = 128
     fuses: tuple[int, ...] = (32, 64)
-    in_parts: bool = False
-    exponentiates: bool = False
+    splits_grids: bool = False
+    accurate_exp2: bool = False
     preserves_denormals: tuple[int, ...] = ()
     preserves_special: tuple[int, ...] = ()
     rounds_to_nearest: tuple[int, ...] = ()
     fragments: tuple[Fragment, ...] = ()
     flavour: str = "shader"
     shuffles: bool = True
-    halves: bool = True
+    converts_f16: bool = True
     atomic_adds: tuple[int, ...] = ()
     lacks: tuple[str, ...] = ()

@@ -228,7 +228,7 @@ def _string(text: str) -> list[int]:
     return list(struct.unpack(f"<{len(raw) // 4}I", raw))
 
 
-class Module:
+class SpirvModule:
     """A SPIR-V module in the making. Sections grow independently; `assemble` puts them in the order of the format.
 
     An ID is the number of a result. Types and constants are declared at their first use.
@@ -292,7 +292,7 @@ class Module:
         if extension:
             self._extensions[extension] = None
 
-    def extended(self, name: str) -> tuple[int, int]:
+    def extended_instruction(self, name: str) -> tuple[int, int]:
         """Return the ID of the module's set of extended instructions, and the number of one in it."""
         if self._set not in self._imports:
             self._imports[self._set] = self.new()
@@ -332,14 +332,14 @@ class Module:
             self._instruction(section, name, [found, *operands] if type is None else [type, found, *operands])
         return found
 
-    def type(self, name: str, *operands: int, apart: object = None) -> int:
+    def type(self, name: str, *operands: int, key: object = None) -> int:
         """Return a type, such as type("Int", 32, 0).
 
         Args:
-            apart: types with the same operands are one type, unless this differs (for structures, whose decorations
+            key: types with the same operands are one type, unless this differs (for structures, whose decorations
             may).
         """
-        return self._once(("Type", name, operands, apart), self._declarations, f"Type{name}", None, operands)
+        return self._once(("Type", name, operands, key), self._declarations, f"Type{name}", None, operands)
 
     def constant(self, type: int, bits: int, width: int) -> int:
         """Return a number from its bits, of which those above its width are zero."""
@@ -353,7 +353,7 @@ class Module:
     def composite(self, type: int, *parts: int) -> int:
         return self._once(("Composite", type, parts), self._declarations, "ConstantComposite", type, parts)
 
-    def undefined(self, type: int) -> int:
+    def undef(self, type: int) -> int:
         """Return any value of a type."""
         return self._once(("Undef", type), self._declarations, "Undef", type, ())
 

@@ -16,7 +16,7 @@ from ...emit.mlir import WIDTHS, Reg
 from .accesses import EVERYTHING, Span
 from .code import Code
 from .target import FEATURES, SimtTarget
-from .words import STORAGE, Module
+from .words import STORAGE, SpirvModule
 
 _BUILTIN = 11
 _VOLATILE = 0x1
@@ -54,7 +54,7 @@ class Workgroup(ABC):
     all_memory: ClassVar[int]
     workgroup_memory: ClassVar[int]
 
-    def __init__(self, target: SimtTarget, module: Module) -> None:
+    def __init__(self, target: SimtTarget, module: SpirvModule) -> None:
         self._target = target
         self.module = module
         module.lacks = {name: FEATURES[name] for name in target.lacks}
@@ -125,13 +125,13 @@ class Workgroup(ABC):
     def lane(self) -> Reg:
         """Return the number of this invocation in its subgroup, an i32."""
         if "lane" not in self._constants:
-            self._constants["lane"] = self.code.bounded(self._lane(), 0, self._target.warp_size - 1)
+            self._constants["lane"] = self.code.assume_bounds(self._lane(), 0, self._target.warp_size - 1)
         return self._constants["lane"]
 
     def warp(self) -> Reg:
         """Return the number of this subgroup in the workgroup, an i32."""
         if "warp" not in self._constants:
-            self._constants["warp"] = self.code.bounded(self._warp(), 0, self._target.warps - 1)
+            self._constants["warp"] = self.code.assume_bounds(self._warp(), 0, self._target.warps - 1)
         return self._constants["warp"]
 
     @abstractmethod
@@ -238,14 +238,14 @@ class Workgroup(ABC):
             span: bytes that include these.
         """
         kind, count = _form(elem, lanes)
-        with self.touching(*span, writes=False):
+        with self.limit_accesses(*span, writes=False):
             place = self.place(index, kind, count)
         return self._unpacked(self.module.result("Load", self._vector(kind, count), place, *self.shared), elem, lanes)
 
     def write_shared(self, index: Reg, values: Sequence[Reg], span: Span = EVERYTHING) -> None:
         """Write workgroup memory as an array of vectors."""
         value, kind, count = self._packed(values)
-        with self.touching(*span):
+        with self.limit_accesses(*span):
             place = self.place(index, kind, count)
         self.module.do("Store", place, value, *self.shared)
 
@@ -264,7 +264,7 @@ class Workgroup(ABC):
         return not self.code.accesses.conflict((low, high), writes=True)
 
     @contextmanager
-    def touching(self, low: int, high: int, *, writes: bool = True) -> Iterator[None]:
+    def limit_accesses(self, low: int, high: int, *, writes: bool = True) -> Iterator[None]:
         """Record that accesses of workgroup memory touch these bytes, and no others."""
         before = self._touched, self._writes
         self._writes = writes

@@ -23,13 +23,13 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import GLOBAL, PRIVATE, WIDTHS, Reg
 from ...errors import source_line
 from ...front.masks import sufficient
-from ...front.scalars import constant
+from ...front.scalars import constant_value
 from ...ir import tile
-from ...ir.elements import chosen, extents, finds, moved
+from ...ir.elements import extents, finds, index_mapping, selected_operands
 from ...ops.elementwise import is_elementwise
-from ..base.atomics import changed
+from ..base.atomics import apply_atomic
 from ..base.buffers import Buffer
-from ..base.memory import Around, Memory
+from ..base.memory import GlobalMemory, WrappedAxis
 from ..base.numeric import in_memory
 from ..base.plan import is_tile, is_unit
 from ..base.space import Point
@@ -52,7 +52,7 @@ _LONGEST_STRIDE = 64
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedLoad:
     """A load's elements in WRAM, for the piece at `point`.
 
     Attributes:
@@ -79,14 +79,14 @@ class Piece:
         self.point = point
         self.count = count
         self.rounded = rounded
-        self.staged: dict[tile.LoadOp, list[Staged]] = {}
+        self.staged: dict[tile.LoadOp, list[StagedLoad]] = {}
         self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
         # Expressions are graphs, not trees: the loads below a value at a point are staged once.
         self.seen: set[tuple[SSAValue, Point]] = set()
         self.inner: tuple[Reg, Reg] | None = None
 
 
-class StagedMemory(Memory):
+class StagedMemory(GlobalMemory):
     """Writes accesses to MRAM to a Text.
 
     Args:
@@ -104,9 +104,9 @@ class StagedMemory(Memory):
         # Indices of loops times strides, where the loop has them.
         self._products: dict[tuple[Reg, SSAValue], Reg] = {}
 
-    def _wrapped_once(self, around: Around, i: Reg, lanes: int) -> tuple[Reg, Reg]:
+    def _wrapped_once(self, around: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         # A DPU compares the ends of an axis once. It would need several instructions for each element.
-        return self._space.plus(around.remainder, i), around.whole
+        return self._space.plus(around.remainder, i), around.no_wrap
 
     # Pieces.
 
@@ -133,7 +133,7 @@ class StagedMemory(Memory):
 
     @contextmanager
     def piece(self, point: Point, count: Reg, roots: Sequence[SSAValue], rounded: bool = True) -> Iterator[Piece]:
-        """Copy what some values load for a piece to WRAM; `each` then evaluates them element by element."""
+        """Copy what some values load for a piece to WRAM; `iterate` then evaluates them element by element."""
         piece = Piece(point, count, rounded)
         self._pieces.append(piece)
         for root in roots:
@@ -141,7 +141,9 @@ class StagedMemory(Memory):
         yield piece
         self._pieces.pop()
 
-    def each(self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0) -> None:
+    def iterate(
+        self, piece: Piece, roots: Sequence[SSAValue], body: Callable[[Point, Reg], None], first: int = 0
+    ) -> None:
         """Run a body for each element of a piece, from `first` on, with its point and its position in the piece.
 
         Where it does no harm, elements after the end are computed too, to make the number a multiple of the elements
@@ -162,7 +164,7 @@ class StagedMemory(Memory):
         body: Callable[[Point, Reg, Sequence[Reg]], Sequence[Reg]],
         first: int = 0,
     ) -> list[Reg]:
-        """Run a body as `each` does, and carry registers from one element to the next; return their final values."""
+        """Run a body as `iterate` does, and carry registers from one element to the next; return their final values."""
         t, point = self._text, piece.point
         unroll = self.turn(piece, roots)
         count = piece.count
@@ -172,14 +174,14 @@ class StagedMemory(Memory):
 
         def several(turn: Reg, running: Sequence[Reg]) -> Sequence[Reg]:
             for number in range(unroll):
-                running = body(self.at(piece, turn, number), self._space.step(turn, number), running)
+                running = body(self.element_point(piece, turn, number), self._space.step(turn, number), running)
             return running
 
         made = t.carry(t.integer(first), count, unroll, values, several)
         piece.inner = None
         return made
 
-    def at(self, piece: Piece, turn: Reg, number: int) -> Point:
+    def element_point(self, piece: Piece, turn: Reg, number: int) -> Point:
         """Return the element of a piece at position `turn + number`, and make it the one being computed."""
         point = piece.point
         i = self._space.step(self._space.plus(point.index[point.lane], turn), number)
@@ -206,7 +208,7 @@ class StagedMemory(Memory):
     # Loads.
 
     def _stage(self, value: SSAValue, point: Point, piece: Piece) -> None:
-        """Stage what a value loads at the points of a piece; mirrors Tiles.at."""
+        """Stage what a value loads at the points of a piece; mirrors Tiles.evaluate."""
         op = value.owner
         if not is_tile(value) or value in self._tiles.buffers or not isinstance(op, Operation):
             return
@@ -214,9 +216,9 @@ class StagedMemory(Memory):
             return
         piece.seen.add((value, point))
         match op:
-            case _ if (of := moved(value)) is not None:
-                self._stage(of.source, self._tiles.behind(of, point), piece)
-            case _ if elements := chosen(op):
+            case _ if (of := index_mapping(value)) is not None:
+                self._stage(of.source, self._tiles.source_point(of, point), piece)
+            case _ if elements := selected_operands(op):
                 for operand in op.operands:
                     if operand not in elements:
                         self._stage(operand, point, piece)
@@ -241,8 +243,8 @@ class StagedMemory(Memory):
         if stride:
             entries = piece.staged.setdefault(op, [])
             if all(entry.point.index != point.index for entry in entries):
-                with self._text.at(source_line(op.location)):
-                    entries.append(Staged(point, self._fetch(op, point, piece, stride), stride))
+                with self._text.location(source_line(op.location)):
+                    entries.append(StagedLoad(point, self._fetch(op, point, piece, stride), stride))
 
     def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
         """Return the stride, in elements, of a row that is read as one run of bytes; 0 for any other row."""
@@ -251,7 +253,7 @@ class StagedMemory(Memory):
             return 0
         if is_unit(axis):
             return 1
-        stride = constant(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
+        stride = constant_value(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
         size = WIDTHS[self._types(op)[1]] // 8
         return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
@@ -276,7 +278,7 @@ class StagedMemory(Memory):
             self._fill_others(op, point, piece, low, high, first, stride)
             return first
 
-        def copied() -> Reg:
+        def copy() -> Reg:
             return Reg(self._copy_in(op, point, low, high, buffer, stride), PRIVATE)
 
         def loaded() -> Reg:
@@ -285,7 +287,7 @@ class StagedMemory(Memory):
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
             return Reg(buffer, PRIVATE)
 
-        first = t.choose(self._around[op.axes[point.lane]].whole, copied, loaded).name
+        first = t.choose(self._wrapped[op.axes[point.lane]].no_wrap, copy, loaded).name
         self._fill_others(op, point, piece, low, high, first, stride)
         return first
 
@@ -348,7 +350,7 @@ class StagedMemory(Memory):
         with t.loop(low, high, 1) as place:
             single = self._single(point, place)
             piece.inner = (single.index[point.lane], place)
-            with t.nested(f"scf.if {self._tiles.at(op.mask, single, {}).name} {{"):
+            with t.nest(f"scf.if {self._tiles.evaluate(op.mask, single, {}).name} {{"):
                 t.store(self._smaller(place, t.load(cells[0], t.index, 1, PRIVATE)), cells[0], PRIVATE)
                 t.store(self._space.plus(place, t.integer(1)), cells[1], PRIVATE)
         piece.inner = before
@@ -378,7 +380,7 @@ class StagedMemory(Memory):
         begin = self._address(op, Point(point.index, point.lane, 1), {})
         address = t.op(f"llvm.ptrtoint {begin} : {GLOBAL} to i32", "i32")
         into = t.binary("arith.andi", address, mask)
-        with t.nested(f"scf.if {t.compare('sgt', high, low).name} {{"):
+        with t.nest(f"scf.if {t.compare('sgt', high, low).name} {{"):
             words = t.integer(-DMA_ALIGNMENT)
             before = self._space.plus(into, self._space.times(low, step))
             # Up to the end of the last element, less than a stride after its start.
@@ -389,7 +391,7 @@ class StagedMemory(Memory):
             word = self._space.plus(t.binary("arith.andi", address, words), first)
             source = t.op(f"llvm.inttoptr {word.name} : i32 to {GLOBAL}", GLOBAL)
             t.copy(t.address(buffer, first, "i8", PRIVATE), PRIVATE, source.name, GLOBAL, length, DMA_ALIGNMENT)
-        return t.inside(buffer, into)
+        return t.byte_address(buffer, into)
 
     def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
         """Return an element of a load, from WRAM if a current piece has staged it."""
@@ -404,11 +406,11 @@ class StagedMemory(Memory):
                     elem, memory = self._types(op)
                     turn, number = self._space.parts(piece.inner[1])
                     first = t.address(staged.first, self._space.times(turn, t.integer(staged.stride)), memory, PRIVATE)
-                    address = t.shifted(first, number * staged.stride, memory, PRIVATE)
+                    address = t.offset_address(first, number * staged.stride, memory, PRIVATE)
                     value = self._numeric.from_memory(t.load(address, memory, 1, PRIVATE), elem)
                     if op.mask is None:
                         return value
-                    return t.select(self._tiles.at(op.mask, point, memo), value, self._other(op, point, memo))
+                    return t.select(self._tiles.evaluate(op.mask, point, memo), value, self._other(op, point, memo))
         return self._load_one(op, point, memo)
 
     @staticmethod
@@ -443,7 +445,7 @@ class StagedMemory(Memory):
             if in_rows:
                 self._store_row(op, piece, roots)
             else:
-                self.each(piece, roots, lambda point, place: self._store_one(op, point))
+                self.iterate(piece, roots, lambda point, place: self._store_one(op, point))
 
     def _visit(self, op: tile.Executed, everywhere: bool, body: Callable[[Point], None]) -> None:
         shape = extents(op.elements)
@@ -459,7 +461,7 @@ class StagedMemory(Memory):
         lane = self._tiles.best_lane(op.elements)
         # Elements after the end must not be changed, so none is computed.
         for piece in self.sweep(limits, shape, lane, roots, inside, rounded=False):
-            self.each(piece, roots, lambda point, place: body(point))
+            self.iterate(piece, roots, lambda point, place: body(point))
 
     def _fence(self, order: str) -> None:
         """Write nothing: the calls that lock and unlock MRAM keep all accesses in order."""
@@ -472,7 +474,7 @@ class StagedMemory(Memory):
         """Read an element, and write the changed one, under the lock of this DPU's MRAM."""
         with self._locked():
             old = self._text.load(address, in_memory(elem), 1, GLOBAL)
-            self._text.store(changed(self._numeric, kind, elem, old, value, compare), address, GLOBAL)
+            self._text.store(apply_atomic(self._numeric, kind, elem, old, value, compare), address, GLOBAL)
         return old
 
     def sweep(
@@ -530,7 +532,9 @@ class StagedMemory(Memory):
     def _strides(accesses: Sequence[tile.Access]) -> list[SSAValue]:
         """Return the strides of some accesses that are known only at run time."""
         axes = [axis.owner for access in accesses for axis in access.axes]
-        return list({op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant(op.stride) is None})
+        return list(
+            {op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant_value(op.stride) is None}
+        )
 
     @contextmanager
     def _loop(self, low: Reg, high: Reg, step: int, strides: Sequence[SSAValue]) -> Iterator[Reg]:
@@ -547,7 +551,7 @@ class StagedMemory(Memory):
         carried = ", ".join(f"{x.name} = {y.name}" for x, y in zip(products, starts, strict=True))
         types = ", ".join(t.index for _ in strides)
         head = f"{t.fresh()}:{len(strides)} = scf.for {index.name} = {low.name} to {high.name} "
-        with t.nested(f"{head}step {t.integer(step).name} iter_args({carried}) -> ({types}) : {t.index} {{"):
+        with t.nest(f"{head}step {t.integer(step).name} iter_args({carried}) -> ({types}) : {t.index} {{"):
             self._products.update(((index, stride), x) for stride, x in zip(strides, products, strict=True))
             yield index
             after = [space.plus(x, y) for x, y in zip(products, steps, strict=True)]
@@ -576,11 +580,11 @@ class StagedMemory(Memory):
             conditions.append(t.compare("eq", high, t.integer(point.lanes)))
         axis = op.axes[point.lane]
         if isinstance(axis.owner, tile.WrappedOp):
-            conditions.append(self._around[axis].whole)
-        with t.nested(f"scf.if {self.all(conditions).name} {{"):
+            conditions.append(self._wrapped[axis].no_wrap)
+        with t.nest(f"scf.if {self.all(conditions).name} {{"):
             to = self._tiles.private.address(buffer, point.index)
             t.copy(to, PRIVATE, source, GLOBAL, t.integer(point.lanes * size), DMA_ALIGNMENT)
-        with t.nested("else {"):
+        with t.nest("else {"):
             yield
 
     def _fills(self, op: tile.LoadOp, buffer: Buffer, lane: int) -> bool:
@@ -604,11 +608,11 @@ class StagedMemory(Memory):
         t = self._text
         conditions = self._exist(op, point)
         if op.mask is not None:
-            conditions.append(self._tiles.at(op.mask, point, {}))
-        with t.nested(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            conditions.append(self._tiles.evaluate(op.mask, point, {}))
+        with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
             memo: Memo = {}
             elem, memory = self._types(op)
-            value = self._numeric.to_memory(self._tiles.at(op.value, point, memo), elem)
+            value = self._numeric.to_memory(self._tiles.evaluate(op.value, point, memo), elem)
             address = self._address(op, point, memo)
             # A store of less than a word reads the MRAM word and writes it back.
             with self._locked() if WIDTHS[memory] < 64 else nullcontext():
@@ -616,9 +620,9 @@ class StagedMemory(Memory):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self._text.run(LOCK)
+        self._text.call_void(LOCK)
         yield
-        self._text.run(UNLOCK)
+        self._text.call_void(UNLOCK)
 
     def _store_row(self, op: tile.StoreOp, piece: Piece, roots: Sequence[SSAValue]) -> None:
         """Compute a piece in WRAM, at the offset in a word of 8 bytes that it has in MRAM, and copy it to MRAM."""
@@ -633,13 +637,13 @@ class StagedMemory(Memory):
 
         def put(array: str, kind: str, place: Reg, value: Reg) -> None:
             turn, number = self._space.parts(place)
-            t.store(value, t.shifted(t.address(array, turn, kind, PRIVATE), number, kind, PRIVATE), PRIVATE)
+            t.store(value, t.offset_address(t.address(array, turn, kind, PRIVATE), number, kind, PRIVATE), PRIVATE)
 
         def compute(at: Point, place: Reg) -> None:
             memo: Memo = {}
-            put(first, memory, place, self._numeric.to_memory(self._tiles.at(op.value, at, memo), elem))
+            put(first, memory, place, self._numeric.to_memory(self._tiles.evaluate(op.value, at, memo), elem))
             if op.mask is not None:
-                put(chosen, "i8", place, t.cast("arith.extui", self._tiles.at(op.mask, at, memo), "i8"))
+                put(chosen, "i8", place, t.cast("arith.extui", self._tiles.evaluate(op.mask, at, memo), "i8"))
 
         def copy_out(low: Reg, high: Reg, start: str = first) -> None:
             bytes = self._space.times(t.binary("arith.subi", high, low), t.integer(WIDTHS[memory] // 8))
@@ -655,30 +659,30 @@ class StagedMemory(Memory):
             whole = t.compare("eq", into, t.integer(0))
             if not self._space.known(piece.count, point.lanes):
                 whole = t.binary("arith.andi", whole, t.compare("eq", piece.count, t.integer(point.lanes)))
-            with t.nested(f"scf.if {whole.name} {{", "}"):
+            with t.nest(f"scf.if {whole.name} {{", "}"):
                 t.copy(target, GLOBAL, start, PRIVATE, t.integer(length), DMA_ALIGNMENT)
-            with t.nested("else {"):
+            with t.nest("else {"):
                 copy_out(t.integer(0), piece.count, start)
 
         loaded = self._only_moved(op, piece)
         if loaded is not None:
             there = t.op(f"llvm.ptrtoint {loaded} : {PRIVATE} to i32", "i32")
             offset = t.binary("arith.andi", t.binary("arith.subi", there, address), t.integer(DMA_ALIGNMENT - 1))
-            with t.nested(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
+            with t.nest(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
                 copy_piece(loaded)
-            with t.nested("else {"):
-                self.each(piece, roots, compute)
+            with t.nest("else {"):
+                self.iterate(piece, roots, compute)
                 copy_out(t.integer(0), piece.count)
             return
-        self.each(piece, roots, compute)
+        self.iterate(piece, roots, compute)
         if op.mask is None:
             copy_piece()
             return
         unmasked = self._unmasked(op.mask)
         if unmasked is not None:
-            with t.nested(f"scf.if {unmasked.name} {{", "}"):
+            with t.nest(f"scf.if {unmasked.name} {{", "}"):
                 copy_out(t.integer(0), piece.count)
-            with t.nested("else {"):
+            with t.nest("else {"):
                 self._copy_chosen(piece, chosen, copy_out)
             return
         self._copy_chosen(piece, chosen, copy_out)
@@ -702,7 +706,7 @@ class StagedMemory(Memory):
         begin, place = Reg(t.fresh(), t.index), Reg(t.fresh(), t.index)
         end = t.binary("arith.addi", piece.count, t.integer(1))
         head = f"{t.fresh()} = scf.for {place.name} = {t.integer(0).name} to {end.name} step {t.integer(1).name}"
-        with t.nested(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
+        with t.nest(f"{head} iter_args({begin.name} = {none.name}) -> ({t.index}) : {t.index} {{"):
 
             def flag() -> Reg:
                 found = t.load(t.address(chosen, place, "i8", PRIVATE), "i8", 1, PRIVATE)
@@ -711,7 +715,7 @@ class StagedMemory(Memory):
             inside = t.choose(t.compare("slt", place, piece.count), flag, lambda: t.integer(0, "i1"))
             running = t.compare("sge", begin, t.integer(0))
             ends = t.binary("arith.andi", running, t.binary("arith.xori", inside, t.integer(1, "i1")))
-            with t.nested(f"scf.if {ends.name} {{"):
+            with t.nest(f"scf.if {ends.name} {{"):
                 copy_out(begin, place)
             following = t.select(inside, t.select(running, begin, place), none)
             t.line(f"scf.yield {following.name} : {t.index}")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...emit.builder import Builder
 from ...emit.mlir import Reg
-from ...scalars import Layout
+from ...scalars import FloatLayout
 
 
-def unpack(t: Builder, x: Reg, layout: Layout) -> Reg:
+def unpack(t: Builder, x: Reg, layout: FloatLayout) -> Reg:
     """Convert the bits of a float, in an i8 or i16, to f32; if the type has infinities, a NaN keeps its payload."""
 
     def int32(value: int) -> Reg:
@@ -48,8 +48,8 @@ def unpack(t: Builder, x: Reg, layout: Layout) -> Reg:
     return t.cast("arith.bitcast", t.binary("arith.ori", found, sign), "f32")
 
 
-def pack(t: Builder, x: Reg, layout: Layout, saturate: bool = False) -> Reg:
-    """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.pack."""
+def pack_float(t: Builder, x: Reg, layout: FloatLayout, saturate: bool = False) -> Reg:
+    """Round an f32 to the bits of a float with 8 or 16 bits, ties to even; see Numeric.narrow."""
 
     def int32(value: int) -> Reg:
         return t.integer(value, "i32")

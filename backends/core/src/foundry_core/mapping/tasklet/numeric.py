@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from ...emit.builder import Builder
 from ...emit.mlir import Reg
-from ...functions.registers import call
-from ...scalars import Layout
+from ...functions.registers import call_function
+from ...scalars import FloatLayout
 from ..base.numeric import Numeric
 from . import narrow
 
@@ -18,18 +18,18 @@ from . import narrow
 class TaskletNumeric(Numeric):
     """Writes arithmetic of scalars."""
 
-    def unpack(self, x: Reg, layout: Layout) -> Reg:
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
         if layout.bits == 8:
             return self._shared("unpack", x, "f32", layout, lambda text, reg: narrow.unpack(text, reg, layout))
         return super().unpack(x, layout) if layout.bias == 127 else narrow.unpack(self.text, x, layout)
 
-    def pack(self, x: Reg, layout: Layout, *, saturate: bool = False) -> Reg:
+    def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if layout.bits == 8:
             name = "saturate" if saturate else "pack"
-            return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack(text, reg, layout, saturate))
-        return super().pack(x, layout) if layout.bias == 127 else narrow.pack(self.text, x, layout)
+            return self._shared(name, x, "i8", layout, lambda text, reg: narrow.pack_float(text, reg, layout, saturate))
+        return super().pack(x, layout) if layout.bias == 127 else narrow.pack_float(self.text, x, layout)
 
-    def _shared(self, name: str, x: Reg, elem: str, layout: Layout, write: Callable[[Builder, Reg], Reg]) -> Reg:
+    def _shared(self, name: str, x: Reg, elem: str, layout: FloatLayout, write: Callable[[Builder, Reg], Reg]) -> Reg:
         """Call a conversion that is in the program once, because a DPU's program memory is small."""
         function = f"__foundry_{name}_{layout.bits}_{layout.mantissa}_{layout.bias}"
         return self.text.call_own(function, [x], elem, lambda text, args: write(text, args[0]))
@@ -42,7 +42,7 @@ class TaskletNumeric(Numeric):
 
     def own(self, name: str, args: Sequence[Reg], elem: str = "") -> Reg:
         """Call a function of foundry_core.functions. It is not inlined, because a DPU's program memory is small."""
-        return call(self.text, name, elem or next(arg.elem for arg in args if arg.is_float), args)
+        return call_function(self.text, name, elem or next(arg.elem for arg in args if arg.is_float), args)
 
     def _fused(self, a: Reg, b: Reg, c: Reg) -> Reg:
         """Return a * b + c rounded once: the product is exact in f64; the sum is rounded to odd first.
@@ -61,7 +61,7 @@ class TaskletNumeric(Numeric):
             t.binary("arith.subf", z, back),
         )
         bits = t.cast("arith.bitcast", total, "i64")
-        zero = t.floating(0.0, "f64")
+        zero = t.float_constant(0.0, "f64")
         even = t.compare("eq", t.binary("arith.andi", bits, t.integer(1, "i64")), t.integer(0, "i64"))
         inexact = t.binary("arith.andi", even, t.compare("one", rest, zero))
         outwards = t.compare("eq", t.compare("ogt", rest, zero), t.compare("ogt", total, zero))

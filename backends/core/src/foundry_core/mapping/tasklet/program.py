@@ -20,19 +20,19 @@ from ...errors import LoweringError, unsupported
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.effects import is_sink
-from ...ir.elements import chosen, extents, finds
+from ...ir.elements import extents, finds, selected_operands
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.numeric import element, in_memory, in_register
+from ..base.numeric import element_name, in_memory, in_register
 from ..base.operations.reduce import Reduction
-from ..base.plan import Plan, is_unit, stored_across
+from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point
 from ..base.target import Target
 from ..base.tiles import Tiles
 from .memory import StagedMemory
 from .numeric import TaskletNumeric
-from .split import Splitting
+from .split import SplitKernel
 from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 from .wram import TaskletText
 
@@ -86,10 +86,10 @@ class TaskletKernel:
         num_tasklets: tasklets of a DPU that can run the kernel at a time.
         stack_bytes: stack of each of them.
         parts: slices of a program, each of which one tasklet runs at a time; a power of 2.
-        most_parts: the largest number of slices that `lower` can make of the kernel.
+        most_parts: the largest number of slices that `lower_tasklet` can make of the kernel.
         computes: whether it computes with floats, which takes a DPU 20 to 1000 instructions for an operation.
         doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
-            target with `iram_instructions` 0, `lower` makes the shorter one.
+            target with `iram_instructions` 0, `lower_tasklet` makes the shorter one.
     """
 
     text: str
@@ -101,7 +101,7 @@ class TaskletKernel:
     doubtful: bool = False
 
 
-def lower(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
+def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     """Return the MLIR of a kernel for a DPU; does not change the module.
 
     Rows are copied in pieces of at most 2048 bytes. Shorter pieces take longer, because each DMA takes 77 cycles to
@@ -142,10 +142,10 @@ def _refuse_addresses(function: tt.FuncOp) -> None:
 
 def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
     """Lower the kernel with the fewest slices that leave room for enough tasklets, or with those that are asked for."""
-    most = Splitting(module).most_parts
+    most = SplitKernel(module).most_parts
 
     def sliced(parts: int) -> tt.FuncOp:
-        return kernel(module if parts == 1 else Splitting(module).split(parts))
+        return kernel(module if parts == 1 else SplitKernel(module).split(parts))
 
     def noted(lowered: TaskletKernel, parts: int) -> TaskletKernel:
         return replace(lowered, parts=parts, most_parts=most)
@@ -230,7 +230,7 @@ def _instructions(text: str) -> int:
     return round(_PROGRAM + _LINE * code)
 
 
-class TaskletPlan(Plan):
+class TaskletPlan(BufferPlan):
     """Decides which tiles are stored in WRAM: those of every mapping, and those that could not be read in rows later.
 
     Args:
@@ -248,14 +248,14 @@ class TaskletPlan(Plan):
             return True
         return self._is_costly(value) and any(
             isinstance(use.operation, tt.MapElementwiseOp)
-            or (finds(use.operation) and value in chosen(use.operation))
+            or (finds(use.operation) and value in selected_operands(use.operation))
             or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
             for use in value.uses
         )
 
     def _is_stored_across(self, load: tile.LoadOp) -> bool:
         """Return whether a small tile is contiguous in MRAM along one dimension when read, another when stored."""
-        size = math.prod(extents(load.result)) * WIDTHS[in_register(element(load.result.type, load))] // 8
+        size = math.prod(extents(load.result)) * WIDTHS[in_register(element_name(load.result.type, load))] // 8
         if size > self._room or stored_across(load, self.stored) is None:
             return False
         self._room -= size
@@ -292,7 +292,7 @@ class TaskletTiles(Tiles):
     product_order = (0, 1)
     panels = False
 
-    def __init__(self, plan: Plan, piece_bytes: int, shape: _Shape) -> None:
+    def __init__(self, plan: BufferPlan, piece_bytes: int, shape: _Shape) -> None:
         super().__init__(TaskletText(_CONVENTIONS), plan, Target())
         self._accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
         self.numeric = TaskletNumeric(self.text)
@@ -327,7 +327,7 @@ class TaskletTiles(Tiles):
             memory.unless_copied(value, buffer, point, count),
             memory.piece(point, count, [value]) as piece,
         ):
-            memory.each(piece, [value], lambda at, _: self.private.write(buffer, at, self.at(value, at, {})))
+            memory.iterate(piece, [value], lambda at, _: self.private.write(buffer, at, self.evaluate(value, at, {})))
 
     def fill_slice(self, buffer: Buffer, value: SSAValue, op: Operation, first: Reg) -> None:
         t, shape = self.text, extents(value)
@@ -336,10 +336,10 @@ class TaskletTiles(Tiles):
 
         def write(point: Point, _: Reg) -> None:
             inner = Point(point.index[1:], lane - 1, 1)
-            self.private.write(buffer, inner, self.at(value, point, {}))
+            self.private.write(buffer, inner, self.evaluate(value, point, {}))
 
         for piece in self.memory.sweep(limits, shape, lane, [value]):
-            self.memory.each(piece, [value], write)
+            self.memory.iterate(piece, [value], write)
 
 
 class TaskletReduction(Reduction):
@@ -363,9 +363,9 @@ class TaskletReduction(Reduction):
         with memory.piece(at(t.integer(0)), whole, sources) as piece:
             turn = memory.turn(piece, sources)
             zero = t.integer(0)
-            values = self._read(memory.at(piece, zero, 0))
+            values = self._read(memory.element_point(piece, zero, 0))
             for number in range(1, turn):
-                values = self._combination.write(values, self._read(memory.at(piece, zero, number)))
+                values = self._combination.write(values, self._read(memory.element_point(piece, zero, number)))
             if count == turn:
                 return values
             values = memory.fold(piece, sources, values, combine, first=turn)
@@ -461,7 +461,7 @@ class TaskletProgram(Program):
         allocated = self._allocated.get(op.parent_block(), set())  # type: ignore[arg-type]
         if value.owner is op:
             dead = (names - moved) & allocated - self._read_after(op, names)
-            wanted = (in_register(element(value.type, op)), extents(value), order)
+            wanted = (in_register(element_name(value.type, op)), extents(value), order)
             for buffer in self.tiles.buffers.values():
                 if buffer.name in dead and (buffer.elem, buffer.extents, buffer.order) == wanted:
                     return buffer
@@ -470,7 +470,7 @@ class TaskletProgram(Program):
     def parameter(self, argument: SSAValue) -> str:
         elem = "i8"
         if isinstance(argument.type, tt.PointerType):
-            elem = in_memory(element(argument.type.pointee, self.function))
+            elem = in_memory(element_name(argument.type.pointee, self.function))
         name = argument.name_hint or f"arg{self._body.args.index(argument)}"
         words = [f'foundry.name = "{name}"']
         if isinstance(argument.type, tt.PointerType):

@@ -24,14 +24,14 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...analysis.flow import incoming
-from ...front.scalars import Scalar, Scalars, constant
+from ...analysis.flow import incoming_values
+from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp, ExtSIOp
 from ...ir.build import like
 from ...ir.effects import is_pure
-from ...ir.elements import extents, moved, partly_moved
+from ...ir.elements import extents, index_mapping, partial_index_mapping
 from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.plan import argument, is_tile, is_unit
@@ -96,7 +96,7 @@ class _Dimensions:
             case ConstantOp():
                 if op.splat is None:
                     self._bind(op.results)
-            case _ if len(op.results) == 1 and (of := partly_moved(op.results[0])) is not None:
+            case _ if len(op.results) == 1 and (of := partial_index_mapping(op.results[0])) is not None:
                 for e, d in enumerate(of.index):
                     if isinstance(d, int) and of.is_along(e):
                         self._same(of.source, e, op.results[0], d)
@@ -130,7 +130,7 @@ class _Dimensions:
             case scf.ForOp() | scf.IfOp():
                 inner = op.body.block.args[1:] if isinstance(op, scf.ForOp) else ()
                 for value in (*inner, *op.results):
-                    self._alike((value, *(incoming(value) or ())))
+                    self._alike((value, *(incoming_values(value) or ())))
             case scf.YieldOp() if isinstance(op.parent_op(), scf.ForOp | scf.IfOp):
                 pass
             case _ if is_elementwise(op):
@@ -139,7 +139,7 @@ class _Dimensions:
                 self._bind((*op.operands, *op.results))
 
 
-class Splitting:
+class SplitKernel:
     """A copy of a kernel that can be split.
 
     Attributes:
@@ -185,7 +185,7 @@ class Splitting:
         accesses = _Accesses(wide.result, whole, size)
         for op in list(function.walk()):
             if isinstance(op, tile.LoadOp | tile.StoreOp) and op.elements in self._members:
-                moved = accesses.moved(op, self._members[op.elements])
+                moved = accesses.slice_access(op, self._members[op.elements])
                 for before, after in zip(op.results, moved.results, strict=True):
                     self._members[after] = self._members.pop(before)
                 Rewriter.replace_op(op, moved)
@@ -205,13 +205,13 @@ class Splitting:
 class _Accesses:
     """Moves accesses to a slice. What several accesses of a block have in common, they have in common afterwards."""
 
-    def __init__(self, offset: SSAValue, whole: int, size: int) -> None:
+    def __init__(self, offset: SSAValue, extent: int, size: int) -> None:
         self._offset = offset
-        self._whole = whole
+        self._extent = extent
         self._size = size
         self._made: dict[object, SSAValue] = {}
 
-    def moved(self, op: tile.LoadOp | tile.StoreOp, d: int) -> tile.LoadOp | tile.StoreOp:
+    def slice_access(self, op: tile.LoadOp | tile.StoreOp, d: int) -> tile.LoadOp | tile.StoreOp:
         """Return an access that reaches the slice's part of dimension d."""
         write = Scalars(Builder(InsertPoint.before(op)))
         axes, ranges, start = list(op.axes), list(op.ranges), op.start
@@ -238,21 +238,21 @@ class _Accesses:
 
     def _once(self, op: Operation, values: tuple[SSAValue, ...], make: Callable[[], SSAValue]) -> SSAValue:
         """Return what `make` makes of some values, the same for all accesses of a block."""
-        key = (op.parent_block(), *(value if (known := constant(value)) is None else known for value in values))
+        key = (op.parent_block(), *(value if (known := constant_value(value)) is None else known for value in values))
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
 
     def _sum(self, write: Scalars, start: SSAValue, stride: SSAValue) -> SSAValue:
-        known = constant(stride)
+        known = constant_value(stride)
         offset = write.mul(self._offset, stride if known is None else known)
-        return write.value(write.add(start if (number := constant(start)) is None else number, offset))
+        return write.value(write.add(start if (number := constant_value(start)) is None else number, offset))
 
     def _clamped(self, write: Scalars, limits: tile.RangeOp) -> SSAValue:
         ends: list[Scalar] = []
-        for end, rest in ((limits.low, 0), (limits.high, self._whole)):
+        for end, rest in ((limits.low, 0), (limits.high, self._extent)):
             # An end that is the tile's is each slice's.
-            if constant(end) == rest:
+            if constant_value(end) == rest:
                 ends.append(self._size if rest else 0)
             else:
                 ends.append(write.minimum(write.maximum(write.sub(end, self._offset), 0), self._size))
@@ -293,7 +293,7 @@ def _separate(function: tt.FuncOp) -> None:
     for op in reversed(list(function.walk())):
         if len(op.results) != 1 or not is_tile(op.results[0]):
             continue
-        if isinstance(op, tt.MakeRangeOp | ConstantOp) or moved(op.results[0]) is not None:
+        if isinstance(op, tt.MakeRangeOp | ConstantOp) or index_mapping(op.results[0]) is not None:
             for use in list(op.results[0].uses)[1:]:
                 copy = op.clone()
                 Rewriter.insert_op(copy, InsertPoint.before(op))

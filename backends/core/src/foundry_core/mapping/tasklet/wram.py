@@ -19,10 +19,10 @@ class TaskletText(Text):
         super().__init__(conventions)
         # The first byte of each array in use, and the byte behind it.
         self._used: dict[str, tuple[int, int]] = {}
-        # Addresses from `inside`: the part that changes, and the constant number of bytes behind it.
+        # Addresses from `byte_address`: the part that changes, and the constant number of bytes behind it.
         self._parts: dict[str, tuple[str, int]] = {}
 
-    def inside(self, array: str, offset: Reg) -> str:
+    def byte_address(self, array: str, offset: Reg) -> str:
         """Return the address of a byte of an array. What is added to it later is added before the array's own place.
 
         So arrays that are indexed alike share the part of an address that changes, and a load adds the constant.
@@ -31,7 +31,7 @@ class TaskletText(Text):
         return self._later(super().address(_WRAM, offset, "i8", PRIVATE), first)
 
     def _later(self, root: str, distance: int) -> str:
-        made = super().shifted(root, distance, "i8", PRIVATE)
+        made = super().offset_address(root, distance, "i8", PRIVATE)
         self._parts[made] = (root, distance)
         return made
 
@@ -40,9 +40,9 @@ class TaskletText(Text):
         made = super().address(root, offset, elem, space)
         return self._later(made, distance) if base in self._parts else made
 
-    def shifted(self, address: str, count: int, elem: str, space: str) -> str:
+    def offset_address(self, address: str, count: int, elem: str, space: str) -> str:
         if address not in self._parts:
-            return super().shifted(address, count, elem, space)
+            return super().offset_address(address, count, elem, space)
         root, distance = self._parts[address]
         return self._later(root, distance + count * WIDTHS[elem] // 8)
 

@@ -15,7 +15,7 @@ from ...front.structured import kernel
 from ...ir import tt
 from ...ir.effects import logs, waits, writes
 from ..base.mapping import Mapping
-from ..base.plan import Plan, is_tile
+from ..base.plan import BufferPlan, is_tile
 from ..base.space import Point, Space
 from ..base.tiles import Tiles
 from ..workitem.program import WorkItem
@@ -24,7 +24,7 @@ from .space import WorkGroupSpace
 from .target import WorkGroupTarget
 
 
-def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
+def lower_work_group(module: ModuleOp, target: WorkGroupTarget) -> str:
     """Return the MLIR of a kernel in which each work-group executes one program; does not change the module.
 
     Raises:
@@ -32,14 +32,14 @@ def lower(module: ModuleOp, target: WorkGroupTarget) -> str:
         LoweringError: the kernel's tiles need more memory than a work-group has.
     """
     function = kernel(module)
-    program: Mapping = WorkGroup(function, tiles(function, target))
+    program: Mapping = WorkGroup(function, work_group_tiles(function, target))
     return program.write()
 
 
-def tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
+def work_group_tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:
     """Build the empty text, registers and buffers of a kernel."""
     size = f"reqd_work_group_size = array<i32: {target.work_items}, 1, 1>"
-    return WorkGroupTiles(Text(Conventions(attributes=size)), Plan(function.body.block), target)
+    return WorkGroupTiles(Text(Conventions(attributes=size)), BufferPlan(function.body.block), target)
 
 
 def _stores(op: scf.IfOp) -> bool:
@@ -86,7 +86,7 @@ class WorkGroup(WorkItem):
         results = self._split(op.results)[0]
         place = Point((t.integer(0),), 0, 1)
         cells = []
-        with self.tiles.group.alone():
+        with self.tiles.group.single_work_item():
             super()._if(op)
             for value in (self.tiles.scalar(result) for result in results):
                 told = t.cast("llvm.ptrtoint", value, "i64") if value.elem == GLOBAL else value

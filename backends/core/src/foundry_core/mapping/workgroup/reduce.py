@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ...emit.mlir import LOCAL, Reg
 from ...ir import tt
 from ..base.buffers import Buffer
-from ..base.numeric import element, in_register
-from ..base.operations.reduce import Reduction, kept
+from ..base.numeric import element_name, in_register
+from ..base.operations.reduce import Reduction, array_type
 from ..base.space import Point
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class WorkGroupReduction(Reduction):
             parts, first, stride = -(-count // length), self._space.times(me, t.integer(length)), step
             end = self._smaller(self._space.plus(first, t.integer(length)), t.integer(count))
         found = [
-            Buffer(t.local(kept(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
-            for elem in (element(src.type, self._op) for src in self._op.srcs)
+            Buffer(t.local(array_type(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
+            for elem in (element_name(src.type, self._op) for src in self._op.srcs)
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))
-        with self._space.together(), t.nested(f"scf.if {has_one.name} {{"):
+        with self._space.barriers(), t.nest(f"scf.if {has_one.name} {{"):
             values = self._folded(first, self._space.plus(first, t.integer(stride)), end, stride, point)
             self._write(found, Point((me, t.integer(0)), 1, lanes), values)
         zero = t.integer(0)

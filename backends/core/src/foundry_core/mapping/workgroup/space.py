@@ -38,10 +38,10 @@ class WorkGroupSpace(Space):
 
     def barrier(self) -> None:
         """Write a barrier: wait for all work-items, and make their earlier stores visible to all."""
-        self.text.run(_BARRIER, [self.text.integer(_FENCES, "i32")], "convergent")
+        self.text.call_void(_BARRIER, [self.text.integer(_FENCES, "i32")], "convergent")
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def barriers(self) -> Iterator[None]:
         if self.is_alone:
             yield
             return
@@ -50,17 +50,17 @@ class WorkGroupSpace(Space):
         self.barrier()
 
     @contextmanager
-    def once(self) -> Iterator[None]:
+    def first_work_item(self) -> Iterator[None]:
         if self.is_alone:
             yield
             return
         first = self.text.compare("eq", self.work_item, self.text.integer(0))
-        with self.text.nested(f"scf.if {first.name} {{"):
+        with self.text.nest(f"scf.if {first.name} {{"):
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        with self.together(), self.once():
+    def single_work_item(self) -> Iterator[None]:
+        with self.barriers(), self.first_work_item():
             before, self.is_alone = self.is_alone, True
             yield
             self.is_alone = before

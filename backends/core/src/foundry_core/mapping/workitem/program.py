@@ -16,8 +16,8 @@ from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.elements import extents
 from ..base.mapping import Mapping
-from ..base.numeric import element, in_memory
-from ..base.plan import Plan, stored_across
+from ..base.numeric import element_name, in_memory
+from ..base.plan import BufferPlan, stored_across
 from ..base.tiles import Tiles
 from .sums import SumsInRegisters
 from .target import WorkItemTarget
@@ -26,7 +26,7 @@ from .target import WorkItemTarget
 _TURNED = 1 << 18
 
 
-def lower(module: ModuleOp, target: WorkItemTarget) -> str:
+def lower_work_item(module: ModuleOp, target: WorkItemTarget) -> str:
     """Return the MLIR of a kernel in which each work-item executes one program; does not change the module.
 
     Raises:
@@ -34,16 +34,16 @@ def lower(module: ModuleOp, target: WorkItemTarget) -> str:
         LoweringError: the kernel's tiles need more private memory than the target has.
     """
     function = kernel(module)
-    program: Mapping = WorkItem(function, tiles(function, target))
+    program: Mapping = WorkItem(function, work_item_tiles(function, target))
     return program.write()
 
 
-def tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
+def work_item_tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
     """Build the empty text, registers and buffers of a kernel."""
     return Tiles(Text(), WorkItemPlan(function.body.block), target)
 
 
-class WorkItemPlan(Plan):
+class WorkItemPlan(BufferPlan):
     """Decides which tiles are stored: those of every mapping, and those that are read in rows and written in columns.
 
     Such a tile is transposed in registers on its way to its buffer.
@@ -60,10 +60,10 @@ class WorkItemPlan(Plan):
         load = value.owner
         if not isinstance(load, tile.LoadOp) or not all(isinstance(op, tile.StoreOp) for op in self.sinks(value)):
             return False
-        elem = in_memory(element(value.type, load))
+        elem = in_memory(element_name(value.type, load))
         size = math.prod(extents(value)) * WIDTHS[elem] // 8
         dimension = stored_across(load, self.stored)
-        if dimension is None or len(extents(value)) != 2 or size > self._room or element(value.type, load) == "i1":
+        if dimension is None or len(extents(value)) != 2 or size > self._room or element_name(value.type, load) == "i1":
             return False
         self._room -= size
         self.across[value] = dimension

@@ -55,7 +55,7 @@ class SumsInRegisters(Program):
         super().__init__(function, tiles)
         self._sums: dict[str, _Sum] = {}
 
-    def carried(self, op: scf.ForOp, number: int) -> Buffer:
+    def loop_buffer(self, op: scf.ForOp, number: int) -> Buffer:
         """Keep a sum of a few vectors in registers."""
         value, last = op.iter_args[number], _last(op.body.block)
         following = last.operands[number]
@@ -63,7 +63,7 @@ class SumsInRegisters(Program):
         vectors = math.prod(extents(value)) // self.tiles.lanes(following, last, lane)
         few = self.keeps_sums and vectors <= self.tiles.target.vector_registers // 2
         if not few or not self._is_sum(op, number):
-            return super().carried(op, number)
+            return super().loop_buffer(op, number)
         order = (*(d for d in range(len(extents(value))) if d != lane), lane)
         buffer = self.tiles.allocate(value, op, order)
         self._sums[buffer.name] = _Sum(buffer, lane, following, self.tiles.runs(following, lane))
@@ -90,10 +90,10 @@ class SumsInRegisters(Program):
                     pending.append(result)
         return following in found and len(found) <= _FEW
 
-    def begun(self, op: scf.ForOp, carried: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
+    def peel_iterations(self, op: scf.ForOp, buffers: Sequence[Buffer | None], values: Sequence[Reg]) -> Sequence[Reg]:
         """Write a loop without tests, which ends before the first iteration in which an element may not exist."""
         t, tiles, block = self.text, self.tiles, op.body.block
-        sums = [self._sums.get(buffer.name) for buffer in carried if buffer is not None]
+        sums = [self._sums.get(buffer.name) for buffer in buffers if buffer is not None]
         found = [each for each in sums if each is not None and each.runs is not None]
         masked = any(run.inside for each in found for run in each.runs or [])
         if not masked or len(found) < len(sums) or not _is_pure(block) or KEEPS_CODE in op.attributes:
@@ -103,18 +103,18 @@ class SumsInRegisters(Program):
         types = ", ".join(reg.type for reg in values)
         before = self._fresh_scalars(arguments)
         pairs = ", ".join(f"{x.name} = {y.name}" for x, y in zip(before, values, strict=True))
-        left = [Reg(t.fresh(), reg.elem, reg.lanes) for reg in values]
-        names = ", ".join(reg.name for reg in left)
-        with t.nested(f"{names} = scf.while ({pairs}) : ({types}) -> ({types}) {{"):
+        rest = [Reg(t.fresh(), reg.elem, reg.lanes) for reg in values]
+        names = ", ".join(reg.name for reg in rest)
+        with t.nest(f"{names} = scf.while ({pairs}) : ({types}) -> ({types}) {{"):
             # The conditions need scalars only.
             self.write_operations(
                 each for each in block.ops if each is not last and not any(is_tile(result) for result in each.results)
             )
-            exist = [tiles.exists(each.following, each.lane, each.runs or []) for each in found]
+            exist = [tiles.in_bounds(each.following, each.lane, each.runs or []) for each in found]
             conditions = [t.compare("slt", before[0], tiles.scalar(op.ub)), *filter(None, exist)]
             regs = ", ".join(reg.name for reg in before)
             t.line(f"scf.condition({tiles.memory.all(conditions).name}) {regs} : {types}")
-        with t.nested("do {"):
+        with t.nest("do {"):
             inside = self._fresh_scalars(arguments)
             t.line(f"^bb0({', '.join(f'{reg.name}: {reg.type}' for reg in inside)}):")
             self.write_operations(each for each in block.ops if each is not last)
@@ -127,7 +127,7 @@ class SumsInRegisters(Program):
         for operation in block.ops:
             for result in operation.results:
                 tiles.buffers.pop(result, None)
-        return left
+        return rest
 
     def overwrite(self, buffer: Buffer, value: SSAValue, op: Operation) -> None:
         if buffer.name in self._sums:
@@ -135,10 +135,10 @@ class SumsInRegisters(Program):
         else:
             super().overwrite(buffer, value, op)
 
-    def left(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
+    def loop_result(self, result: SSAValue, op: scf.ForOp, buffer: Buffer) -> Buffer:
         """Copy a sum from registers to memory, because what follows may read it in loops."""
         if buffer.name not in self._sums:
-            return super().left(result, op, buffer)
+            return super().loop_result(result, op, buffer)
         copy, lane = self.tiles.allocate(result, op), self._sums[buffer.name].lane
         for point in self.tiles.points(extents(result), lane, self.tiles.lanes(result, op, lane)):
             self.tiles.private.write(copy, point, self.tiles.private.read(buffer, point))

@@ -1,4 +1,4 @@
-"""Loads, stores, and the values computed once for the axes of their addresses; memory.Memory writes the code."""
+"""Loads, stores, and the values computed once for the axes of their addresses; memory.GlobalMemory writes the code."""
 
 from __future__ import annotations
 

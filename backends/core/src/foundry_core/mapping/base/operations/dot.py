@@ -22,9 +22,9 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element, in_register
-from .ahead import Ahead
-from .needed import Part, needed
+from ..numeric import element_name, in_register
+from .demand import Part, demand
+from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
     from ..program import Program
@@ -40,9 +40,9 @@ _PREFERRED_BITS = 256
 @statement(tt.DotOp)
 def _dot(program: Program, op: tt.DotOp) -> None:
     tiles = program.tiles
-    c = program.own_buffer(op.c, op)
+    c = program.writable_buffer(op.c, op)
     if len(c.extents) == 2:
-        part = needed(program, op)
+        part = demand(program, op)
         a = program.buffer_of(op.a, op, (part.rows, part.depth))
         b = tiles.buffers.get(op.b)
         if b is None or b.order != (0, 1):
@@ -51,11 +51,11 @@ def _dot(program: Program, op: tt.DotOp) -> None:
     else:
         _batch(program, op, c)
     tiles.buffers[op.result] = c
-    elem = element(op.result.type, op)
+    elem = element_name(op.result.type, op)
     if in_register(elem) != elem:
         lane = len(c.extents) - 1
-        with tiles.space.each(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
-            tiles.private.write(c, point, tiles.numeric.rounded(tiles.private.read(c, point), elem))
+        with tiles.space.iterate(c.extents, lane, tiles.lanes(op.result, op, lane)) as point:
+            tiles.private.write(c, point, tiles.numeric.round_float(tiles.private.read(c, point), elem))
 
 
 def _packed(program: Program, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
@@ -75,7 +75,7 @@ def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
     t = program.text
     part_of_a = _parts(program, op, op.a, ((0, 1, 2), (0, 2, 1)))
     part_of_b = _parts(program, op, op.b, ((0, 1, 2),))
-    part = needed(program, op)
+    part = demand(program, op)
     with t.loop(t.integer(0), t.integer(c.extents[0]), 1) as number:
         c_part = program.tiles.private.slice(c, number)
         program.accumulate(op, part_of_a(number), part_of_b(number), c_part, part)
@@ -102,14 +102,14 @@ def _parts(
     return stored
 
 
-def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, ahead: Ahead) -> None:
+def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, prefetcher: Prefetcher) -> None:
     """Add the product of two tiles to a third, in place.
 
     Args:
         a: (M, K), in any order. b: (K, N), row-major or in panels of a register tile's columns. c: (M, N), row-major.
         lanes: elements of c in a vector; divides N.
         part: what has to be computed.
-        ahead: prefetches a part at each register tile.
+        prefetcher: prefetches a part at each register tile.
     """
     t = tiles.text
     (m, k), n = a.extents, b.extents[1]
@@ -125,7 +125,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
 
     def add(i: Reg, j: Reg, rows: int) -> None:
         """Add the product to the register tile at (i, j)."""
-        ahead.write(i, j, rows, columns * lanes, c)
+        prefetcher.write(i, j, rows, columns * lanes, c)
         row_index = [tiles.space.step(i, r) for r in range(rows)]
         column_index = [tiles.space.step(j, v * lanes) for v in range(columns)]
         panel = tiles.private.panel(b, j) if b.panel else b
@@ -145,7 +145,7 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
             f"{', '.join(f'{x.name} = {y.name}' for x, y in zip(carried, before, strict=True))}) -> "
             f"({', '.join([kind] * len(before))}) : {t.index} {{"
         )
-        with t.nested(head):
+        with t.nest(head):
             sums = carried
             for step in (tiles.space.step(first, number) for number in range(steps)):
                 b_row = [widened(vector(panel, step, v)) for v in b_index]
@@ -154,14 +154,14 @@ def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: 
                     x = t.load(tiles.private.address(a, (row, step)), a.elem, 1, a.space)
                     factor = t.broadcast(widened(x), lanes)
                     row_sums = before_step[len(sums) : len(sums) + columns]
-                    sums += [multiply_add(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
+                    sums += [multiply_accumulate(tiles, factor, y, z) for y, z in zip(b_row, row_sums, strict=True)]
             t.line(f"scf.yield {', '.join(x.name for x in sums)} : {', '.join([kind] * len(sums))}")
         places = [(r, v) for r in row_index for v in column_index]
         for result, (r, v) in zip(results, places, strict=True):
             t.store(result, tiles.private.address(c, (r, v)), c.space)
 
     zero = t.integer(0)
-    with tiles.space.together():
+    with tiles.space.barriers():
         first = 0
         for rows, count in _heights(m, most):
             end = t.integer(first + rows * count)
@@ -181,7 +181,7 @@ def _heights(m: int, most: int) -> list[tuple[int, int]]:
     return [(rows, tall), *([(rows - 1, count - tall)] if tall < count else [])]
 
 
-def multiply_add(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
+def multiply_accumulate(tiles: Tiles, x: Reg, y: Reg, z: Reg) -> Reg:
     """Return x * y + z, rounded once if the device can do that in one instruction."""
     t = tiles.text
     if not x.is_float:

@@ -22,16 +22,16 @@ def _histogram(program: Program, op: tt.HistogramOp) -> None:
     counts = tiles.allocate(op.result, op)
     (bins,) = extents(op.result)
     lanes = tiles.lanes(op.result, op, 0)
-    with tiles.space.each((bins,), 0, lanes) as point:
+    with tiles.space.iterate((bins,), 0, lanes) as point:
         private.write(counts, point, t.integer(0, counts.elem, lanes))
-    with tiles.space.alone(), tiles.space.each(extents(op.src), 0, 1) as point:
+    with tiles.space.single_work_item(), tiles.space.iterate(extents(op.src), 0, 1) as point:
         value = private.read(source, point)
         if WIDTHS[value.elem] < WIDTHS[t.index]:
             value = t.cast("arith.extui", value, t.index)
         counted = t.compare("ult", value, t.integer(bins, value.elem))
         if mask is not None:
             counted = t.binary("arith.andi", counted, private.read(mask, point))
-        with t.nested(f"scf.if {counted.name} {{"):
+        with t.nest(f"scf.if {counted.name} {{"):
             place = Point((t.cast("arith.trunci", value, t.index),), 0, 1)
             private.write(counts, place, t.binary("arith.addi", private.read(counts, place), t.integer(1, counts.elem)))
     tiles.buffers[op.result] = counts

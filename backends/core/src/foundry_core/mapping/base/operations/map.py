@@ -30,7 +30,7 @@ def _map(program: Program, op: tt.MapElementwiseOp) -> None:
     function = Combination(program, op.function.block)
     # Work-items take different branches in the function. Triton refuses one that writes, so it needs no barriers.
     with _points(program, op, function) as points:
-        made = function.write([tiles.at(src, point, {}) for src in op.srcs for point in points], [])
+        made = function.write([tiles.evaluate(src, point, {}) for src in op.srcs for point in points], [])
         for place, value in enumerate(made):
             tiles.private.write(results[place // len(points)], points[place % len(points)], value)
     tiles.buffers.update(zip(op.results, results, strict=True))
@@ -46,10 +46,10 @@ def _points(program: Program, op: tt.MapElementwiseOp, function: Combination) ->
         raise unsupported(op, f"of {pack} elements at a time of a tensor with {count}")
     if pack == 1:
         lanes = function.lanes(min(tiles.lanes(value, op, last) for value in (*op.srcs, *op.results)))
-        with space.each(shape, last, lanes) as point:
+        with space.iterate(shape, last, lanes) as point:
             yield [point]
         return
-    with space.each((count // pack,), 0, 1) as group:
+    with space.iterate((count // pack,), 0, 1) as group:
         first = space.times(group.index[0], t.integer(pack))
         places = [space.plus(first, t.integer(number)) for number in range(pack)]
-        yield [Point(space.unfolded(place, shape), last, 1) for place in places]
+        yield [Point(space.unfold(place, shape), last, 1) for place in places]

@@ -53,7 +53,7 @@ def ladders(steps: Sequence[tuple[int, int]]) -> Iterator[Ladder]:
 @statement(tile.PairsOp)
 def _pairs(program: Program, op: tile.PairsOp) -> None:
     t = program.text
-    buffers = [program.own_buffer(src, op) for src in op.srcs]
+    buffers = [program.writable_buffer(src, op) for src in op.srcs]
     elements = [replace(buffer, extents=(math.prod(buffer.extents),), order=(0,)) for buffer in buffers]
     function = Combination(program, op.function.block)
     for ladder in ladders(op.steps):
@@ -77,7 +77,7 @@ def _step(program: Program, elements: Sequence[Buffer], function: Combination, b
     t, private, one = program.text, program.tiles.private, program.text.integer(1)
     distance = t.binary("arith.shli", one, bit)
     below = t.binary("arith.subi", distance, one)
-    with program.tiles.space.each((elements[0].extents[0] // 2,), 0, 1) as point:
+    with program.tiles.space.iterate((elements[0].extents[0] // 2,), 0, 1) as point:
         # Insert a 0 at the bit.
         (pair,) = point.index
         low = t.binary("arith.andi", pair, below)

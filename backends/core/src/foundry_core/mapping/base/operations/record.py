@@ -13,7 +13,7 @@ from ....ir.elements import extents
 from ....log import RECORD
 from ..buffers import Buffer
 from ..emission import statement
-from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, inverted, record_words
+from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, invert_condition, record_words
 from ..plan import is_tile
 from ..space import Point
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def _record(program: Program, op: tile.RecordOp) -> None:
     t, tiles = program.text, program.tiles
     shape = extents(op.value) if op.value is not None else ()
-    with tiles.space.alone(), tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-        value = as_word(t, tiles.at(op.value, point, {})) if op.value is not None else None
+    with tiles.space.single_work_item(), tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
+        value = as_word(t, tiles.evaluate(op.value, point, {})) if op.value is not None else None
         _write(program, OF_VALUES, op.site.value.data, _linear(program, shape, point), value)
 
 
@@ -40,15 +40,15 @@ def _check(program: Program, op: tile.CheckOp) -> None:
     if op.value is not None and is_tile(op.condition):
         _check_tile(program, op, cell, place)
         return
-    with tiles.space.alone():
+    with tiles.space.single_work_item():
         if cell is not None:
             tiles.private.write(cell, place, t.integer(1, "i1"))
-        with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-            fails = inverted(t, tiles.at(op.condition, point, {}))
-            with t.nested(f"scf.if {fails.name} {{"):
+        with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
+            fails = invert_condition(t, tiles.evaluate(op.condition, point, {}))
+            with t.nest(f"scf.if {fails.name} {{"):
                 if cell is not None:
                     tiles.private.write(cell, place, t.integer(0, "i1"))
-                value = tiles.at(op.value, point, {}) if op.value is not None else None
+                value = tiles.evaluate(op.value, point, {}) if op.value is not None else None
                 _write(program, OF_FAILURES, site, _linear(program, shape, point), value)
     if cell is not None:
         tiles.scalars[op.result] = tiles.private.read(cell, place)
@@ -69,10 +69,10 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
     lanes = tiles.lanes(op.value, op, lane)
     passed = Buffer(t.private("i8", lanes), "i1", (lanes,), (0,))
     whole, only = Point((t.integer(0),), 0, lanes), Point((t.integer(0),), 0, 1)
-    with tiles.space.alone():
+    with tiles.space.single_work_item():
         tiles.private.write(passed, whole, t.integer(1, "i1", lanes))
-        with tiles.space.each(shape, lane, lanes) as point:
-            condition = tiles.at(op.condition, point, {})
+        with tiles.space.iterate(shape, lane, lanes) as point:
+            condition = tiles.evaluate(op.condition, point, {})
             tiles.private.write(passed, whole, t.binary("arith.andi", tiles.private.read(passed, whole), condition))
         found = tiles.private.read(passed, whole)
         all_passed = t.extract(found, 0)
@@ -80,16 +80,16 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
             all_passed = t.binary("arith.andi", all_passed, t.extract(found, number))
         if cell is not None:
             tiles.private.write(cell, place, all_passed)
-        with t.nested(f"scf.if {inverted(t, all_passed).name} {{"):
+        with t.nest(f"scf.if {invert_condition(t, all_passed).name} {{"):
             seen, first, value = (Buffer(t.private(kind, 1), kind, (1,), (0,)) for kind in ("i8", t.index, WORD))
             tiles.private.write(seen, only, t.integer(0, "i8"))
-            with tiles.space.each(shape, max(len(shape) - 1, 0), 1) as point:
-                fails = inverted(t, tiles.at(op.condition, point, {}))
+            with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
+                fails = invert_condition(t, tiles.evaluate(op.condition, point, {}))
                 unseen = t.compare("eq", tiles.private.read(seen, only), t.integer(0, "i8"))
-                with t.nested(f"scf.if {t.binary('arith.andi', fails, unseen).name} {{"):
+                with t.nest(f"scf.if {t.binary('arith.andi', fails, unseen).name} {{"):
                     tiles.private.write(seen, only, t.integer(1, "i8"))
                     tiles.private.write(first, only, _linear(program, shape, point))
-                    tiles.private.write(value, only, tiles.at(op.value, point, {}))
+                    tiles.private.write(value, only, tiles.evaluate(op.value, point, {}))
             records = tiles.private.read(first, only), tiles.private.read(value, only)
             _write(program, OF_FAILURES, op.site.value.data, *records)
     if cell is not None:
@@ -109,11 +109,11 @@ def _write(program: Program, words: tuple[int, int, int], site: int, index: Reg,
     """Write the record of one element, if there is room for it."""
     t, space, log = program.text, program.tiles.space, program.log()
     counter, limit, first = words
-    number = program.tiles.memory.claim(t.shifted(log.name, counter, WORD, GLOBAL))
-    capacity = t.cast("arith.trunci", t.load(t.shifted(log.name, limit, WORD, GLOBAL), WORD, 1, GLOBAL), "i32")
-    with t.nested(f"scf.if {t.compare('ult', number, capacity).name} {{"):
+    number = program.tiles.memory.claim(t.offset_address(log.name, counter, WORD, GLOBAL))
+    capacity = t.cast("arith.trunci", t.load(t.offset_address(log.name, limit, WORD, GLOBAL), WORD, 1, GLOBAL), "i32")
+    with t.nest(f"scf.if {t.compare('ult', number, capacity).name} {{"):
         record = record_words(t, site, index, map(program.program_id, range(3)), value)
         offset = space.times(t.cast("arith.extui", number, t.index), t.integer(RECORD))
-        place = t.address(t.shifted(log.name, first, WORD, GLOBAL), offset, WORD, GLOBAL)
+        place = t.address(t.offset_address(log.name, first, WORD, GLOBAL), offset, WORD, GLOBAL)
         for at, word in enumerate(record):
-            t.store(word, t.shifted(place, at, WORD, GLOBAL), GLOBAL)
+            t.store(word, t.offset_address(place, at, WORD, GLOBAL), GLOBAL)

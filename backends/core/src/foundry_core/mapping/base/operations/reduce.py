@@ -17,7 +17,7 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element, in_register
+from ..numeric import element_name, in_register
 from ..space import Point
 from .combine import Combination
 
@@ -55,13 +55,13 @@ class Reduction:
         rank = len(self._shape)
         if self._axis == rank - 1:
             outer = self._shape[:-1]
-            with self._tiles.space.each(outer, len(outer) - 1, 1) as point:
+            with self._tiles.space.iterate(outer, len(outer) - 1, 1) as point:
                 self._write(outputs, point, self._along_lanes(point.index))
             return
         rest = self._shape[: self._axis] + self._shape[self._axis + 1 :]
         lane = len(rest) - 1
         lanes = self._combination.lanes(min(self._tiles.lanes(result, self._op, lane) for result in self._op.results))
-        with self._tiles.space.each(rest, lane, lanes) as point:
+        with self._tiles.space.iterate(rest, lane, lanes) as point:
             self._write(outputs, point, self._across_lanes(point))
 
     def _write(self, outputs: Sequence[Buffer], point: Point, values: Sequence[Reg]) -> None:
@@ -70,7 +70,7 @@ class Reduction:
 
     def _read(self, point: Point) -> list[Reg]:
         memo: Memo = {}
-        values = [self._tiles.at(src, point, memo) for src in self._op.srcs]
+        values = [self._tiles.evaluate(src, point, memo) for src in self._op.srcs]
         return self._combination.fold_lanes(values) if self._folds_lanes(point) else values
 
     def _folds_lanes(self, point: Point) -> bool:
@@ -84,7 +84,7 @@ class Reduction:
         t = self._tiles.text
         along_lanes = point.lane == self._axis and point.lanes > 1
         if along_lanes and self._combination.is_commutative and count >= 2 * _AT_ONCE * step:
-            existing = self._tiles.existing(self._op.srcs, point)
+            existing = self._tiles.point_bound(self._op.srcs, point)
             if existing is not None:
                 return self._fold_several(count, step, point, *existing)
         return self._folded(t.integer(0), t.integer(step), t.integer(count), step, point)
@@ -97,7 +97,7 @@ class Reduction:
         So only one addition in several waits for the one before, and there is no test before a load.
 
         Args:
-            until, inside: see Tiles.existing.
+            until, inside: see Tiles.point_bound.
         """
         t, tiles = self._tiles.text, self._tiles
 
@@ -120,9 +120,9 @@ class Reduction:
         else:
             # A row that is a multiple of `several` long then has no single vectors behind it.
             is_long = t.compare("sle", group, until)
-            with t.nested(f"scf.if {is_long.name} {{"):
+            with t.nest(f"scf.if {is_long.name} {{"):
                 self._write(cells, cell, several(zero))
-            with t.nested("else {"):
+            with t.nest("else {"):
                 self._write(cells, cell, at(zero))
             start = t.select(is_long, group, one)
             whole = t.select(is_long, t.binary("arith.andi", until, t.integer(-_AT_ONCE * step)), one)
@@ -164,8 +164,8 @@ class Reduction:
         device's compiler keeps them in registers anyway.
         """
         t = self._tiles.text
-        kinds = [element(src.type, self._op) for src in self._op.srcs]
-        cells = [Buffer(t.private(kept(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
+        kinds = [element_name(src.type, self._op) for src in self._op.srcs]
+        cells = [Buffer(t.private(array_type(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
         return cells, Point((t.integer(0),), 0, lanes)
 
     def _along_lanes(self, outer: tuple[Reg, ...]) -> list[Reg]:
@@ -190,7 +190,7 @@ class Reduction:
         return self._fold(self._shape[self._axis], 1, point)
 
 
-def kept(elem: str) -> str:
+def array_type(elem: str) -> str:
     """Return the type that an element has in an array."""
     return "i8" if elem == "i1" else in_register(elem)
 

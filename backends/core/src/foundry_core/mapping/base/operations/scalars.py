@@ -8,7 +8,7 @@ from ....emit.mlir import GLOBAL, Reg
 from ....ir import tt
 from ....ir.arith import ConstantOp, SelectOp
 from ..emission import scalar_value, tile_value
-from ..numeric import element, in_memory
+from ..numeric import element_name, in_memory
 from ..space import Point
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _constant_tile(tiles: Tiles, op: ConstantOp, point: Point, memo: Memo) -> Re
 def _moved(program: Program, op: tt.AddPtrOp) -> Reg:
     assert isinstance(op.ptr.type, tt.PointerType)
     tiles = program.tiles
-    memory = in_memory(element(op.ptr.type.pointee, op))
+    memory = in_memory(element_name(op.ptr.type.pointee, op))
     offset = tiles.index(op.offset)
     return Reg(program.text.address(tiles.scalar(op.ptr).name, offset, memory, GLOBAL), GLOBAL)
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @statement(tt.ScanOp)
 def _scan(program: Program, op: tt.ScanOp) -> None:
     tiles, axis, shape = program.tiles, op.axis.value.data, extents(op.srcs[0])
-    buffers = [program.own_buffer(src, op) for src in op.srcs]
+    buffers = [program.writable_buffer(src, op) for src in op.srcs]
     combination = Combination(program, op.combine.block)
     lane = len(shape) - 1
     lanes = 1
     if axis != lane:
         lanes = combination.lanes(min(tiles.lanes(result, op, lane) for result in op.results))
     rest = (*shape[:axis], *shape[axis + 1 :])
-    with tiles.space.each(rest, len(rest) - 1, lanes) as point:
+    with tiles.space.iterate(rest, len(rest) - 1, lanes) as point:
         _along(program, op, buffers, combination, Point(point.index, lane, lanes))
     tiles.buffers.update(zip(op.results, buffers, strict=True))
 

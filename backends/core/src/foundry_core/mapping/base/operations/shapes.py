@@ -13,7 +13,7 @@ from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import collect
 from ..emission import statement, tile_value
-from ..numeric import element, in_register
+from ..numeric import element_name, in_register
 from ..space import Point
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @statement(tt.UnsplatOp)
 def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
     index = (program.text.integer(0),) * len(extents(op.src))
-    value = program.tiles.at(op.src, Point(index, 0, 1), {})
+    value = program.tiles.evaluate(op.src, Point(index, 0, 1), {})
     is_pointer = isinstance(op.result.type, tt.PointerType)
     program.tiles.scalars[op.result] = program.tiles.numeric.pointer(value) if is_pointer else value
 
@@ -45,13 +45,13 @@ def _reshaped(tiles: Tiles, op: tt.ReshapeOp, point: Point, memo: Memo) -> Reg:
     after, before = extents(op.result), extents(op.src)
     buffer = tiles.buffers.get(op.src)
     if buffer is not None and buffer.order == tuple(range(len(before))):
-        return tiles.kept(op.src, replace(buffer, extents=after, order=tuple(range(len(after)))), point)
+        return tiles.read_buffer(op.src, replace(buffer, extents=after, order=tuple(range(len(after)))), point)
 
     def one(index: tuple[Reg, ...]) -> Reg:
         linear = t.integer(0)
         for i, extent in zip(index, after, strict=True):
             linear = space.plus(space.times(linear, t.integer(extent)), i)
-        return tiles.at(op.src, Point(space.unfolded(linear, before), 0, 1), memo)
+        return tiles.evaluate(op.src, Point(space.unfold(linear, before), 0, 1), memo)
 
     return _each_lane(tiles, op, point, one)
 
@@ -62,11 +62,11 @@ def _joined(tiles: Tiles, op: tt.JoinOp, point: Point, memo: Memo) -> Reg:
     t, space = tiles.text, tiles.space
     rank, number = len(point.index), point.index[-1]
     if point.lane == rank - 1:
-        pair = [tiles.at(side, Point(point.index[:-1], 0, 1), memo) for side in op.operands]
+        pair = [tiles.evaluate(side, Point(point.index[:-1], 0, 1), memo) for side in op.operands]
         if point.lanes == 2:
             return collect(t, 2, pair[0].elem, lambda lane: pair[lane])
     else:
-        pair = [tiles.at(side, Point(point.index[:-1], point.lane, point.lanes), memo) for side in op.operands]
+        pair = [tiles.evaluate(side, Point(point.index[:-1], point.lane, point.lanes), memo) for side in op.operands]
     for known in range(2):
         if space.known(number, known):
             return pair[known]
@@ -84,10 +84,10 @@ def _gathered(tiles: Tiles, op: tt.GatherOp, point: Point, memo: Memo) -> Reg:
     last = t.integer(extents(op.src)[axis] - 1)
 
     def one(index: tuple[Reg, ...]) -> Reg:
-        place = tiles.at(op.indices, Point(index, 0, 1), memo)
+        place = tiles.evaluate(op.indices, Point(index, 0, 1), memo)
         wide = t.to_index(place) if WIDTHS[place.elem] >= WIDTHS[t.index] else t.cast("arith.extui", place, t.index)
         place = t.binary("arith.andi", wide, last)
-        return tiles.at(op.src, Point((*index[:axis], place, *index[axis + 1 :]), 0, 1), memo)
+        return tiles.evaluate(op.src, Point((*index[:axis], place, *index[axis + 1 :]), 0, 1), memo)
 
     return _each_lane(tiles, op, point, one)
 
@@ -98,8 +98,8 @@ def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[R
     if point.lanes == 1:
         return one(point.index)
 
-    def of(lane: int) -> Reg:
+    def lane_element(lane: int) -> Reg:
         here = space.plus(point.index[point.lane], t.integer(lane))
         return one((*point.index[: point.lane], here, *point.index[point.lane + 1 :]))
 
-    return collect(t, point.lanes, in_register(element(op.results[0].type, op)), of)
+    return collect(t, point.lanes, in_register(element_name(op.results[0].type, op)), lane_element)

@@ -1,0 +1,101 @@
+"""Every place where Triton is extended: what a module replaces, in which releases, when, and why.
+
+Each module has a function `install`, which does nothing at a second call. How it replaces is in the module.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from typing import NamedTuple
+
+
+class When(StrEnum):
+    """When Triton has what a hook replaces, and no user has used it yet."""
+
+    DRIVER = "a plugin's driver is imported"
+    COMPILER = "a plugin's compiler is imported"
+    BACKEND = "Triton makes a plugin's backend"
+    FRONT = "Triton's front end begins with a kernel"
+
+
+class Hook(NamedTuple):
+    """A module of foundry_core, and what it does to Triton."""
+
+    module: str
+    replaces: str
+    releases: str
+    when: When
+    reason: str
+
+
+HOOKS = (
+    Hook("runtime.descriptors", "TensorDescriptor's checks", "3.6, 3.9", When.DRIVER, "a descriptor of a NumPy array"),
+    Hook(
+        "triton_hooks.gpu_scripts",
+        "nothing that is there: it adds triton.profiler, and names of torch.cuda",
+        "all",
+        When.DRIVER,
+        "Triton's tutorials run as they are",
+    ),
+    Hook(
+        "triton_hooks.clock",
+        "triton.testing.do_bench, where our driver is active",
+        "all",
+        When.DRIVER,
+        "Triton's takes one sample where clearing a large cache takes long",
+    ),
+    Hook(
+        "triton_hooks.tuning",
+        "the autotuner's choice and measurement of candidates",
+        "3.6, 3.9",
+        When.COMPILER,
+        "candidates are compiled in parallel",
+    ),
+    Hook(
+        "triton_hooks.grids",
+        "KernelInterface.__getitem__, and a kernel that is called without a grid",
+        "all",
+        When.COMPILER,
+        "a grid or constexpr that cannot be is named before anything is compiled",
+    ),
+    Hook(
+        "triton_hooks.specialization",
+        "the specialization of arguments",
+        "3.6, 3.9",
+        When.BACKEND,
+        "a NumPy array is an argument",
+    ),
+    Hook(
+        "triton_hooks.front_errors",
+        "ASTSource.make_ir",
+        "all",
+        When.BACKEND,
+        "errors name the file's line and the remedy",
+    ),
+    Hook(
+        "triton_hooks.binding",
+        "the function that binds a launch's arguments",
+        "all",
+        When.BACKEND,
+        "errors name the kernel, the parameter and the launch's line",
+    ),
+    Hook(
+        "triton_hooks.recursion",
+        "CodeGenerator's calls of functions",
+        "all",
+        When.FRONT,
+        "a function that calls itself is named, instead of a KeyError",
+    ),
+)
+
+
+def install(when: When, backends: type = object) -> None:
+    """Install the hooks of a moment.
+
+    Args:
+        backends: the class whose backends' launches are concerned.
+    """
+    for hook in HOOKS:
+        if hook.when == when:
+            import_module(f"foundry_core.{hook.module}").install(backends)

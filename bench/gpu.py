@@ -1,0 +1,144 @@
+"""Time Triton on a Vulkan device against Triton's CUDA backend and torch, without an image.
+
+    export PYTHONPATH=e2e                               as in an image: e2e/ runs and reports the measurements
+    python -m bench.gpu --out=DIR                       on a machine with an NVIDIA GPU: some 6 minutes
+    python -m bench.gpu --out=DIR --only=softmax,sum
+    python -m bench.gpu --out=DIR --tiny --peer=none    anywhere, to try the program
+    python -m bench.gpu --out=DIR --render              write the Markdown again from the JSON
+
+DIR gets vulkan.json and vulkan.md. The wheels of `./foundry wheel spirv` must be installed, and torch with CUDA. A
+measurement that crashes or takes too long is reported, and a new process goes on with the next. The exit status is 1 if
+a result was wrong or something was not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+OURS = "Triton, Vulkan"
+NAMES = [*tomllib.loads(Path(__file__).with_name("vulkan.toml").read_text(encoding="utf-8")), "launch"]
+
+
+def main(words: list[str]) -> int:
+    """Do what the module says; return the exit status."""
+    parser = argparse.ArgumentParser(
+        "bench.gpu",
+        description=inspect.cleandoc(__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
+    parser.add_argument("--only", default="", help=f"some of {', '.join(NAMES)}")
+    parser.add_argument(
+        "--peer", choices=("cuda", "opencl", "none"), default="cuda", help="the other backend of Triton"
+    )
+    parser.add_argument("--tiny", action="store_true", help="sizes for a CPU device")
+    parser.add_argument("--budget", type=float, default=430, help="seconds after which no further measure starts")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one measure")
+    parser.add_argument("--render", action="store_true", help="write the Markdown again, and measure nothing")
+    options = parser.parse_args(words)
+    names = options.only.split(",") if options.only else NAMES
+    if unknown := [name for name in names if name not in NAMES]:
+        parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(NAMES)}")
+    path = options.out / "vulkan.json"
+    if not options.render:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(measured(options, names, words), indent=2) + "\n")
+    found = json.loads(path.read_text())
+    text = markdown(found)
+    (options.out / "vulkan.md").write_text(text)
+    print(text)
+    return int(bool(found["failed"] or any(each["failed"] for each in found["measurements"])))
+
+
+def measured(options: argparse.Namespace, names: list[str], words: list[str]) -> dict[str, Any]:
+    """Run `python -m bench`, and return what it found."""
+    env = {"FOUNDRY_MEASUREMENTS": "vulkan", "FOUNDRY_BENCH_FULL": "1", "FOUNDRY_BENCH_PEER": options.peer}
+    if options.tiny:
+        env["FOUNDRY_BENCH_TINY"] = "1"
+    command = [sys.executable, "-m", "bench", "--records", "--only", ",".join(names), f"--limit={options.limit}"]
+    start = time.monotonic()
+    measurements: list[Any] = []
+    failed = dict.fromkeys(names, "the run ended before it")
+    with subprocess.Popen(command, env=os.environ | env, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            event = json.loads(line)
+            if "began" in event and time.monotonic() - start > options.budget:
+                child.send_signal(signal.SIGINT)
+                failed = dict.fromkeys(failed, "there was no time left")
+                break
+            if result := event.get("result"):
+                del failed[result["name"]]
+                if data := result.get("data"):
+                    measurements += data["measurements"]
+                else:
+                    failed[result["name"]] = result["failure"]
+    command_typed = " ".join(["python -m bench.gpu", *words])
+    seconds = time.monotonic() - start
+    return {"command": command_typed, "seconds": seconds, "measurements": measurements, "failed": failed}
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """Return the report: ratios with the project's aims, then each candidate's rate.
+
+    Args:
+        found: what `measured` returns.
+    """
+    machine: dict[str, str] = {}
+    for each in found["measurements"]:
+        machine |= each["on"]
+    lines = ["# Triton on a Vulkan device, measured", ""]
+    lines += [
+        *(f"- {part}: {what}" for part, what in machine.items()),
+        "",
+        f"Taken by `{found['command']}` in {found['seconds']:.0f} s. Candidates take turns in one process, after work "
+        "that does not count. Rates are of the median turn, and a share is the median of the shares in single rounds. "
+        "Both backends of Triton run the same kernels, each with the fastest of the same configurations. Every result "
+        "was compared with float64 first.",
+        "",
+        "| measure | peer | share of the peer's speed | at least | aim |",
+        "|---|---|---|---|---|",
+    ]
+    for each in found["measurements"]:
+        for peer, (least, aim) in each["aims"].items():
+            lines.append(f"| {each['title']} | {peer} | {_share(each, peer, least)} | {least:g} | {aim:g} |")
+    lines += [
+        "",
+        "| measure | candidate | rate | least to most | configuration | error, part of what is allowed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for each in found["measurements"]:
+        for row in each["rows"]:
+            times, amount = row["times"], row["rate"] * row["times"]["median"]
+            span = f"{amount / max(times['turns']):.4g} to {amount / min(times['turns']):.4g}"
+            error = "" if row["error"] is None else f"{row['error']:.2g}"
+            rate = f"{row['rate']:.4g} {each['unit']}"
+            lines.append(f"| {each['title']} | {row['label']} | {rate} | {span} | {row['detail']} | {error} |")
+    failed = [(f"{each['title']}, {who}", why) for each in found["measurements"] for who, why in each["failed"].items()]
+    if failed := [*failed, *found["failed"].items()]:
+        problems = (f"- {who}: {why}".replace("\n", " ") for who, why in failed)
+        lines += ["", "Wrong, or not measured:", "", *problems]
+    return "\n".join(lines) + "\n"
+
+
+def _share(measurement: Mapping[str, Any], peer: str, least: float) -> str:
+    labels = [row["label"] for row in measurement["rows"]]
+    if missing := [name for name in (OURS, peer) if name not in labels]:
+        return f"not measured: {', '.join(missing)}"
+    share = measurement["ratios"][f"{OURS} over {peer}, median"]
+    return f"{share:.2f}" if share >= least else f"**{share:.2f}**, missed"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,173 @@
+"""List the measurements of a target that runs on a Vulkan device; vulkan.toml has their rows.
+
+On a GPU there is no peer in the image; gpu.py compares with Triton's CUDA backend and torch where they are. On lavapipe
+the sizes are small, and the peer is the same kernel through OpenCL on PoCL: both are the same processor.
+FOUNDRY_BENCH_PEER names another peer: cuda, opencl or none. FOUNDRY_BENCH_TINY=1 takes the small sizes on a GPU, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import struct
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import kernels
+from .devices import ByHostClock, Cuda, Triton, Vulkan
+from .measurement import Measurement, Measuring, Row, Suite
+from .problem import Problem, measure
+from .problems import attention, layer_norm, matmul, reductions, softmax, vec_add
+from .turns import Candidate, Candidates, Plan, ratios, take_turns
+
+CUDA, CUBLAS, TORCH, SHADER = "Triton, CUDA", "cuBLAS", "torch", "shader by hand"
+# For 4 subgroups of 32. Without the file there is no such candidate. What makes it:
+# glslang --target-env vulkan1.3 -DBM=128 -DBN=128 -DBK=32 -DWR=2 -DWC=2 -DSE=0 -DST=1 -DPAD=8 X.comp -o X.spv
+_SHADER = Path(__file__).parent / "vulkan_peers" / "matmul_f16_cooperative.spv"
+# A GPU adds in trees of less than this many levels, each of which rounds.
+_LEVELS = 40
+_ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def devices() -> tuple[Triton, ...]:
+    """Return our device, and the peer's if there is one."""
+    ours = Vulkan()
+    match os.environ.get("FOUNDRY_BENCH_PEER") or ("opencl" if _on_cpu(ours) else "none"):
+        case "cuda":
+            return ours, Cuda()
+        case "opencl":
+            from triton_spirv_backend.opencl import SpirvDriver
+
+            return ours, Triton("Triton, OpenCL", SpirvDriver())
+    return (ours,)
+
+
+def _on_cpu(device: Triton) -> bool:
+    from foundry_core.runtime.device_report import Kind
+
+    return device.driver.device_report().kind is not Kind.HARDWARE
+
+
+def tiny() -> bool:
+    """Return whether to take the sizes and tiles for a CPU."""
+    return _on_cpu(devices()[0]) or os.environ.get("FOUNDRY_BENCH_TINY") == "1"
+
+
+def _plan() -> Plan:
+    return Plan(5e-3, least=9, most=9, warm=0.05) if tiny() else Plan(25e-3, least=9, most=9, warm=3.0)
+
+
+def _on() -> dict[str, str]:
+    return {device.name: device.described() for device in devices()}
+
+
+def compare(name: str, make: Callable[..., Problem], torch: str = TORCH) -> list[Measurement]:
+    """Compare our device with the peer, and with torch where that is.
+
+    Args:
+        name: of the problem in vulkan.toml.
+        make: makes it from a row.
+        torch: the name of torch's candidate.
+    """
+    size, own = "cpu" if tiny() else "gpu", _ROWS[name]
+    shared = _ROWS[own.get("like", name)]
+    found = {**shared[size], **own.get(size, {})}
+    problem = replace(make(*found["row"]), aim="", others={})
+    launches = [dict(zip(shared["names"], each, strict=True)) for each in found["launches"]]
+    labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
+    groups = {device.name: device.candidates(problem, labelled) for device in devices()}
+    ours, *peers = devices()
+    if by_hand := _by_hand(problem, ours):
+        groups[SHADER] = by_hand
+    for peer in peers:
+        if isinstance(peer, Cuda):
+            groups[torch] = peer.torchs(problem)
+    return [measure(problem, groups, _plan(), on=_on(), aims=own["aims"])]
+
+
+def _by_hand(problem: Problem, ours: Triton) -> Candidates:
+    """Return a shader for products of f16 on tensor cores, if the sizes are those that it was compiled for."""
+    if not problem.title.startswith("matmul f16") or not _SHADER.exists():
+        return {}
+    (m, k), n = problem.inputs[0].shape, problem.output.shape[1]
+    if m % 128 or n % 128 or k % 32:
+        return {}
+    from foundry_core.vulkan.device import Pipeline, opened
+
+    device = opened()
+    pipeline = Pipeline(device, _SHADER.read_bytes(), "main", 36, device.properties.subgroup)
+    arrays = [ours.put(array) for array in (*problem.inputs, problem.output)]
+    block = struct.pack("<QQQIII", *(array.data_ptr() for array in arrays), m, n, k)
+    grid = (m // 128 * (n // 128), 1, 1)
+    # The arrays must live as long as the candidate, which has their addresses only.
+    return {"": Candidate(lambda _=arrays: device.launch(pipeline, grid, block), ours, arrays[-1])}  # type: ignore[misc]
+
+
+def launch() -> list[Measurement]:
+    """Time launches of a kernel that does nothing, by the host's clock until the last has finished."""
+    candidates = {}
+    for device in devices():
+        array = device.put(np.zeros(16, np.float32))
+        call = partial(device.jit(kernels.nothing)[(1,)], array, num_warps=4)
+        candidates[device.name] = Candidate(call, ByHostClock(device))
+    times = take_turns(candidates, _plan())
+    (ours, taken), *peers = times.items()
+    compared: dict[str, float] = {}
+    for name, theirs in peers:
+        compared |= ratios(f"{ours} over {name}", taken, theirs)
+    rows = [Row(name, each, 1e-3 / each.median) for name, each in times.items()]
+    title, aims = "launch of an empty kernel", {CUDA: (0.3, 1.0)}
+    return [Measurement(title, rows, "launches/ms", compared, on=_on(), aims=aims)]
+
+
+def _spread(rows: int, count: int = 64) -> Any:
+    return np.unique(np.linspace(0, rows - 1, count).astype(int))
+
+
+def _rows(problem: Callable[..., Problem], rows: int, columns: int) -> Problem:
+    return problem(rows, columns, "f32", roundings=_LEVELS, checked=_spread(rows))
+
+
+def _product(m: int, n: int, k: int, kind: str = "f32") -> Problem:
+    # A tensor core may cut instead of rounding.
+    units = 1 if kind == "f32" else 2
+    made = matmul.problem(m, n, k, kind, to="f32", units=units, checked=_spread(m, 48))
+    title = made.title.replace(" f32,", " f32 ieee,") if kind == "f32" else made.title
+    return replace(made, title=title, unit="TFLOP/s", launch=partial(matmul.row_major, (m, n, k)))
+
+
+def _attention(heads: int, length: int, depth: int) -> Problem:
+    made = attention.problem(heads, length, depth, "f16", True, checked=[0, heads - 1])
+    return replace(made, unit="TFLOP/s")
+
+
+def _sum(n: int) -> Problem:
+    # A lane adds less than 128 numbers before the trees.
+    made = reductions.problem("sum", 1, n, "f32", roundings=256)
+    return replace(made, launch=partial(reductions.strided, n))
+
+
+def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measuring:
+    return partial(compare, name, make, torch)
+
+
+MEASUREMENTS: dict[str, Measuring | Suite] = {
+    "matmul": Suite(
+        {"matmul-f32": _of("matmul-f32", _product, CUBLAS)},
+        {name: _of(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
+    ),
+    "matmul-f16": _of("matmul-f16", _product, CUBLAS),
+    "attention": _of("attention", _attention),
+    "vec_add": _of("vec_add", partial(vec_add.problem, kind="f32")),
+    "softmax": _of("softmax", partial(_rows, softmax.problem)),
+    "layer-norm": _of("layer-norm", partial(_rows, layer_norm.problem)),
+    "sum": _of("sum", _sum),
+    "launch": launch,
+}
