@@ -15,7 +15,10 @@ import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
 from generated import imported
+from image import ON_VSI
 from kernels import structured
+from results import check_product, check_same
+from shared_kernels import product
 from test_libdevice import BINARY, ERRORS, FLOATS, LARGEST, SAME, SPECIAL, UNARY, Wide, check, drawn
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -49,7 +52,6 @@ def rows(values: np.ndarray, count: int) -> np.ndarray:
 
 
 # zen-compiler gets no request for Float64.
-ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
 
 
 @pytest.mark.any_release
@@ -116,22 +118,14 @@ def test_every_f16_is_converted_and_every_tie_rounded_to_even_on_this_processor(
     narrow, wide = np.full(y.size, -77, np.float16), np.full(y.size, -77, np.float32)
     halves[(y.size // 1024,)](Tensor(xs), Tensor(narrow), Tensor(y), Tensor(wide), BLOCK=1024)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(narrow, y.astype(np.float16))
-    np.testing.assert_array_equal(wide, xs.astype(np.float32))
-    # Zeros have their signs; NaNs are equal in the comparisons above, whatever their payloads.
-    np.testing.assert_array_equal(np.signbit(narrow[y == 0]), np.signbit(y[y == 0]))
+        check_same(narrow, y.astype(np.float16))
+    check_same(wide, xs.astype(np.float32))
 
 
 @triton.jit
 def exponential(x, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x + i, tl.exp(tl.load(x + i)))
-
-
-@triton.jit
-def product(a, b, c, N: tl.constexpr):
-    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    tl.store(c + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +161,7 @@ def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_i
     spirv = compiled(product, "abc", WorkItemTarget(64, llvm_intrinsics=True), N=32)
     assert b"llvm.fma.v16f32" in spirv
     launch(device, spirv, product, a, b, c)
-    wide = a.astype(np.float64), b.astype(np.float64)
-    # gamma(32) |A| |B| (Higham, section 3.1).
-    np.testing.assert_array_less(np.abs(c - wide[0] @ wide[1]), 33 * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])))
+    check_product(c, a, b)
 
 
 def test_a_kernel_compiled_for_another_device_is_right_or_refused(

@@ -14,8 +14,8 @@ import triton.language as tl
 from foundry_core.checked import POISON, CheckModeError, memory
 from foundry_core.checked.findings import CheckError
 from foundry_core.tensor import Tensor
+from image import BACKEND
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 GUARD = 64
 
 

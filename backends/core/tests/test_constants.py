@@ -10,8 +10,8 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from image import ON_VSI
 
-ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
 # Before 3.9, Triton's own IR has +0 for -0.0.
 NEGATIVE_ZERO = -0.0 if tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9) else 0.0
 

@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from foundry_core.log import DeviceAssertionError
 from foundry_core.tensor import Tensor
+from image import BACKEND
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 # The devices of these backends have no f64.
 HAS_F64 = BACKEND == "spirv"
 

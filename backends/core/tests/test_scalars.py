@@ -15,9 +15,9 @@ from foundry_core import scalars
 from foundry_core.failure import Failure
 from foundry_core.scalars import ROWS, Scalar, ScalarTypeError
 from foundry_core.tensor import DTYPES, Tensor
+from image import BACKEND
 from triton.compiler import ASTSource
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 # Types that no device of this backend supports. They are refused at compile time, by Triton's or MLIR's name.
 REFUSED = {"fp64"} if BACKEND == "vsi" else set()
 PASSED = [row for row in ROWS if row.carrier]

@@ -15,6 +15,7 @@ import pytest
 import triton
 import triton.language as tl
 from kernels import structured
+from shared_kernels import linear
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
@@ -231,16 +232,11 @@ def test_parts_of_a_reduction_of_two_values(device: opencl.Device, work_items: i
 
 
 @triton.jit
-def follow(a1, b1, a2, b2):
-    return a1 * a2, b1 * a2 + b2
-
-
-@triton.jit
 def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
     i, r, c = tl.arange(0, R * C), tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
     v = tl.load(x + i)
     # The second result depends on the order of the elements.
-    _, last = tl.reduce((v, i), 0, follow)
+    _, last = tl.reduce((v, i), 0, linear)
     tl.store(out, last)
     tl.store(x + i, tl.cumsum(v, 0))
     tile = tl.load(x + r * C + c)

@@ -17,19 +17,7 @@ from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Device, Pipeline, Reach, opened
 from foundry_core.vulkan.library import library
 from foundry_core.vulkan.timing import Event
-
-
-@triton.jit
-def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(y_ptr + offsets, factor * tl.load(x_ptr + offsets, mask=mask), mask=mask)
-
-
-@triton.jit
-def place_kernel(out_ptr):
-    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    tl.store(out_ptr + (z * tl.num_programs(1) + y) * tl.num_programs(0) + x, x + 10 * y + 100 * z)
+from shared_kernels import place_kernel, scale_kernel
 
 
 @triton.jit
