@@ -7,7 +7,7 @@ import re
 
 import pytest
 from foundry_core.runtime.device_report import Kind
-from foundry_core.vulkan.device import DeviceBuffer, Pipeline, opened
+from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.library import VulkanError
 
 # A header of SPIR-V 1.6 and nothing behind it: a module without a memory model and without an entry point.
