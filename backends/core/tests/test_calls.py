@@ -89,7 +89,9 @@ def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp
 REGISTERS = {"sse2": (16, 16), "avx2": (32, 16), "avx512": (64, 32)}
 
 
-def test_kernels_are_compiled_for_the_registers_of_the_processor_that_pocl_compiles_for(device: opencl.Device) -> None:
+def test_kernels_are_compiled_for_the_registers_of_the_processor_that_pocl_compiles_for(
+    device: opencl.OpenCLDevice,
+) -> None:
     target = opencl.work_item_target(device.cl)
     chosen = os.environ.get("POCL_KERNELLIB_NAME")
     expected = [REGISTERS[chosen]] if chosen else REGISTERS.values()
@@ -135,11 +137,11 @@ def product(a, b, c, N: tl.constexpr):
 
 
 @pytest.fixture(scope="module")
-def device() -> opencl.Device:
+def device() -> opencl.OpenCLDevice:
     return opencl.OpenCLDevice(opencl.find("", variable="none"))
 
 
-def launch(device: opencl.Device, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
+def launch(device: opencl.OpenCLDevice, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
     """Run one program of a kernel whose arguments are these arrays only."""
     launcher = device.launcher(device.build(spirv), kernel.__name__, ["*fp32"] * len(arrays))
     launcher((1, 1, 1), [Tensor(array) for array in arrays])
@@ -150,7 +152,9 @@ def compiled(kernel: Any, names: str, target: WorkItemTarget, **constants: int) 
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
-def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: opencl.Device, vector_bytes: int) -> None:
+def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(
+    device: opencl.OpenCLDevice, vector_bytes: int
+) -> None:
     x = drawn(-4, 4, np.float32, 3, 64)
     expected = np.exp(x.astype(np.float64))
     spirv = compiled(exponential, "x", WorkItemTarget(vector_bytes), BLOCK=64)
@@ -160,7 +164,7 @@ def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: op
 
 
 def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_instruction(
-    device: opencl.Device,
+    device: opencl.OpenCLDevice,
 ) -> None:
     a, b = (drawn(-1, 1, np.float32, seed, 32 * 32).reshape(32, 32) for seed in (4, 5))
     c = np.full((32, 32), np.nan, np.float32)
@@ -173,7 +177,7 @@ def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_i
 
 
 def test_a_kernel_compiled_for_another_device_is_right_or_refused(
-    device: opencl.Device, monkeypatch: pytest.MonkeyPatch
+    device: opencl.OpenCLDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spirv = compiled(exponential, "x", WorkItemTarget(64, call_bytes=64), BLOCK=64)
     assert widest_call(spirv) == 64

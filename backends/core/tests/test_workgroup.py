@@ -29,7 +29,7 @@ WORK_ITEMS = (1, 3, 32, 128)
 
 
 @pytest.fixture(scope="module")
-def device() -> opencl.Device:
+def device() -> opencl.OpenCLDevice:
     return opencl.OpenCLDevice(opencl.find("", variable="none"))
 
 
@@ -46,7 +46,7 @@ def mirrored(mlir: str, work_items: int) -> str:
 
 
 def run(
-    device: opencl.Device,
+    device: opencl.OpenCLDevice,
     kernel: Any,
     types: Mapping[str, str],
     constants: Mapping[str, Any],
@@ -92,7 +92,7 @@ def softmax(x, n, BLOCK: tl.constexpr):
 @pytest.mark.every_cpu
 @every_way
 def test_a_row_is_reduced_by_all_work_items_before_one_of_them_overwrites_it(
-    device: opencl.Device, work_items: int, mirror: bool
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     x = rng.standard_normal(1000).astype("f")
     e = np.exp(x.astype(np.float64) - x.max())
@@ -108,7 +108,9 @@ def reverse_in_place(x, BLOCK: tl.constexpr):
 
 
 @every_way
-def test_what_is_overwritten_elsewhere_is_read_first(device: opencl.Device, work_items: int, mirror: bool) -> None:
+def test_what_is_overwritten_elsewhere_is_read_first(
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+) -> None:
     x = rng.integers(-(2**31), 2**31, 4096).astype(np.int32)
     expected = x[::-1].copy()
     run(device, reverse_in_place, {"x": "*i32"}, {"BLOCK": 4096}, work_items, mirror, x)
@@ -124,7 +126,7 @@ def chain(x, steps, BLOCK: tl.constexpr):
 
 @every_way
 def test_a_store_is_seen_by_all_in_the_next_turn_of_a_loop(
-    device: opencl.Device, work_items: int, mirror: bool
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     x = rng.integers(-1000, 1000, 256).astype(np.int32)
     expected = np.roll(x, 5) + 10
@@ -144,7 +146,7 @@ def scalars(x, out):
 
 @every_way
 def test_a_scalar_is_stored_once_and_all_take_the_same_branch(
-    device: opencl.Device, work_items: int, mirror: bool
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     x, out = np.array([3, 5, 7, 8], np.int64), np.array([2], np.int64)
     run(device, scalars, {"x": "*i64", "out": "*i64"}, {}, work_items, mirror, x, out)
@@ -170,7 +172,7 @@ def conditional(x, y, out, which, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("which", [0, 1])
 @every_way
 def test_what_comes_out_of_a_branch_is_known_to_all(
-    device: opencl.Device, work_items: int, mirror: bool, which: int
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool, which: int
 ) -> None:
     x, y = (rng.integers(-1000, 1000, 64).astype(np.int32) for _ in range(2))
     out = np.full(131, 77, np.int32)
@@ -197,7 +199,7 @@ def product(a, b, c, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 
 @every_way
-def test_tiles_are_whole_before_tl_dot_takes_them(device: opencl.Device, work_items: int, mirror: bool) -> None:
+def test_tiles_are_whole_before_tl_dot_takes_them(device: opencl.OpenCLDevice, work_items: int, mirror: bool) -> None:
     m, n, k, steps = 32, 16, 16, 3
     a, b = (rng.uniform(-1, 1, shape).astype("f") for shape in ((m, k * steps), (k * steps, n)))
     c = np.full((n, m), np.nan, "f")
@@ -220,7 +222,9 @@ def greatest(x, value, index, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("block", [1, 16, 64, 4096])
 @every_way
-def test_parts_of_a_reduction_of_two_values(device: opencl.Device, work_items: int, mirror: bool, block: int) -> None:
+def test_parts_of_a_reduction_of_two_values(
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool, block: int
+) -> None:
     x = rng.integers(-50, 50, (3, block)).astype(np.int32)
     value, index = np.full(3, 77, np.int32), np.full(3, 77, np.int32)
     types = {"x": "*i32", "value": "*i32", "index": "*i32", "n": "i32"}
@@ -250,7 +254,9 @@ def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
 
 
 @every_way
-def test_reductions_scans_and_sorts_by_all_work_items(device: opencl.Device, work_items: int, mirror: bool) -> None:
+def test_reductions_scans_and_sorts_by_all_work_items(
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+) -> None:
     rows, columns = 4, 64
     x, out = rng.integers(0, 10, rows * columns).astype(np.int32), np.full(rows * columns + 1, 77, np.int32)
     before, bins = x.copy(), np.full(8 + rows * columns, 77, np.int32)
@@ -293,7 +299,7 @@ def mixed(x, out, B: tl.constexpr, S: tl.constexpr):
 @every_way
 @pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no tl.map_elementwise")
 def test_tiles_are_whole_before_other_elements_of_them_are_read(
-    device: opencl.Device, work_items: int, mirror: bool
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     shape = (8, 4, 4)
     x, out = rng.integers(-9, 9, shape).astype("f"), np.full(shape, np.nan, "f")
@@ -330,7 +336,7 @@ def change_atomically(counters, x, out, BLOCK: tl.constexpr):
 
 @every_way
 def test_an_atomic_operation_is_executed_once_and_all_see_its_result(
-    device: opencl.Device, work_items: int, mirror: bool
+    device: opencl.OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     programs, size = 40, 256
     counters, x, out = np.zeros(6, np.int32), np.full(size, 77, np.int32), np.full(programs * size, 77, np.int32)
@@ -358,7 +364,7 @@ def printing(x, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize(("work_items", "mirror"), [(3, True), (128, False)])
-def test_each_value_is_printed_by_one_work_item(device: opencl.Device, work_items: int, mirror: bool) -> None:
+def test_each_value_is_printed_by_one_work_item(device: opencl.OpenCLDevice, work_items: int, mirror: bool) -> None:
     x = np.arange(8, dtype=np.int32)
     made = Log("printing", [])
     log = np.zeros(made.bytes // 8, np.uint64)

@@ -32,7 +32,7 @@ class Parameters:
             constants, which are by name, identify them (in later releases constants are by position).
         kernel: the kernel's name, for messages.
         written: the numbers of the passed arguments that the kernel may write through, and of those that it may store
-            through (front.writes.Written, or a list of its lists); None means any of them.
+            through (front.writes.WriteSet, or a list of its lists); None means any of them.
         extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
             others: the extent of its array (foundry_core.checked.extents).
 
