@@ -9,15 +9,14 @@ import numpy as np
 from foundry_core.functions.arithmetic import Arithmetic
 from foundry_core.functions.table import FUNCTIONS
 
-FLOATS = {"f32": np.float32, "f64": np.float64}
+FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
 INTEGERS: dict[int, tuple[Any, Any]] = {32: (np.int32, np.uint32), 64: (np.int64, np.uint64)}
 
 
 def compute(name: str, elem: str, *args: np.ndarray) -> np.ndarray:
     """Return the results of a function of table.py for arrays of one length."""
     with np.errstate(all="ignore"):
-        found: np.ndarray = FUNCTIONS[name](Arrays(elem), *args)
-    return found
+        return np.asarray(FUNCTIONS[name](Arrays(elem), *args))
 
 
 class Arrays(Arithmetic):

@@ -16,8 +16,8 @@ import triton
 import triton.language as tl
 from foundry_core.failure import Failure
 from foundry_core.tensor import Tensor
+from image import BACKEND
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 PROGRAMS, BLOCK, BINS = 300, 32, 7
 N = PROGRAMS * BLOCK - 5  # the last program is masked
 INTEGERS = {"i32": np.int32, "u64": np.uint64}

@@ -15,7 +15,10 @@ import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
 from generated import imported
+from image import ON_VSI
 from kernels import structured
+from results import check_product, check_same
+from shared_kernels import product
 from test_libdevice import BINARY, ERRORS, FLOATS, LARGEST, SAME, SPECIAL, UNARY, Wide, check, drawn
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -23,6 +26,7 @@ pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 from foundry_core.codegen.pipeline import WorkItemTarget, to_llvm, to_mlir, to_spirv
 from foundry_core.codegen.spirv import widest_call
 from foundry_core.runtime import opencl
+from foundry_core.runtime.opencl import OpenCLDevice
 
 pytestmark = pytest.mark.every_cpu
 
@@ -49,14 +53,13 @@ def rows(values: np.ndarray, count: int) -> np.ndarray:
 
 
 # zen-compiler gets no request for Float64.
-ON_VSI = triton.runtime.driver.active.get_current_target().backend == "vsi"
 
 
 @pytest.mark.any_release
 @pytest.mark.parametrize("type", ["f32"] if ON_VSI else FLOATS)
 def test_every_function_of_the_library_is_right_on_this_processor(type: str, tmp_path: Path) -> None:
     dtype = FLOATS[type]
-    functions = {name: (found, "x") for name, found in UNARY.items()}
+    functions: dict[str, Any] = {name: (found, "x") for name, found in UNARY.items()}
     functions |= {name: (found, "x, y") for name, found in BINARY.items()}
     n = 2 * BLOCK
     xs, ys = np.empty((len(functions), n), dtype), np.empty((len(functions), n), dtype)
@@ -90,7 +93,7 @@ REGISTERS = {"sse2": (16, 16), "avx2": (32, 16), "avx512": (64, 32)}
 
 
 def test_kernels_are_compiled_for_the_registers_of_the_processor_that_pocl_compiles_for(
-    device: opencl.OpenCLDevice,
+    device: OpenCLDevice,
 ) -> None:
     target = opencl.work_item_target(device.cl)
     chosen = os.environ.get("POCL_KERNELLIB_NAME")
@@ -118,10 +121,8 @@ def test_every_f16_is_converted_and_every_tie_rounded_to_even_on_this_processor(
     narrow, wide = np.full(y.size, -77, np.float16), np.full(y.size, -77, np.float32)
     halves[(y.size // 1024,)](Tensor(xs), Tensor(narrow), Tensor(y), Tensor(wide), BLOCK=1024)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(narrow, y.astype(np.float16))
-    np.testing.assert_array_equal(wide, xs.astype(np.float32))
-    # Zeros have their signs; NaNs are equal in the comparisons above, whatever their payloads.
-    np.testing.assert_array_equal(np.signbit(narrow[y == 0]), np.signbit(y[y == 0]))
+        check_same(narrow, y.astype(np.float16))
+    check_same(wide, xs.astype(np.float32))
 
 
 @triton.jit
@@ -130,18 +131,12 @@ def exponential(x, BLOCK: tl.constexpr):
     tl.store(x + i, tl.exp(tl.load(x + i)))
 
 
-@triton.jit
-def product(a, b, c, N: tl.constexpr):
-    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    tl.store(c + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
-
-
 @pytest.fixture(scope="module")
-def device() -> opencl.OpenCLDevice:
-    return opencl.OpenCLDevice(opencl.find("", variable="none"))
+def device() -> OpenCLDevice:
+    return OpenCLDevice(opencl.find("", variable="none"))
 
 
-def launch(device: opencl.OpenCLDevice, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
+def launch(device: OpenCLDevice, spirv: bytes, kernel: Any, *arrays: np.ndarray) -> None:
     """Run one program of a kernel whose arguments are these arrays only."""
     launcher = device.launcher(device.build(spirv), kernel.__name__, ["*fp32"] * len(arrays))
     launcher((1, 1, 1), [Tensor(array) for array in arrays])
@@ -152,9 +147,7 @@ def compiled(kernel: Any, names: str, target: WorkItemTarget, **constants: int) 
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
-def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(
-    device: opencl.OpenCLDevice, vector_bytes: int
-) -> None:
+def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: OpenCLDevice, vector_bytes: int) -> None:
     x = drawn(-4, 4, np.float32, 3, 64)
     expected = np.exp(x.astype(np.float64))
     spirv = compiled(exponential, "x", WorkItemTarget(vector_bytes), BLOCK=64)
@@ -164,20 +157,18 @@ def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(
 
 
 def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_instruction(
-    device: opencl.OpenCLDevice,
+    device: OpenCLDevice,
 ) -> None:
     a, b = (drawn(-1, 1, np.float32, seed, 32 * 32).reshape(32, 32) for seed in (4, 5))
     c = np.full((32, 32), np.nan, np.float32)
     spirv = compiled(product, "abc", WorkItemTarget(64, llvm_intrinsics=True), N=32)
     assert b"llvm.fma.v16f32" in spirv
     launch(device, spirv, product, a, b, c)
-    wide = a.astype(np.float64), b.astype(np.float64)
-    # gamma(32) |A| |B| (Higham, section 3.1).
-    np.testing.assert_array_less(np.abs(c - wide[0] @ wide[1]), 33 * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])))
+    check_product(c, a, b)
 
 
 def test_a_kernel_compiled_for_another_device_is_right_or_refused(
-    device: opencl.OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+    device: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spirv = compiled(exponential, "x", WorkItemTarget(64, call_bytes=64), BLOCK=64)
     assert widest_call(spirv) == 64

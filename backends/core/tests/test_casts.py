@@ -14,6 +14,7 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from results import check_same, poisoned
 
 HAS_F64 = triton.runtime.driver.active.get_current_target().backend != "vsi"
 INTEGERS = {f"{sign}{bits}": np.dtype(f"{sign}{bits // 8}") for sign in "iu" for bits in (8, 16, 32, 64)}
@@ -88,10 +89,10 @@ def numbers(name: str) -> np.ndarray:
         fitting = [each for each in dict.fromkeys(ties) if limits.min <= each <= limits.max]
         chosen = [fitting[at] for at in random.permutation(len(fitting))[:600]]
         return np.array([limits.min, limits.max, 0, 1, limits.max - 1, *chosen], kind)
-    ties = np.concatenate([1 + np.exp2(-at) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-2.6 * at) for at in (8, 11)])
+    near = np.concatenate([1 + np.exp2(-at) + np.array([0, 1, -1, 1e-9, -1e-9]) * np.exp2(-2.6 * at) for at in (8, 11)])
     ends = [65504, 65519.99, 65520, 65536, 3.4e38, 1e39, 6e-8, 3e-8, 2.9e-8, 1e-45, 127.9, 128.9, 255.5, 32767.5, 0.9]
     ends += [0.0, np.inf, np.nan, 2.0**31 - 128, 2.0**62, 1e300, 3.4028235e38]
-    wide = np.concatenate([ties, ends, random.standard_normal(300) * np.exp2(random.integers(-30, 70, 300))])
+    wide = np.concatenate([near, ends, random.standard_normal(300) * np.exp2(random.integers(-30, 70, 300))])
     with np.errstate(over="ignore"):
         return np.concatenate([wide, -wide]).astype(kind)
 
@@ -111,35 +112,22 @@ def rounded(value: Any, name: str, rounding: str = "rtne") -> float:
     return float(np.copysign(float(size), 1 if value >= 0 else -1))
 
 
-def poison(count: int, kind: Any) -> np.ndarray:
-    out = np.empty(count, kind)
-    out.view(np.uint8).fill(0x5A)
-    return out
-
-
 def plain(array: np.ndarray) -> list[Any]:
     """Return the elements as Python's numbers."""
     found: list[Any] = (array if array.dtype.kind in "iub" else array.astype(np.float64)).tolist()
     return found
 
 
-def same_floats(found: np.ndarray, expected: list[float]) -> None:
-    got, want = found.astype(np.float64), np.array(expected)
-    np.testing.assert_array_equal(got, want)
-    given = ~np.isnan(want)
-    np.testing.assert_array_equal(np.signbit(got)[given], np.signbit(want)[given])
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_type_becomes_every_other(source: str) -> None:
     """Floats are rounded once; integers keep the low bits; what an integer type does not have is not specified."""
     x = numbers(source)
-    outs = {name: poison(x.size, kind) for name, kind in TYPES.items()}
+    outs = {name: poisoned(x.size, dtype=kind) for name, kind in TYPES.items()}
     every[(triton.cdiv(x.size, 128),)](Tensor(x), *map(Tensor, outs.values()), x.size, HAS_F64=HAS_F64, BLOCK=128)
     values = plain(x)
     for name in SOURCES:
         if name in FLOATS:
-            same_floats(outs[name], [rounded(value, name) for value in values])
+            check_same(outs[name], np.array([rounded(value, name) for value in values]))
         elif name == "b":
             assert plain(outs[name]) == [value != 0 for value in values]
         else:
@@ -154,11 +142,11 @@ def test_every_type_becomes_every_other(source: str) -> None:
 @pytest.mark.parametrize("source", sorted({"f32", "f64"} & set(SOURCES)))
 def test_a_float_may_be_rounded_towards_zero(source: str) -> None:
     x = numbers(source)
-    outs = {name: poison(x.size, FLOATS[name]) for name in ("f16", "bf16", "f32")}
+    outs = {name: poisoned(x.size, dtype=FLOATS[name]) for name in ("f16", "bf16", "f32")}
     grid = (triton.cdiv(x.size, 128),)
     towards_zero[grid](Tensor(x), *map(Tensor, outs.values()), x.size, FROM_F64=source == "f64", BLOCK=128)
     for name in ("f16", "bf16", "f32") if source == "f64" else ("f16", "bf16"):
-        same_floats(outs[name], [rounded(value, name, "rtz") for value in plain(x)])
+        check_same(outs[name], np.array([rounded(value, name, "rtz") for value in plain(x)]))
 
 
 BITCASTS = [
@@ -177,14 +165,14 @@ def test_bits_are_the_same_as_another_type(kind: Any, through: tuple[Any, ...]) 
     if kind == np.uint8:
         # A NaN need not keep its bits in a type without a payload.
         x = x[(x & 0x7F) < 0x7C][:128]
-    out = poison(x.size, np.int64)
+    out = poisoned(x.size, dtype=np.int64)
     through_all[(1,)](Tensor(x), Tensor(out), *through, BLOCK=128 if kind == np.uint8 else 256)
     np.testing.assert_array_equal(out[: x.size], x.astype(np.int64))
 
 
 @pytest.mark.parametrize("value", [-(2**63), -129, 2**40 + 2**32 + 1, 257])
 def test_a_scalar_is_converted_as_a_tile_is(value: int) -> None:
-    out, high = poison(5, np.int64), poison(2, np.int64)
+    out, high = poisoned(5, dtype=np.int64), poisoned(2, dtype=np.int64)
     scalars[(1,)](Tensor(np.array([value], np.int64)), Tensor(out), Tensor(high))
     low = (value + 128) % 256 - 128
     assert plain(out)[:3] == [low, int(rounded(value, "f32")), int(rounded(value, "bf16"))]
@@ -224,7 +212,7 @@ def test_a_number_that_is_cut_and_extended_again_keeps_the_low_bits(bits: int, b
     n, limit = 96, 2 ** (bits - 1)
     x = np.random.default_rng(3).integers(-limit, limit, n).astype(f"i{bits // 8}")
     x[:4] = -limit, limit - 1, -1, 0
-    outs = {wide: poison(6 * n, f"i{wide // 8}").reshape(6, n) for wide in (16, 32, 64)}
+    outs = {wide: poisoned(6 * n, dtype=f"i{wide // 8}").reshape(6, n) for wide in (16, 32, 64)}
     untouched = {wide: out.copy() for wide, out in outs.items()}
     cuts[(n // block,)](Tensor(x), *map(Tensor, outs.values()), n, BITS=bits, BLOCK=block)
     for row, narrow in enumerate(("u1", "i1", "u2", "i2", "u4", "i4")):

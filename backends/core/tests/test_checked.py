@@ -14,8 +14,8 @@ import triton.language as tl
 from foundry_core.checked import POISON, CheckModeError, memory
 from foundry_core.checked.findings import CheckError
 from foundry_core.tensor import Tensor
+from image import BACKEND
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 GUARD = 64
 
 
@@ -366,9 +366,9 @@ def test_elements_that_a_mask_leaves_undefined_are_reported_if_they_are_used() -
     # Rows that are off as a whole are used nowhere, and all columns are on.
     x = -np.arange(1, 25, dtype=np.float32).reshape(3, 8)
     largest[(1,)](Tensor(x), Tensor(out), 3, 8, OTHER=False, BM=4, BN=8, check=True)
-    x, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
-    copy_too_much[(1,)](Tensor(x), Tensor(out), 5, 5, BLOCK=8, check=True)
-    error = finding(copy_too_much[(1,)], Tensor(x), Tensor(out), 5, 7, BLOCK=8)
+    y, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
+    copy_too_much[(1,)](Tensor(y), Tensor(out), 5, 5, BLOCK=8, check=True)
+    error = finding(copy_too_much[(1,)], Tensor(y), Tensor(out), 5, 7, BLOCK=8)
     assert (error.operation, error.lane, error.index) == ("load for a store", (5,), 5)
 
 

@@ -20,7 +20,7 @@ class Machine:
         self._call, self._clear = call, clear
         driver.active.get_current_device()  # 3.2 makes the driver at its first use, behind a proxy
         kind = type(getattr(driver.active, "_obj", driver.active))
-        monkeypatch.setattr(clock.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
         monkeypatch.setattr(kind, "get_device_interface", lambda _: clock.DeviceInterface)
         monkeypatch.setattr(kind, "get_empty_cache_for_benchmark", lambda _: None)
         monkeypatch.setattr(kind, "clear_cache", lambda *_: self.clear())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -32,7 +33,7 @@ def copies(a, pair, n, M: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, ml_dtypes.bfloat16])
-def test_tiles_reach_over_the_edges_of_descriptors(dtype: type) -> None:
+def test_tiles_reach_over_the_edges_of_descriptors(dtype: Any) -> None:
     x = np.arange(13 * 48, dtype=np.float32).reshape(13, 48).astype(dtype)
     whole = np.full((16, 64), 77).astype(dtype)
     # Descriptors of parts; the type int8 wraps around.

@@ -10,8 +10,8 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from image import RELEASE
 
-RELEASE = tuple(map(int, triton.__version__.split(".")[:2]))
 FORMATS = {
     "e4m3": ml_dtypes.float8_e4m3fn,
     "e5m2": ml_dtypes.float8_e5m2,

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +20,7 @@ from foundry_core.runtime.arguments import ArgumentError
 from foundry_core.runtime.launches import GridError
 from foundry_core.tensor import Tensor
 from foundry_core.triton_hooks.grids import FunctionError
+from image import python
 from triton.compiler.errors import CompilationError
 
 HERE = Path(__file__).name
@@ -421,7 +419,7 @@ def scale_rows(x, out, stride, n, BLOCK: tl.constexpr):
     tl.store(out + tl.program_id(0) * n + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
 
 
-def fresh(*shape: int, dtype: type = np.float32) -> np.ndarray:
+def fresh(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     """Return an array as numpy.empty makes it in the checked mode."""
     made = np.zeros(shape, dtype)
     memory.fill(made.reshape(-1).view(np.uint8))
@@ -514,8 +512,7 @@ scale[(2,)](out, np.zeros(1000, np.float32), 1000, BLOCK=512)
 def test_the_environment_turns_on_poison_and_warnings(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    env = os.environ | {"FOUNDRY_CHECK": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=False)
+    done = python(script, FOUNDRY_CHECK="1")
     assert_said(done.stderr, "script.py:13: CheckWarning: kernel scale leaves elements 512 to 999 of 1000 of out")
     assert_said(done.stderr, "CheckError: kernel scale reads memory that nobody has written", "script.py:9", "x[512]")
 

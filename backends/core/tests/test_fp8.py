@@ -11,9 +11,10 @@ import triton
 import triton.language as tl
 from foundry_core.scalars import ELEMENTS, FP8
 from foundry_core.tensor import Tensor
+from image import BACKEND, RELEASE
+from results import check_same, poisoned
+from shared_kernels import product
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
-RELEASE = tuple(map(int, triton.__version__.split(".")[:2]))
 FLOATS = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32, "fp64": np.float64}
 if BACKEND == "vsi":
     del FLOATS["fp64"]  # zen-compiler refuses it, because no device is known to have it
@@ -117,12 +118,6 @@ def chosen(x, y, bits, out, copy, constants, CONSTANT: tl.constexpr, BLOCK: tl.c
 
 
 @triton.jit
-def product(a, b, out, N: tl.constexpr):
-    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    tl.store(out + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
-
-
-@triton.jit
 def arithmetic(x, y, order, total, difference, times, minus, most, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     a, b = tl.load(x + i), tl.load(y + i)
@@ -142,33 +137,18 @@ def typed(bits: np.ndarray, name: str) -> Any:
     return Tensor(bits.view(getattr(ml_dtypes, kind))) if kind else Tensor(bits, dtype=name)
 
 
-def poison(count: int, kind: Any = np.uint8) -> np.ndarray:
-    out = np.empty(count, kind)
-    out.view(np.uint8).fill(0x5A)
-    return out
-
-
-def same(out: np.ndarray, expected: np.ndarray) -> None:
-    """Check that two arrays are equal, including NaN and signs."""
-    with np.errstate(invalid="ignore"):  # for signalling NaNs
-        got = out.astype(np.float64)
-    np.testing.assert_array_equal(got, expected)
-    given = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(got)[given], np.signbit(expected)[given])
-
-
 @pytest.mark.parametrize("source", FP8)
 def test_every_number_as_every_other_type(source: str) -> None:
-    raw = poison(256)
-    wide = {target: poison(256, kind) for target, kind in FLOATS.items()}
-    others = {name: poison(256) for name in FP8}
+    raw = poisoned(256, dtype=np.uint8)
+    wide = {target: poisoned(256, dtype=kind) for target, kind in FLOATS.items()}
+    others = {name: poisoned(256, dtype=np.uint8) for name in FP8}
     tensors = [Tensor(wide[name]) for name in ("fp16", "bf16", "fp32", "fp64" if "fp64" in wide else "fp32")]
     tensors += [typed(out, name) for name, out in others.items()]
     convert[(1,)](typed(BITS, source), Tensor(raw), *tensors, HAS_F64="fp64" in wide, BLOCK=256)
     for out in wide.values():
-        same(out, numbers(source))
+        check_same(out, numbers(source))
     for name, out in others.items():
-        same(numbers(name)[out], numbers(source) if name == source else nearest(numbers(source), name))
+        check_same(numbers(name)[out], numbers(source) if name == source else nearest(numbers(source), name))
     given = ~np.isnan(numbers(source))
     np.testing.assert_array_equal(raw[given], BITS[given])
     assert np.isnan(numbers(source)[raw[~given]]).all()
@@ -177,35 +157,35 @@ def test_every_number_as_every_other_type(source: str) -> None:
 @pytest.mark.parametrize("source", FLOATS)
 def test_a_wider_number_is_rounded_once_and_saturates(source: str) -> None:
     x = hard(FLOATS[source])
-    outs = [poison(2 * x.size) for _ in FP8]
+    outs = [poisoned(2 * x.size, dtype=np.uint8) for _ in FP8]
     tensors = [typed(out, name) for out, name in zip(outs, FP8, strict=True)]
     narrow[(triton.cdiv(x.size, 256),)](Tensor(x), *tensors, x.size, BLOCK=256)
     with np.errstate(invalid="ignore"):
         wide = x.astype(np.float64)
     for name, out in zip(FP8, outs, strict=True):
         for rounding, found in zip(("rtne", "rtz"), out.reshape(2, -1), strict=True):
-            same(numbers(name)[found], nearest(wide, name, rounding))
+            check_same(numbers(name)[found], nearest(wide, name, rounding))
 
 
 def test_a_number_that_is_not_stored_is_rounded_all_the_same() -> None:
     x = hard(np.float32)
-    out = poison(5 * x.size, np.float32)
+    out = poisoned(5 * x.size, dtype=np.float32)
     through[(triton.cdiv(x.size, 256),)](Tensor(x), Tensor(out), x.size, BLOCK=256)
     for name, found in zip(FP8, out.reshape(5, -1), strict=True):
-        same(found, nearest(x.astype(np.float64), name))
+        check_same(found, nearest(x.astype(np.float64), name))
 
 
 @pytest.mark.parametrize("name", FP8)
 def test_choosing_and_masking_keep_numbers_and_constants_are_rounded(name: str) -> None:
-    y, out, copy, constants = BITS[::-1].copy(), poison(256), poison(256), poison(256)
+    y, (out, copy, constants) = BITS[::-1].copy(), (poisoned(256, dtype=np.uint8) for _ in range(3))
     tensors = [typed(array, name) for array in (BITS, y, out, copy, constants)]
     constant = 1.3 if RELEASE >= (3, 9) else 0.0  # until 3.6 Triton has no other constant of an fp8 type
     chosen[(1,)](*tensors[:2], Tensor(y), *tensors[2:], CONSTANT=constant, BLOCK=256)
     place = np.arange(256) % 3
     expected = np.where(place == 0, numbers(name), np.where(place == 1, numbers(name)[y], 0.0))
-    same(numbers(name)[out], expected)
-    same(numbers(name)[copy], numbers(name)[y])
-    same(numbers(name)[constants], np.full(256, nearest(np.array([constant]), name)))
+    check_same(numbers(name)[out], expected)
+    check_same(numbers(name)[copy], numbers(name)[y])
+    check_same(numbers(name)[constants], np.full(256, nearest(np.array([constant]), name)))
 
 
 # fp8e4b15 is an integer in Triton's IR, so that Triton can convert it but not compute with it.
@@ -216,7 +196,7 @@ def test_comparisons_and_arithmetic_go_by_way_of_f32(name: str) -> None:
     random = np.random.default_rng(8)
     x, y = random.permutation(BITS), random.permutation(BITS)
     a, b = x.view(kind).astype(np.float32), y.view(kind).astype(np.float32)
-    order, outs = poison(256, np.int8), [poison(256) for _ in range(5)]
+    order, outs = poisoned(256, dtype=np.int8), [poisoned(256, dtype=np.uint8) for _ in range(5)]
     results = [typed(out, name) for out in outs]
     arithmetic[(1,)](typed(x, name), typed(y, name), Tensor(order), *results, BLOCK=256)
     np.testing.assert_array_equal(order, (a < b) + 2 * (a == b) + 4 * (a != b) + 8 * (a >= b))
@@ -236,6 +216,6 @@ def test_dot_multiplies_them_exactly(left: str, right: str) -> None:
         size = np.abs(numbers(name))
         return random.choice(np.flatnonzero((size <= 6) & (size >= 0.5)).astype(np.uint8), (16, 16))
 
-    a, b, out = drawn(left), drawn(right), poison(256, np.float32).reshape(16, 16)
+    a, b, out = drawn(left), drawn(right), poisoned(16, 16)
     product[(1,)](typed(a, left), typed(b, right), Tensor(out), N=16)
     np.testing.assert_array_equal(out, numbers(left)[a] @ numbers(right)[b])

@@ -268,7 +268,7 @@ def directed_arguments(elem: str, count: int) -> list[np.ndarray]:
     return [np.concatenate([columns[i].ravel(), *(part[i] for part in parts)]) for i in range(count)]
 
 
-INTEGERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
+INTEGERS: dict[str, Any] = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}
 # The exact function, and its number of arguments.
 DIRECTED: dict[str, tuple[Callable[..., Fraction], int]] = {
     "add": (operator.add, 2),

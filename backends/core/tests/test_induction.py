@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,10 +9,11 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from image import ON_DPU
+from results import before_a_closed_page, check_same
 
 rng = np.random.default_rng(0)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45, -1e-40, 3.4028235e38, 6.1e-5, 1.0], np.float32)
-ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 
 
 def random(*shape: int, dtype: Any) -> np.ndarray:
@@ -95,8 +92,7 @@ def test_pointers_and_scalars_that_the_loop_moves(n: int, steps: int) -> None:
             total += wide[step] * scales[step]
             most = np.fmax(most, wide[step])
     rest = np.where(np.arange(32) < n - steps * 32, wide[steps], scales[steps])
-    np.testing.assert_array_equal(out, [total, most, rest])
-    assert (np.signbit(out[0]) == np.signbit(total))[~np.isnan(total)].all()
+    check_same(out, np.stack([total, most, rest]))
 
 
 @triton.jit
@@ -162,26 +158,10 @@ def some(x, chosen, out, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, np.int8, np.int64])
 def test_elements_that_do_not_exist_are_neither_read_nor_written(dtype: Any) -> None:
     """What follows the arrays is a page that the process may not access."""
-    item = np.dtype(dtype).itemsize
     for n in (0, 1, 15, 77, 128):
-        with before_a_closed_page(n * item) as x_bytes, before_a_closed_page(2 * n * item) as out_bytes:
-            x, out = np.frombuffer(x_bytes, dtype), np.frombuffer(out_bytes, dtype)
-            x[:], out[:] = rng.integers(-9, 9, n), 77
-            chosen = rng.integers(0, 2, n).astype(np.int8)
-            some[(3,)](Tensor(x), Tensor(chosen), Tensor(out), n, BLOCK=64)
-            np.testing.assert_array_equal(out[:n], np.where(chosen, x, 5))
-            np.testing.assert_array_equal(out[n:], np.where(chosen, x, 77))
-
-
-@contextmanager
-def before_a_closed_page(size: int) -> Iterator[ctypes.Array[ctypes.c_char]]:
-    """Yield memory whose last byte is the last one of a page, before a page that cannot be accessed."""
-    libc = ctypes.CDLL(None)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-    access, kind = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    start = libc.mmap(None, pages + mmap.PAGESIZE, access, kind, -1, 0)
-    assert libc.mprotect(ctypes.c_void_p(start + pages), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-    yield (ctypes.c_char * size).from_address(start + pages - size)
-    libc.munmap(ctypes.c_void_p(start), ctypes.c_size_t(pages + mmap.PAGESIZE))
+        x, out = before_a_closed_page(n, dtype), before_a_closed_page(2 * n, dtype)
+        x[:], out[:] = rng.integers(-9, 9, n), 77
+        chosen = rng.integers(0, 2, n).astype(np.int8)
+        some[(3,)](Tensor(x), Tensor(chosen), Tensor(out), n, BLOCK=64)
+        np.testing.assert_array_equal(out[:n], np.where(chosen, x, 5))
+        np.testing.assert_array_equal(out[n:], np.where(chosen, x, 77))

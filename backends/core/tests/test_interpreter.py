@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from foundry_core.tensor import Tensor
+from image import python
 
 # A kernel's definition decides whether it is interpreted. For Triton's own functions, the import of Triton decides.
 SCRIPT = """
 import ml_dtypes
 import numpy as np
 import triton
+from image import python
 import triton.language as tl
 from foundry_core.tensor import Tensor
 
@@ -48,8 +47,7 @@ print("interpreted")
 def test_the_interpreter_reads_and_writes_views_of_arrays(tmp_path: Path) -> None:
     script = tmp_path / "interpreted.py"
     script.write_text(SCRIPT)
-    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=False)
+    done = python(script, TRITON_INTERPRET="1")
     assert (done.returncode, done.stdout) == (0, "interpreted\n"), done.stderr
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import itertools
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -30,11 +28,13 @@ from foundry_core.ops.libdevice import NAMES
 from foundry_core.ops.libdevice import call_libdevice as libdevice_call
 from foundry_core.ops.limits import ULPS
 from foundry_core.tensor import Tensor
+from generated import imported
+from image import ON_DPU
+from results import check_same
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as libdevice_of_cuda
 
 BLOCK = 256
-ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 FLOATS = {"f32": np.float32, "f64": np.float64}
 # The type for references: x86's extended precision, with 64 bits of mantissa.
 Wide = np.longdouble
@@ -283,19 +283,13 @@ def test_every_function_that_is_lowered_is_tested() -> None:
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """Return a module with a kernel for each function. It is a file, because Triton reads kernels from files."""
+    """Return a module with a kernel for each function."""
     text = ["import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"]
     for name in TESTED:
         letters = "xyz"[: arity(name)]
         loads = ", ".join(f"tl.load({letter} + i, mask=i < n)" for letter in letters)
         text.append(KERNEL.format(name=name, parameters=", ".join(letters), loads=loads))
-    path = Path(tmp_path_factory.mktemp("libdevice"), "libdevice_kernels.py")
-    path.write_text("\n".join(text))
-    spec = importlib.util.spec_from_file_location("libdevice_kernels", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported(tmp_path_factory.mktemp("libdevice") / "libdevice_kernels.py", "\n".join(text))
 
 
 def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray) -> np.ndarray:
@@ -314,9 +308,7 @@ def run(kernels: ModuleType, name: str, out: np.ndarray, *arguments: np.ndarray)
         elem = "f64" if np.float64 in {array.dtype.type for array in (*arguments, out)} else "f32"
         with np.errstate(all="ignore"):
             expected = compute(own, elem, *arguments).astype(out.dtype)
-        np.testing.assert_array_equal(out, expected)
-        usual = ~np.isnan(out)
-        np.testing.assert_array_equal(np.signbit(out[usual]), np.signbit(expected[usual]))
+        check_same(out, expected)
     return out
 
 
@@ -364,6 +356,7 @@ def test_functions_are_as_exact_as_opencl_promises(kernels: ModuleType, name: st
 def vectors_with(value: float, low: float, high: float, dtype: Any) -> np.ndarray:
     """Return vectors of 16 random numbers, in which some places have a given value instead."""
     x = drawn(low, high, np.float64, 14, 96).reshape(6, 16)
+    places: Any
     for row, places in zip(x, ([0], [15], slice(4, 8), slice(8, 16), slice(1, None, 2), slice(None)), strict=True):
         row[places] = value
     with np.errstate(all="ignore"):
@@ -478,8 +471,8 @@ def test_nextafter_is_the_next_number(kernels: ModuleType, type: str) -> None:
 @pytest.mark.parametrize("type", FLOATS)
 def test_ldexp_is_rounded_once_from_the_largest_to_the_smallest(kernels: ModuleType, type: str) -> None:
     dtype = FLOATS[type]
-    x, power = zip(*itertools.product(SPECIAL, [0, 1, -1, 24, -24, 127, -149, 1023, -1074, 2000, -3000]), strict=True)
-    x, power = np.array(x).astype(dtype), np.array(power, np.int32)
+    powers = np.array([0, 1, -1, 24, -24, 127, -149, 1023, -1074, 2000, -3000], np.int32)
+    x, power = np.repeat(np.array(SPECIAL), powers.size).astype(dtype), np.tile(powers, len(SPECIAL))
     out = run(kernels, "ldexp", np.empty_like(x), x, power)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, np.ldexp(x, power))
@@ -592,7 +585,7 @@ def test_conversions_to_f32_round_to_nearest(kernels: ModuleType, name: str, sou
 def test_integers_become_floats_rounded_in_a_direction(kernels: ModuleType, name: str) -> None:
     """Compare with the same arithmetic in NumPy; test_functions.py compares that with exact numbers."""
     source, target, mode = re.split("[2_]", name)
-    kind = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[source]
+    kind: Any = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64}[source]
     info = np.iinfo(kind)
     edges = [0, 1, info.max, info.min, info.max // 2 + 1, (1 << 24) + 1, (1 << 25) - 1]
     x = np.concatenate([np.array(edges, kind), np.random.default_rng(20).integers(info.min, info.max, 500, kind)])
@@ -616,9 +609,7 @@ def test_f64_becomes_f32_rounded_in_a_direction(kernels: ModuleType, mode: str) 
         below = np.where(near > x, np.nextafter(near, np.float32(-INF)), near)
         above = np.where(near < x, np.nextafter(near, np.float32(INF)), near)
     expected = {"rd": below, "ru": above, "rz": np.where(x > 0, below, above)}[mode]
-    np.testing.assert_array_equal(out, expected)
-    usual = ~np.isnan(x)
-    np.testing.assert_array_equal(np.signbit(out[usual]), np.signbit(x[usual]))
+    check_same(out, expected)
 
 
 def test_bytes_are_chosen_by_the_digits_of_the_selector(kernels: ModuleType) -> None:
@@ -640,8 +631,7 @@ def test_rcp64h_is_the_reciprocal_of_upper_halves(kernels: ModuleType) -> None:
         exact = 1 / np.where(np.abs(x) < 2.0**-1022, np.copysign(0.0, x), upper)
     expected = (exact.view(np.int64) & -(1 << 32)).view(np.float64)
     expected = np.where(np.abs(exact) < 2.0**-1022, np.copysign(0.0, exact), expected)
-    np.testing.assert_array_equal(out, expected)
-    np.testing.assert_array_equal(np.signbit(out[~np.isnan(x)]), np.signbit(x[~np.isnan(x)]))
+    check_same(out, expected)
 
 
 def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., int]:
@@ -654,7 +644,7 @@ def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., 
         low = bits & 0xFFFFFF
         return low - (1 << 24) if signed and low >> 23 else low
 
-    return {
+    functions: dict[str, Callable[..., int]] = {
         "clz": lambda x: width - x.bit_length(),
         "popc": lambda x: x.bit_count(),
         "ffs": lambda x: (x & -x).bit_length(),
@@ -664,7 +654,8 @@ def reference_of_integers(name: str, width: int, signed: bool) -> Callable[..., 
         "rhadd": lambda x, y: (number(x) + number(y) + 1) >> 1,
         "mul24": lambda x, y: low_24(x) * low_24(y),
         "sad": lambda x, y, z: abs(number(x) - number(y)) + z,
-    }[name]
+    }
+    return functions[name]
 
 
 INTEGER_CASES = [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from image import python
 
 pytest.importorskip("pyopencl", reason="kernels end the process only where PoCL runs them in it")
 
@@ -38,8 +36,7 @@ FAR = str(1 << 40)
 def test_a_crash_in_a_kernel_names_the_kernel_and_the_line(offsets: tuple[str, str], line: int, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, script, *offsets], env=env, capture_output=True, text=True, check=False)
+    done = python(script, *offsets)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "0.0\n"), done.stderr
     assert f"kernel astray crashed at {script}:{line} (SIGSEGV)\n" in done.stderr
     assert done.stderr.count("FOUNDRY_CHECK=1") == 1
@@ -80,9 +77,7 @@ def test_a_signal_that_was_sent_ends_the_process_and_is_no_crash_of_a_kernel(tmp
     """LLVM's handlers, in PoCL and in Triton, take it for a fault of an instruction that will be executed again."""
     script = tmp_path / "script.py"
     script.write_text(SENDING)
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    words = [sys.executable, "-X", "faulthandler", script, *(str(int(number)) for number in FATAL)]
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    done = python("-X", "faulthandler", script, *(str(int(number)) for number in FATAL))
     assert (done.returncode, done.stdout) == (0, "0.0\n"), done.stderr
     # Python's own handler, which was there before PoCL, sees four of these signals, sent in three ways.
     assert done.stderr.count("Fatal Python error: ") == 12 and "kernel" not in done.stderr
@@ -93,13 +88,11 @@ def test_a_handler_of_the_user_takes_a_signal_that_was_sent(tmp_path: Path) -> N
         "import signal, foundry_core.runtime.crash as crash; signal.signal(signal.SIGSEGV, lambda *_: print('mine'));"
     )
     script += "crash.install(); signal.raise_signal(signal.SIGSEGV); print('lives')"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    done = python("-c", script)
     assert (done.returncode, done.stdout, done.stderr) == (0, "mine\nlives\n", "")
 
 
 def test_a_crash_outside_of_kernels_is_left_alone() -> None:
     script = "import ctypes, foundry_core.runtime.crash as crash; crash.install(); ctypes.string_at(0)"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    done = python("-c", script)
     assert (done.returncode, done.stderr) == (-signal.SIGSEGV, "")

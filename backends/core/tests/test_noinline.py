@@ -8,8 +8,7 @@ import triton
 import triton.language as tl
 from foundry_core.codegen.pipeline import to_structured, written_arguments
 from foundry_core.errors import UnsupportedOperation
-
-RELEASE = tuple(int(part) for part in triton.__version__.split(".")[:2])
+from image import RELEASE
 
 
 @triton.jit(noinline=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +12,7 @@ import triton
 import triton.language as tl
 from foundry_core.ops.limits import ULPS
 from foundry_core.tensor import Tensor
+from results import last_place, poisoned
 
 BLOCK = 256
 N = 1000  # not a multiple of the block: the last program is masked
@@ -28,13 +30,7 @@ def integers(dtype: Any, count: int = N, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(info.min, info.max, count, dtype=dtype, endpoint=True)
 
 
-def poisoned(dtype: Any, count: int = N) -> np.ndarray:
-    if np.dtype(dtype).kind in "iub":
-        return np.full(count, 77, dtype)
-    return np.full(count, np.nan, dtype)
-
-
-def launch(kernel: object, *arrays: np.ndarray, **constants: object) -> None:
+def launch(kernel: Any, *arrays: np.ndarray, **constants: object) -> None:
     kernel[(triton.cdiv(N, BLOCK),)](*(Tensor(a) for a in arrays), N, BLOCK=BLOCK, **constants)
 
 
@@ -82,7 +78,7 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf)(x)
 
 
-UNARY = {
+UNARY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
@@ -103,13 +99,6 @@ UNARY = {
 ERRORS = ULPS | {"sigmoid": 4}
 
 
-def ulp(reference: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the distance from a number to the next one of its type, at each element of a float64 array."""
-    info = ml_dtypes.finfo(dtype)
-    exponent = np.floor(np.log2(np.maximum(np.abs(reference), float(info.smallest_normal))))
-    return np.exp2(exponent - info.nmant)
-
-
 # For most of them, Triton's front end accepts only f32 and f64; for sqrt_rn only f32.
 UNARY_CASES = [(name, "f32") for name in UNARY] + [(name, "f64") for name in UNARY if name != "sqrt_rn"]
 UNARY_CASES += [(name, dtype) for name in ("abs", "neg") for dtype in ("f16", "bf16")]
@@ -119,11 +108,11 @@ UNARY_CASES += [(name, dtype) for name in ("abs", "neg") for dtype in ("f16", "b
 def test_unary_functions_are_as_exact_as_opencl_promises(name: str, type: str) -> None:
     function, error = UNARY[name], ERRORS.get(name, 0)
     dtype = FLOATS[type]
-    x, out = numbers(dtype, low=0.1), poisoned(dtype)
+    x, out = numbers(dtype, low=0.1), poisoned(N, dtype=dtype)
     launch(unary, x, out, OP=name)
     reference = function(x.astype(F64))
     # Half an ulp for rounding the reference itself if it is not a number of the type.
-    allowed = (error + 0.5) * ulp(reference, dtype)
+    allowed = (error + 0.5) * last_place(reference, dtype)
     assert np.all(np.abs(out.astype(F64) - reference) <= allowed)
 
 
@@ -174,7 +163,7 @@ def binary(x, y, out, n, OP: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + i, r, mask=i < n)
 
 
-FLOAT_BINARY = {
+FLOAT_BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -192,7 +181,7 @@ FLOAT_CASES = [(n, t) for n in FLOAT_BINARY for t in ("f16", "bf16", "f32", "f64
 @pytest.mark.parametrize(("name", "type"), FLOAT_CASES)
 def test_float_arithmetic_is_correctly_rounded(name: str, type: str) -> None:
     dtype = FLOATS[type]
-    x, y, out = numbers(dtype, seed=1, low=-4), numbers(dtype, seed=2, low=-4), poisoned(dtype)
+    x, y, out = numbers(dtype, seed=1, low=-4), numbers(dtype, seed=2, low=-4), poisoned(N, dtype=dtype)
     launch(binary, x, y, out, OP=name)
     with np.errstate(all="ignore"):
         # In f64, the operations on narrower types are exact except division; one rounding follows.
@@ -201,18 +190,18 @@ def test_float_arithmetic_is_correctly_rounded(name: str, type: str) -> None:
 
 
 def test_div_rn_divides_the_first_by_the_second() -> None:
-    x, y, out = numbers(F32, seed=1), numbers(F32, seed=2), poisoned(F32)
+    x, y, out = numbers(F32, seed=1), numbers(F32, seed=2), poisoned(N, dtype=F32)
     launch(binary, x, y, out, OP="div_rn")
     np.testing.assert_array_equal(out, x / y)
 
 
 def test_umulhi_is_the_upper_half_of_the_product() -> None:
-    x, y, out = integers(np.uint32, seed=1), integers(np.uint32, seed=2), poisoned(np.uint32)
+    x, y, out = integers(np.uint32, seed=1), integers(np.uint32, seed=2), poisoned(N, dtype=np.uint32)
     launch(binary, x, y, out, OP="umulhi")
     np.testing.assert_array_equal(out, (x.astype(np.uint64) * y >> 32).astype(np.uint32))
 
 
-INT_BINARY = {
+INT_BINARY: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -230,7 +219,7 @@ INT_BINARY = {
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32])
 @pytest.mark.parametrize("name", INT_BINARY)
 def test_integer_arithmetic_wraps_around(name: str, dtype: Any) -> None:
-    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
+    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(N, dtype=dtype)
     launch(binary, x, y, out, OP=name)
     with np.errstate(all="ignore"):
         reference = INT_BINARY[name](x, y).astype(dtype)
@@ -240,7 +229,7 @@ def test_integer_arithmetic_wraps_around(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint32])
 @pytest.mark.parametrize("name", ["floordiv", "mod"])
 def test_integer_division_truncates_as_in_c(name: str, dtype: Any) -> None:
-    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(dtype)
+    x, y, out = integers(dtype, seed=1), integers(dtype, seed=2), poisoned(N, dtype=dtype)
     y[y == 0] = 3
     launch(binary, x, y, out, OP=name)
     a, b = x.astype(object), y.astype(object)
@@ -250,7 +239,7 @@ def test_integer_division_truncates_as_in_c(name: str, dtype: Any) -> None:
 
 
 def test_dividing_by_zero_or_overflowing_does_not_kill_the_process() -> None:
-    x, y, out = np.full(N, np.iinfo(np.int32).min, np.int32), np.zeros(N, np.int32), poisoned(np.int32)
+    x, y, out = np.full(N, np.iinfo(np.int32).min, np.int32), np.zeros(N, np.int32), poisoned(N, dtype=np.int32)
     y[1::2] = -1
     launch(binary, x, y, out, OP="floordiv")
     assert np.all(out[1::2] == np.iinfo(np.int32).min)
@@ -384,10 +373,10 @@ def test_functions_keep_their_precision_over_the_whole_range(name: str) -> None:
     """Checked where results are normal numbers. At the ends of the range, argument reduction has to be exact."""
     function, error = UNARY[name], ERRORS.get(name, 0)
     low, high = (-87.0, 88.0) if name == "exp" else (-125.0, 127.0) if name == "exp2" else (1e-37, 1e38)
-    x, out = numbers(F32, low=low, high=high), poisoned(F32)
+    x, out = numbers(F32, low=low, high=high), poisoned(N, dtype=F32)
     launch(unary, x, out, OP=name)
     reference = function(x.astype(F64))
-    assert np.all(np.abs(out.astype(F64) - reference) <= (error + 0.5) * ulp(reference, F32))
+    assert np.all(np.abs(out.astype(F64) - reference) <= (error + 0.5) * last_place(reference, F32))
 
 
 @triton.jit

@@ -9,14 +9,11 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from results import poisoned
 
 rng = np.random.default_rng(0)
 TARGET = triton.runtime.driver.active.get_current_target()
 BACKEND, VULKAN = TARGET.backend, str(TARGET.arch).startswith("vulkan")
-
-
-def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
 @triton.jit
@@ -34,7 +31,7 @@ def chosen(x, y, out, m, n, M: tl.constexpr, N: tl.constexpr):
 def test_pointers_into_two_arrays_are_chosen_for_each_element(dtype: Any) -> None:
     m, n = 45, 29
     x, y = (rng.integers(1, 50, shape).astype(dtype) for shape in ((m, n), (n, m)))
-    out, x_before, y_before = poison(48, 32, dtype=dtype), x.copy(), y.copy()
+    out, x_before, y_before = poisoned(48, 32, dtype=dtype), x.copy(), y.copy()
     chosen[(6,)](Tensor(x), Tensor(y), Tensor(out), m, n, M=8, N=32)
     is_x = np.arange(m)[:, None] > np.arange(n)
     value = np.where(is_x, x_before, y_before.T)
@@ -59,7 +56,7 @@ def swapped(x, y, out, turns, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("turns", [0, 1, 4])
 def test_a_loop_swaps_pointers(turns: int) -> None:
-    both, out, i = rng.integers(0, 100, (2, 64)).astype(np.int32), poison(2, 16, dtype=np.int32), np.arange(16)
+    both, out, i = rng.integers(0, 100, (2, 64)).astype(np.int32), poisoned(2, 16, dtype=np.int32), np.arange(16)
     swapped[(1,)](Tensor(both[0].copy()), Tensor(both[1].copy()), Tensor(out), turns, BLOCK=16)
     p, q, total = i, i + 64, np.zeros(16, np.int32)
     for _ in range(turns):
@@ -86,7 +83,7 @@ def moved_by_branches(x, y, out, turns, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])
 def test_branches_move_pointers_to_other_arrays(turns: int) -> None:
-    both, out, i = rng.integers(0, 100, (2, 128)).astype(np.int32), poison(17, dtype=np.int32), np.arange(16)
+    both, out, i = rng.integers(0, 100, (2, 128)).astype(np.int32), poisoned(17, dtype=np.int32), np.arange(16)
     moved_by_branches[(1,)](Tensor(both[0].copy()), Tensor(both[1].copy()), Tensor(out), turns, BLOCK=16)
     p, scalar = i, 0
     for turn in range(turns):
@@ -135,7 +132,7 @@ def test_addresses_from_memory_become_pointers() -> None:
     sizes = np.array([5, 64, 130], np.int32)
     arrays = [rng.standard_normal(size).astype(np.float16) for size in sizes]
     pointers = np.array([Tensor(array).data_ptr() for array in arrays], np.int64)
-    out, addresses = poison(2, 64), poison(65, dtype=np.int64)
+    out, addresses = poisoned(2, 64), poisoned(65, dtype=np.int64)
 
     def launch() -> None:
         grouped[(1,)](Tensor(pointers), Tensor(sizes), Tensor(out), Tensor(addresses), GROUPS=3, BLOCK=64)

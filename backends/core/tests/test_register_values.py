@@ -15,11 +15,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import triton
 from foundry_core.tensor import Tensor
 from generated import imported
+from image import BACKEND
+from results import poisoned, unequal
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 HAS_F64 = BACKEND != "vsi"
 TYPES: dict[str, Any] = {
     **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -68,28 +68,16 @@ def check(folder: Path, a: np.ndarray, b: np.ndarray, rows: list[Row]) -> None:
     for number, each in enumerate(rows):
         lines.append(f"    tl.store({each.result} + {number * COUNT} + i, {each.text})")
     kernel = imported(folder / "kernel.py", "\n".join(lines)).kernel
-    outs = {name: np.empty(len(rows) * COUNT, TYPES[name]) for name in results}
-    for out in outs.values():
-        out.view(np.uint8).fill(0x5A)
+    outs = {name: poisoned(len(rows) * COUNT, dtype=TYPES[name]) for name in results}
     kernel[(1,)](Tensor(a), Tensor(b), *(Tensor(out) for out in outs.values()), BLOCK=COUNT)
     wrong = []
     for number, each in enumerate(rows):
         found = outs[each.result][number * COUNT : (number + 1) * COUNT]
-        bad = ~same(found, each.expected) & each.defined
+        bad = unequal(found, each.expected) & each.defined
         if bad.any():
             at = int(np.argmax(bad))
             wrong.append(f"{each.text}: {bad.sum()} wrong; of {a[at]}, {b[at]}: {found[at]}, not {each.expected[at]}")
     assert not wrong, "\n".join(wrong)
-
-
-def same(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    bits = np.dtype(f"u{found.dtype.itemsize}")
-    equal: np.ndarray = found.view(bits) == np.ascontiguousarray(expected).view(bits)
-    return (
-        equal
-        if found.dtype.kind in "iu"
-        else equal | (np.isnan(found.astype(float)) & np.isnan(expected.astype(float)))
-    )
 
 
 def values(name: str, seed: int) -> np.ndarray:
@@ -113,11 +101,12 @@ def values(name: str, seed: int) -> np.ndarray:
         wide >>= drawn.integers(0, limits.bits, wide.size, kind)
         found = np.concatenate([np.array(fixed, kind), wide])
     else:
-        fixed = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.9, 65520, 1e-7, 2.0**-24, 2.0**-25, 6.1e-5, 3e38]
-        fixed += [s * (1 + 2.0**-k + d) for s in (1, -1) for k in (8, 9, 11, 12) for d in (0, 2.0**-20, -(2.0**-20))]
-        wide = drawn.standard_normal(COUNT - len(fixed)) * np.exp2(drawn.integers(-18, 20, COUNT - len(fixed)))
+        ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.9, 65520, 1e-7, 2.0**-24, 2.0**-25, 6.1e-5, 3e38]
+        ends += [s * (1 + 2.0**-k + d) for s in (1, -1) for k in (8, 9, 11, 12) for d in (0, 2.0**-20, -(2.0**-20))]
+        rest = COUNT - len(ends)
+        numbers = drawn.standard_normal(rest) * np.exp2(drawn.integers(-18, 20, rest))
         with np.errstate(over="ignore"):
-            found = np.concatenate([fixed, wide]).astype(kind)
+            found = np.concatenate([ends, numbers]).astype(kind)
     return found[drawn.permutation(COUNT)]
 
 

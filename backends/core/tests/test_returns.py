@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import triton
@@ -101,7 +103,7 @@ def too_many(x, n, BLOCK: tl.constexpr):
     tl.store(x + program, v)
 
 
-def run(kernel: object, x: np.ndarray, n: int) -> np.ndarray:
+def run(kernel: Any, x: np.ndarray, n: int) -> np.ndarray:
     """Run a kernel. The array has space for one more program, which must stay unchanged."""
     data = np.concatenate([x, np.full(BLOCK, np.nan, np.float32)])
     kernel[(PROGRAMS,)](Tensor(data), n, BLOCK=BLOCK)

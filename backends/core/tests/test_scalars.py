@@ -15,9 +15,9 @@ from foundry_core import scalars
 from foundry_core.failure import Failure
 from foundry_core.scalars import ROWS, Scalar, ScalarTypeError
 from foundry_core.tensor import DTYPES, Tensor
+from image import BACKEND
 from triton.compiler import ASTSource
 
-BACKEND = triton.runtime.driver.active.get_current_target().backend
 # Types that no device of this backend supports. They are refused at compile time, by Triton's or MLIR's name.
 REFUSED = {"fp64"} if BACKEND == "vsi" else set()
 PASSED = [row for row in ROWS if row.carrier]
@@ -35,7 +35,7 @@ def copy(x, out, N: tl.constexpr):
     tl.store(out + i, tl.load(x + i))
 
 
-def compiled(kernel: object, signature: dict[str, str], row: Scalar, **constants: int) -> object:
+def compiled(kernel: Any, signature: dict[str, str], row: Scalar, **constants: int) -> Any:
     """Compile a kernel for exactly this signature. Return None if it is refused by the type's name, as it must be."""
     try:
         found = triton.compile(ASTSource(kernel, signature, constants))
@@ -59,8 +59,8 @@ def numbers(row: Scalar) -> list[Any]:
     if row.dtype.lstrip("u").startswith("int"):
         limits = np.iinfo(row.dtype)
         return [int(limits.min), int(limits.max), 1, 0]
-    limits = ml_dtypes.finfo(element(row))
-    extremes = [limits.max, -limits.max, limits.smallest_subnormal, limits.tiny]
+    info = ml_dtypes.finfo(element(row))
+    extremes = [info.max, -info.max, info.smallest_subnormal, info.tiny]
     return [*map(float, extremes), 1 / 3, -0.0, np.nan, np.inf, -np.inf]
 
 

@@ -12,12 +12,10 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from results import poisoned
+from shared_kernels import linear
 
 HAS_F64 = triton.runtime.driver.active.get_current_target().backend != "vsi"
-
-
-def poisoned(*shape: int, dtype: Any) -> np.ndarray:
-    return np.frombuffer(b"\x7b" * (int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape).copy()
 
 
 def run(kernel: Any, *arrays: np.ndarray, **constants: Any) -> None:
@@ -37,11 +35,6 @@ def approach(a, b):
         b += a
         r = b
     return r
-
-
-@triton.jit
-def linear(a1, b1, a2, b2):
-    return a1 * a2, b1 * a2 + b2
 
 
 @triton.jit
@@ -232,7 +225,8 @@ def test_scan_in_a_loop_of_a_result_that_is_used_again_and_in_place() -> None:
             total = np.cumsum(total)
     np.testing.assert_array_equal(out[0], total)
     np.testing.assert_array_equal(out[1], kept)
-    a, b, found = int(x[0]), int(x[0]), []
+    a, b = int(x[0]), int(x[0])
+    found: list[int] = []
     for number in x:
         if found:
             a, b = a * int(number), b * int(number) + int(number)

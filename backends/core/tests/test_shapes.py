@@ -10,13 +10,9 @@ import triton
 import triton.language as tl
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.tensor import Tensor
+from results import check_same, poisoned
 
 rng = np.random.default_rng(0)
-ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
-
-
-def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
 def bits(count: int, dtype: Any) -> np.ndarray:
@@ -26,14 +22,6 @@ def bits(count: int, dtype: Any) -> np.ndarray:
         special = [np.nan, -0.0, np.inf, np.finfo(dtype).smallest_subnormal, -np.inf, 0.0]
         found[:6] = special[:count]
     return found
-
-
-def equal(found: np.ndarray, expected: np.ndarray) -> None:
-    """Check that all bits are equal; of a NaN, that it is one."""
-    np.testing.assert_array_equal(found, expected)
-    if found.dtype.kind == "f":
-        numbers = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
 
 
 @triton.jit
@@ -61,15 +49,15 @@ def halves(x, y, joined, interleaved, chained, left, right, swapped, N: tl.const
 @pytest.mark.parametrize(("n", "dtype"), [(64, np.float32), (4, np.float16), (32, bool)])
 def test_tiles_are_joined_and_split(n: int, dtype: Any) -> None:
     x, y, z = (bits(n, np.uint8) > 99 if dtype is bool else bits(n, dtype) for _ in range(3))
-    joined, interleaved, chained, halves_of_x = (poison(2 * n, dtype=dtype) for _ in range(4))
+    joined, interleaved, chained, halves_of_x = (poisoned(2 * n, dtype=dtype) for _ in range(4))
     swapped, left, right = z.copy(), halves_of_x[: n // 2], halves_of_x[n : n + n // 2]
     halves[(1,)](*map(Tensor, (x, y, joined, interleaved, chained, left, right, swapped)), N=n)
-    equal(joined, np.stack([x, y], 1).ravel())
-    equal(interleaved, np.stack([x, y], 1).ravel())
-    equal(chained, np.concatenate([x, y]))
-    equal(left, x[1::2])
-    equal(right, x[::2])
-    equal(swapped, z.reshape(-1, 2)[:, ::-1].ravel())
+    check_same(joined, np.stack([x, y], 1).ravel())
+    check_same(interleaved, np.stack([x, y], 1).ravel())
+    check_same(chained, np.concatenate([x, y]))
+    check_same(left, x[1::2])
+    check_same(right, x[::2])
+    check_same(swapped, z.reshape(-1, 2)[:, ::-1].ravel())
 
 
 @triton.jit
@@ -84,7 +72,7 @@ def of_one_element(x, out, n):
 
 
 def test_scalars_and_tiles_of_one_element() -> None:
-    out = poison(6, dtype=np.int32)
+    out = poisoned(6, dtype=np.int32)
     of_one_element[(1,)](Tensor(np.array([5], np.int32)), Tensor(out), 12)
     assert out.tolist() == [7, 5, 6, 5, 12, 5]
 
@@ -116,7 +104,7 @@ def test_gather_along_each_axis(axis: int, dtype: Any, kind: Any) -> None:
     x = rng.integers(-100, 100, shape).astype(dtype)
     wanted = (*shape[:axis], count, *shape[axis + 1 :])
     index = rng.integers(0, shape[axis], wanted).astype(kind)
-    out, before = poison(*wanted, dtype=dtype), x.copy()
+    out, before = poisoned(*wanted, dtype=dtype), x.copy()
     gathers[(1,)](Tensor(x), Tensor(index), Tensor(out), axis, *shape, count)
     np.testing.assert_array_equal(out, np.take_along_axis(before * 2, index.astype(np.int64), axis))
     np.testing.assert_array_equal(x, before + 1)
@@ -131,7 +119,7 @@ def gathers_anywhere(x, index, out, N: tl.constexpr):
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
 def test_an_index_outside_the_tile_takes_an_element_of_the_tile(kind: Any) -> None:
     """Triton leaves the result undefined. Nothing else may be read."""
-    x, out = rng.uniform(-1, 1, 64).astype("f"), poison(64)
+    x, out = rng.uniform(-1, 1, 64).astype("f"), poisoned(64)
     index = bits(64, kind)
     gathers_anywhere[(1,)](Tensor(x), Tensor(index), Tensor(out), N=64)
     np.testing.assert_allclose(out, np.exp(x.astype("d"))[index & 63], rtol=4 * 2.0**-23)
@@ -182,8 +170,8 @@ def maps(x, y, out, steps, larger, mean, M: tl.constexpr, N: tl.constexpr, SCALE
 def test_a_function_of_scalars_takes_its_own_way_for_each_element(m: int, n: int) -> None:
     x, y = (rng.integers(0, 500, (m, n)).astype(np.int32) for _ in range(2))
     y[:, ::3] = 0
-    out, steps, larger = (poison(m, n, dtype=np.int32) for _ in range(3))
-    mean = poison(m, n)
+    out, steps, larger = (poisoned(m, n, dtype=np.int32) for _ in range(3))
+    mean = poisoned(m, n)
     maps[(2,)](*map(Tensor, (x, y, out, steps, larger, mean)), M=m, N=n, SCALE=6)
 
     def divisions(a: int, b: int) -> int:
@@ -212,7 +200,7 @@ def reduces(x, out, M: tl.constexpr, N: tl.constexpr):
 
 
 def test_a_combining_function_may_return_early() -> None:
-    x, out = rng.standard_normal((4, 16)).astype("f"), poison(4)
+    x, out = rng.standard_normal((4, 16)).astype("f"), poisoned(4)
     reduces[(1,)](Tensor(x), Tensor(out), M=4, N=16)
     np.testing.assert_array_equal(out, x.max(1))
 
@@ -259,7 +247,7 @@ def batches(a, b, c, out, turns, B: tl.constexpr, M: tl.constexpr, N: tl.constex
 )
 def test_a_batch_of_products(b: int, m: int, n: int, k: int, types: str) -> None:
     x, y = rng.integers(-4, 4, (b, m, k)).astype(types[0]), rng.integers(-4, 4, (b, k, n)).astype(types[0])
-    z, out = rng.integers(-4, 4, (b, m, n)).astype(types[1]), poison(b, m, n, dtype=types[1])
+    z, out = rng.integers(-4, 4, (b, m, n)).astype(types[1]), poisoned(b, m, n, dtype=types[1])
     product, start = x.astype("d") @ y.astype("d"), z.astype("d")
     stored = np.ascontiguousarray(y.transpose(2, 0, 1))
     batches[(1,)](Tensor(x), Tensor(stored), Tensor(z), Tensor(out), 2, B=b, M=m, N=n, K=k)
@@ -298,7 +286,7 @@ def hinted(out, n, m, BLOCK: tl.constexpr):
 
 @pytest.mark.skipif(not hasattr(tl, "condition"), reason="this release of Triton has no tl.condition")
 def test_nothing_is_hoisted_out_of_a_loop_with_the_hint() -> None:
-    out = poison(16, dtype=np.int32)
+    out = poisoned(16, dtype=np.int32)
     compiled = hinted[(1,)](Tensor(out), 7, 3, BLOCK=16)
     assert out.tolist() == [sum(k ^ 231 for k in range(7)) + 91 + 28] * 16
     # Other roads write SPIR-V, which has no such hint.

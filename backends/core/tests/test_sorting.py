@@ -7,23 +7,18 @@ twice, so that the sign of a zero may change.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
 from foundry_core.codegen.pipeline import to_mlir
 from foundry_core.tensor import Tensor
+from image import RELEASE
 from kernels import structured
+from results import poisoned
 
-RELEASE = tuple(map(int, triton.__version__.split(".")[:2]))
 HAS_TOPK = hasattr(tl, "topk")
 topk = getattr(tl, "topk", tl.sort)
-
-
-def poisoned(*shape: int, dtype: Any) -> np.ndarray:
-    return np.frombuffer(b"\x7b" * (int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape).copy()
 
 
 def bits(x: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ def test_an_index_that_would_copy_is_refused(key: Any) -> None:
 
 
 def test_an_index_out_of_bounds_is_an_error_and_ends_a_loop() -> None:
-    tensor = Tensor(np.arange(3))
+    tensor: Any = Tensor(np.arange(3))
     with pytest.raises(IndexError):
         tensor[3]
     assert [int(part.numpy()) for part in tensor] == [0, 1, 2]
@@ -156,13 +156,13 @@ def test_reshape_and_permute_return_views_or_nothing() -> None:
 @pytest.mark.parametrize(
     ("array", "printed"),
     [
-        (np.float32([1, 2.5, -3]), "tensor([ 1.0000,  2.5000, -3.0000])"),
-        (np.float32([[1, 2], [np.nan, -np.inf]]), "tensor([[1., 2.],\n        [nan, -inf]])"),
-        (np.float64([1, 2000.5]), "tensor([1.0000e+00, 2.0005e+03], dtype=float64)"),
+        (np.array([1, 2.5, -3], np.float32), "tensor([ 1.0000,  2.5000, -3.0000])"),
+        (np.array([[1, 2], [np.nan, -np.inf]], np.float32), "tensor([[1., 2.],\n        [nan, -inf]])"),
+        (np.array([1, 2000.5]), "tensor([1.0000e+00, 2.0005e+03], dtype=float64)"),
         (np.array([1.5], ml_dtypes.bfloat16)[0:], "tensor([1.5000], dtype=bfloat16)"),
         (np.array(7), "tensor(7)"),
         (np.array([True, False]), "tensor([ True, False])"),
-        (np.int32([[[1], [-10]]]), "tensor([[[  1],\n         [-10]]], dtype=int32)"),
+        (np.array([[[1], [-10]]], np.int32), "tensor([[[  1],\n         [-10]]], dtype=int32)"),
         (np.zeros((2, 0), np.int64), "tensor([], size=(2, 0), dtype=int64)"),
         (
             np.arange(2002).reshape(2, 1001),

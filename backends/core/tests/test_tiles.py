@@ -11,15 +11,13 @@ import triton
 import triton.language as tl
 from foundry_core.errors import LoweringError, UnsupportedOperation
 from foundry_core.tensor import Tensor
+from image import ON_DPU
+from results import poisoned
+from shared_kernels import softmax
 
 rng = np.random.default_rng(0)
-ON_DPU = triton.runtime.driver.active.get_current_target().backend == "dpu"
 # Bytes for one program's tiles, of a DPU's 64 KiB of WRAM (foundry_core.mapping.tasklet.target).
 WRAM_FOR_TILES = 60416
-
-
-def poison(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype)
 
 
 @triton.jit
@@ -41,7 +39,7 @@ def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constex
 def test_transpose(m: int, n: int, dtype: Any, by_columns: bool) -> None:
     size = np.dtype(dtype).itemsize
     x = rng.integers(0, 256, (m, n * size), np.uint8).view(dtype)
-    out = np.concatenate([poison(n, m, dtype=dtype), x[:1, :1].repeat(m, 1)])
+    out = np.concatenate([poisoned(n, m, dtype=dtype), x[:1, :1].repeat(m, 1)])
     rest = out[n:].tobytes()
     grid = triton.cdiv(m, 16), triton.cdiv(n, 32)
     transpose[grid](Tensor(x), Tensor(out), m, n, n, m, M=16, N=32, BY_COLUMNS=by_columns)
@@ -61,7 +59,7 @@ def turned_and_reshaped(x, turned, flat, M: tl.constexpr, N: tl.constexpr):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_a_tile_that_is_turned_is_also_stored_in_another_shape(dtype: Any) -> None:
     x = rng.integers(0, 256, (32, 8 * np.dtype(dtype).itemsize), np.uint8).view(dtype)
-    turned, flat = poison(8, 32, dtype=dtype), poison(8 * 32, dtype=dtype)
+    turned, flat = poisoned(8, 32, dtype=dtype), poisoned(8 * 32, dtype=dtype)
     turned_and_reshaped[(1,)](*map(Tensor, (x, turned, flat)), M=8, N=32)
     assert turned.tobytes() == flat.tobytes() == x.T.tobytes()
 
@@ -74,9 +72,9 @@ def transpose_under_one_mask(x, out, m, n, N: tl.constexpr):
 
 
 def test_a_mask_holds_for_the_tile_that_it_masks_and_not_for_its_transpose() -> None:
-    x, out = rng.standard_normal((32, 32)).astype("f"), poison(32, 32)
+    x, out = rng.standard_normal((32, 32)).astype("f"), poisoned(32, 32)
     transpose_under_one_mask[(1,)](Tensor(x), Tensor(out), 20, 9, N=32)
-    expected = poison(32, 32)
+    expected = poisoned(32, 32)
     inside = np.zeros((32, 32), bool)
     inside[:20, :9] = True
     expected[:20, :9] = np.where(inside, x, np.float32(-1)).T[:20, :9]
@@ -92,7 +90,7 @@ def outer(x, y, out, M: tl.constexpr, N: tl.constexpr):
 
 @pytest.mark.parametrize(("m", "n"), [(8, 64), (64, 8), (1, 16), (16, 1), (2, 2), (4, 256)])
 def test_broadcast_of_rows_and_columns(m: int, n: int) -> None:
-    x, y, out = rng.standard_normal(m).astype("f"), rng.standard_normal(n).astype("f"), poison(m, n)
+    x, y, out = rng.standard_normal(m).astype("f"), rng.standard_normal(n).astype("f"), poisoned(m, n)
     outer[(1,)](Tensor(x), Tensor(y), Tensor(out), M=m, N=n)
     np.testing.assert_allclose(out, np.exp(x.astype("d"))[:, None] * y, rtol=4 * 2.0**-23)
 
@@ -105,7 +103,7 @@ def gather(x, index, out, n, BLOCK: tl.constexpr):
 
 
 def test_gather_reads_only_where_its_mask_is_set() -> None:
-    x, index, out = rng.standard_normal(500).astype("f"), rng.integers(0, 500, 1000), poison(1000)
+    x, index, out = rng.standard_normal(500).astype("f"), rng.integers(0, 500, 1000), poisoned(1000)
     # Where the mask is not set, the address is invalid: reading it would fault.
     index[index % 3 == 0] = 3 * 10**15
     gather[(8,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=128)
@@ -122,7 +120,7 @@ def rows_by_the_numbers_of_columns(x, index, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 5, 16, 32])
 def test_a_mask_of_indices_holds_for_the_dimension_that_they_index(n: int) -> None:
-    x, out = rng.integers(-99, 99, (4, 32)).astype(np.int32), poison(32, dtype=np.int32)
+    x, out = rng.integers(-99, 99, (4, 32)).astype(np.int32), poisoned(32, dtype=np.int32)
     # Behind the first n there are rows that x does not have.
     index = np.concatenate([rng.integers(0, 4, n), np.full(32, 1 << 20)]).astype(np.int32)
     rows_by_the_numbers_of_columns[(1,)](Tensor(x), Tensor(index), Tensor(out), n, BLOCK=32)
@@ -137,9 +135,9 @@ def scatter(x, index, out, BLOCK: tl.constexpr):
 
 
 def test_scatter_writes_only_where_its_mask_is_set() -> None:
-    x, index, out = rng.standard_normal(64).astype("f"), rng.permutation(64).astype(np.int32), poison(64)
+    x, index, out = rng.standard_normal(64).astype("f"), rng.permutation(64).astype(np.int32), poisoned(64)
     scatter[(1,)](Tensor(x), Tensor(index), Tensor(out), BLOCK=64)
-    expected = poison(64)
+    expected = poisoned(64)
     expected[index[::2]] = x[::2]
     np.testing.assert_array_equal(out, expected)
 
@@ -154,9 +152,9 @@ def strided(x, out, step, first, last, BLOCK: tl.constexpr):
 @pytest.mark.parametrize(("first", "last"), [(0, 64), (3, 40), (17, 17), (30, 5), (-4, 100)])
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_ranges_with_two_ends_and_strides(step: int, first: int, last: int) -> None:
-    x, out = rng.standard_normal(64 * 3).astype("f"), poison(64 * 3)
+    x, out = rng.standard_normal(64 * 3).astype("f"), poisoned(64 * 3)
     strided[(1,)](Tensor(x), Tensor(out), step, first, last, BLOCK=64)
-    expected, i = poison(64 * 3), np.arange(64)
+    expected, i = poisoned(64 * 3), np.arange(64)
     value = np.where((i >= first) & (i < last), x[i * step], np.float32(5))
     expected[(i * step)[3:]] = value[3:]
     np.testing.assert_array_equal(out, expected)
@@ -170,7 +168,7 @@ def wrapped(x, out, first, size, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize(("first", "size"), [(0, 64), (0, 1000), (50, 60), (3, 7), (999, 1000), (0, 1)])
 def test_modulo_wraps_any_number_of_times(first: int, size: int) -> None:
-    x, out = rng.standard_normal(size).astype("f"), poison(64)
+    x, out = rng.standard_normal(size).astype("f"), poisoned(64)
     wrapped[(1,)](Tensor(x), Tensor(out), first, size, BLOCK=64)
     np.testing.assert_array_equal(out, x[(first + np.arange(64)) % size])
 
@@ -183,7 +181,7 @@ def grid_3d(out):
 
 
 def test_program_ids_in_three_dimensions() -> None:
-    out = poison(2, 3, 5, dtype=np.int32)
+    out = poisoned(2, 3, 5, dtype=np.int32)
     grid_3d[(5, 3, 2)](Tensor(out))
     z, y, x = np.indices((2, 3, 5))
     np.testing.assert_array_equal(out, x + 10 * y + 100 * z + 2000)
@@ -203,7 +201,7 @@ def fibonacci(x, out, steps, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("steps", [0, 1, 2, 7])
 def test_tiles_that_a_loop_carries_may_change_places(steps: int) -> None:
     x = rng.integers(-9, 9, 64).astype(np.int32)
-    out = poison(2, 64, dtype=np.int32)
+    out = poisoned(2, 64, dtype=np.int32)
     fibonacci[(1,)](Tensor(x), Tensor(out), steps, BLOCK=64)
     a, b = x, x * 2
     for _ in range(steps):
@@ -221,7 +219,7 @@ def rotate(x, out, steps, N: tl.constexpr):
 
 
 def test_a_carried_tile_may_be_read_in_another_order() -> None:
-    x, out = rng.standard_normal((32, 32)).astype("f"), poison(32, 32)
+    x, out = rng.standard_normal((32, 32)).astype("f"), poisoned(32, 32)
     rotate[(1,)](Tensor(x), Tensor(out), 3, N=32)
     np.testing.assert_array_equal(out, ((x.T + np.float32(0)).T + np.float32(1)).T + np.float32(2))
 
@@ -246,7 +244,7 @@ def branches(x, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [0, 3, 4, 11])
 def test_branches_and_while_loops(n: int) -> None:
-    x, out = rng.uniform(0, 9, 128).astype("f"), poison(129)
+    x, out = rng.uniform(0, 9, 128).astype("f"), poisoned(129)
     branches[(1,)](Tensor(x), Tensor(out), n, BLOCK=128)
     v = np.sqrt(x * 2) if n > 10 else x * 2 if n > 3 else x + 1
     for k in range(0, n, 2):
@@ -269,7 +267,7 @@ def pointers_in_a_loop(x, out, n, stride, BLOCK: tl.constexpr):
 
 
 def test_pointers_and_offsets_that_a_loop_moves() -> None:
-    n, x, out = 5, rng.integers(-99, 99, 4000).astype("f"), poison(64)
+    n, x, out = 5, rng.integers(-99, 99, 4000).astype("f"), poisoned(64)
     pointers_in_a_loop[(1,)](Tensor(x), Tensor(out), n, 3, BLOCK=64)
     i = np.arange(64)
     expected = sum(x[i * 3 + k * (1 + i)] + x[i + 2 * k] for k in range(n))
@@ -295,7 +293,7 @@ def test_a_load_sees_what_was_there_before_a_later_store() -> None:
     x = np.arange(129, dtype="f")
     shift_up[(1,)](Tensor(x), BLOCK=128)
     np.testing.assert_array_equal(x, [0, *range(128)])
-    x, out = np.arange(128, dtype="f"), poison(128)
+    x, out = np.arange(128, dtype="f"), poisoned(128)
     # Two arguments point to the same memory.
     read_then_overwrite[(1,)](Tensor(x), Tensor(x), Tensor(out), BLOCK=128)
     np.testing.assert_array_equal(out, np.arange(128))
@@ -331,7 +329,7 @@ def two_wraps(x, out, n, M: tl.constexpr, N: tl.constexpr):
 
 
 def test_dimensions_wrap_each_by_its_own_extent() -> None:
-    x, out = rng.standard_normal(64).astype("f"), poison(16, 64)
+    x, out = rng.standard_normal(64).astype("f"), poisoned(16, 64)
     two_wraps[(1,)](Tensor(x), Tensor(out), 20, M=16, N=64)
     np.testing.assert_array_equal(out, x[np.arange(16)[:, None] % 20 + np.arange(64) % 20])
 
@@ -344,11 +342,11 @@ def odd_masks(x, out, n, N: tl.constexpr):
 
 
 def test_masks_that_are_no_rectangle() -> None:
-    x, out = rng.standard_normal((16, 16)).astype("f"), poison(16, 16)
+    x, out = rng.standard_normal((16, 16)).astype("f"), poisoned(16, 16)
     odd_masks[(1,)](Tensor(x), Tensor(out), 4, N=16)
     i, j = np.indices((16, 16))
     value = np.where((i != j) & (j >= 4), x, np.float32(7))
-    np.testing.assert_array_equal(out, np.where((i != 5) & ((i < 9) | (j == 3)), value, np.nan))
+    np.testing.assert_array_equal(out, np.where((i != 5) & ((i < 9) | (j == 3)), value, poisoned(1)))
 
 
 @triton.jit
@@ -358,7 +356,7 @@ def narrow_offsets(x, delta, out, BLOCK: tl.constexpr):
 
 
 def test_offsets_of_8_bits_wrap_around() -> None:
-    x, delta, out = rng.standard_normal(256).astype("f"), np.arange(-128, 128, dtype=np.int8)[::4].copy(), poison(64)
+    x, delta, out = rng.standard_normal(256).astype("f"), np.arange(-128, 128, dtype=np.int8)[::4].copy(), poisoned(64)
     narrow_offsets[(1,)](Tensor(x), Tensor(delta), Tensor(out), BLOCK=64)
     np.testing.assert_array_equal(out, x[128 + (delta * 2).astype(np.int8).astype(int)])
 
@@ -395,7 +393,7 @@ def rows_in_nested_loops(x, out, rows, parts, BLOCK: tl.constexpr):
 
 
 def test_pointers_that_nested_loops_move() -> None:
-    x, out = rng.integers(-99, 99, 999).astype("f"), poison(64)
+    x, out = rng.integers(-99, 99, 999).astype("f"), poisoned(64)
     rows_in_nested_loops[(1,)](Tensor(x), Tensor(out), 3, 4, BLOCK=64)
     starts = [(4 * row + part) * 64 + row for row in range(3) for part in range(4)]
     np.testing.assert_array_equal(out, sum(x[s : s + 64] for s in starts))
@@ -412,23 +410,14 @@ def one_of_two(x, y, out, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("n", [3, 4])
 def test_a_pointer_may_be_chosen(n: int) -> None:
-    x, y, out = np.zeros(64, "f"), np.ones(64, "f"), poison(64)
+    x, y, out = np.zeros(64, "f"), np.ones(64, "f"), poisoned(64)
     one_of_two[(1,)](Tensor(x), Tensor(y), Tensor(out), n, BLOCK=64)
     np.testing.assert_array_equal(out, y if n > 3 else x)
 
 
-@triton.jit
-def softmax(x, out, n, stride, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    i = tl.arange(0, BLOCK)
-    v = tl.load(x + row * stride + i, mask=i < n, other=-float("inf"))
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * stride + i, e / tl.sum(e, 0), mask=i < n)
-
-
 @pytest.mark.parametrize("n", [1, 7, 64, 100, 128])
 def test_softmax(n: int) -> None:
-    x, out = rng.standard_normal((9, n)).astype("f"), poison(9, n)
+    x, out = rng.standard_normal((9, n)).astype("f"), poisoned(9, n)
     softmax[(9,)](Tensor(x), Tensor(out), n, n, BLOCK=128)
     e = np.exp(x.astype("d") - x.max(1, keepdims=True))
     # 3 ulp of exp and half an ulp of its argument (below 8, so 4 ulp of the result), and the same for each summand.
@@ -449,7 +438,7 @@ def reductions(x, sums, tops, at, M: tl.constexpr, N: tl.constexpr, AXIS: tl.con
 def test_reductions_along_each_axis(m: int, n: int, axis: int) -> None:
     x = rng.integers(-99, 99, (m, n)).astype(np.int32)
     length = x.sum(axis).shape[0]
-    sums, tops, at = (poison(length, dtype=np.int32) for _ in range(3))
+    sums, tops, at = (poisoned(length, dtype=np.int32) for _ in range(3))
     reductions[(1,)](Tensor(x), Tensor(sums), Tensor(tops), Tensor(at), M=m, N=n, AXIS=axis, L=length)
     np.testing.assert_array_equal(sums, x.sum(axis))
     np.testing.assert_array_equal(tops, x.max(axis))
@@ -476,12 +465,12 @@ def test_rows_of_any_length_are_reduced(n: int) -> None:
     x[2, n // 2] = np.inf
     x[3] = -np.inf
     x[3, -1] = 7
-    sums, most, places = poison(5), poison(5), poison(5, dtype=np.int32)
+    sums, most, places = poisoned(5), poisoned(5), poisoned(5, dtype=np.int32)
     rows_of_any_length[(4,)](Tensor(x), Tensor(sums), Tensor(most), Tensor(places), n, BLOCK=512)
-    np.testing.assert_array_equal(places, [*x.argmax(1), 77])
+    np.testing.assert_array_equal(places, [*x.argmax(1), *poisoned(1, dtype=np.int32)])
     np.testing.assert_array_equal(most[:4].view(np.int32), x[np.arange(4), x.argmax(1)].view(np.int32))
     np.testing.assert_array_equal(sums[:4], x.sum(1))
-    assert np.isnan([most[4], sums[4]]).all()
+    assert most[4] == sums[4] == poisoned()
 
 
 @triton.jit
@@ -588,7 +577,7 @@ def test_causal_attention() -> None:
     """A combination: masks that are not rectangles, reductions, five loop-carried values, two dots."""
     n, d, scale = 200, 32, 0.3
     q, k, v = (rng.standard_normal((n, d)).astype("f") for _ in range(3))
-    out = poison(n, d)
+    out = poisoned(n, d)
     attention[(triton.cdiv(n, 64),)](Tensor(q), Tensor(k), Tensor(v), Tensor(out), n, scale, D=d, M=64, N=32)
     scores = np.where(np.tril(np.ones((n, n), bool)), q.astype("d") @ k.T.astype("d") * scale, -np.inf)
     weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -605,7 +594,7 @@ def convert(x, out, BLOCK: tl.constexpr):
 
 
 def test_every_f16_survives_the_way_to_f32_and_back() -> None:
-    halves, wide = np.arange(1 << 16, dtype=np.uint16).view(np.float16), poison(1 << 16)
+    halves, wide = np.arange(1 << 16, dtype=np.uint16).view(np.float16), poisoned(1 << 16)
     convert[(256,)](Tensor(halves), Tensor(wide), BLOCK=256)
     numbers = ~np.isnan(halves)
     assert np.isnan(wide[~numbers]).all()
@@ -657,7 +646,7 @@ def long_code(x, out, STAGES: tl.constexpr, BLOCK: tl.constexpr):
 # The middle one is too long for a DPU if loops over its tiles are unrolled, although the estimate does not show it.
 @pytest.mark.parametrize("stages", [16, 64, 160])
 def test_code_of_any_length_that_fits(stages: int) -> None:
-    x, out = rng.integers(-100, 100, 256).astype(np.int32), poison(256, dtype=np.int32)
+    x, out = rng.integers(-100, 100, 256).astype(np.int32), poisoned(256, dtype=np.int32)
     long_code[(4,)](Tensor(x), Tensor(out), STAGES=stages, BLOCK=64)
     v = x.reshape(4, 64)
     for k in range(stages):

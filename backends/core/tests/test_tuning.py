@@ -40,7 +40,7 @@ def tune(
     measure: Callable[[int], float], refused: int = 0, configs: list[triton.Config] | None = None, **options: Any
 ) -> tuple[Any, np.ndarray]:
     """Tune the kernel for one array and return the tuner and the result; `measure` gives each candidate its time."""
-    found = []
+    found: list[Any] = []
 
     def do_bench(call: Callable[[], object], quantiles: Any) -> list[float]:
         call()
@@ -122,6 +122,6 @@ def test_candidates_wait_for_functions_that_the_user_wants_called_first(
             return made
 
         monkeypatch.setattr(triton, "jit", hooked)
-    tune(float, configs=configs, **({"pre_hook": note} if of == "tuner" else {}))
+    tune(float, configs=configs, pre_hook=note if of == "tuner" else None)
     assert calls[:2] == [0, 1]
     assert set(compiled) == {threading.main_thread()}

@@ -15,6 +15,7 @@ import pytest
 import triton
 import triton.language as tl
 from kernels import structured
+from shared_kernels import linear
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
@@ -23,14 +24,15 @@ from foundry_core.codegen.pipeline import WorkGroupTarget, to_llvm, to_spirv, to
 from foundry_core.errors import LoweringError
 from foundry_core.log import FIRST_FAILURE, FIRST_PRINTED, PRINTED, RECORD, Log
 from foundry_core.runtime import opencl
+from foundry_core.runtime.opencl import OpenCLDevice
 
 rng = np.random.default_rng(0)
 WORK_ITEMS = (1, 3, 32, 128)
 
 
 @pytest.fixture(scope="module")
-def device() -> opencl.OpenCLDevice:
-    return opencl.OpenCLDevice(opencl.find("", variable="none"))
+def device() -> OpenCLDevice:
+    return OpenCLDevice(opencl.find("", variable="none"))
 
 
 def mirrored(mlir: str, work_items: int) -> str:
@@ -46,7 +48,7 @@ def mirrored(mlir: str, work_items: int) -> str:
 
 
 def run(
-    device: opencl.OpenCLDevice,
+    device: OpenCLDevice,
     kernel: Any,
     types: Mapping[str, str],
     constants: Mapping[str, Any],
@@ -92,7 +94,7 @@ def softmax(x, n, BLOCK: tl.constexpr):
 @pytest.mark.every_cpu
 @every_way
 def test_a_row_is_reduced_by_all_work_items_before_one_of_them_overwrites_it(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+    device: OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     x = rng.standard_normal(1000).astype("f")
     e = np.exp(x.astype(np.float64) - x.max())
@@ -108,9 +110,7 @@ def reverse_in_place(x, BLOCK: tl.constexpr):
 
 
 @every_way
-def test_what_is_overwritten_elsewhere_is_read_first(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
-) -> None:
+def test_what_is_overwritten_elsewhere_is_read_first(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
     x = rng.integers(-(2**31), 2**31, 4096).astype(np.int32)
     expected = x[::-1].copy()
     run(device, reverse_in_place, {"x": "*i32"}, {"BLOCK": 4096}, work_items, mirror, x)
@@ -125,9 +125,7 @@ def chain(x, steps, BLOCK: tl.constexpr):
 
 
 @every_way
-def test_a_store_is_seen_by_all_in_the_next_turn_of_a_loop(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
-) -> None:
+def test_a_store_is_seen_by_all_in_the_next_turn_of_a_loop(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
     x = rng.integers(-1000, 1000, 256).astype(np.int32)
     expected = np.roll(x, 5) + 10
     run(device, chain, {"x": "*i32", "steps": "i32"}, {"BLOCK": 256}, work_items, mirror, x, np.int32(5))
@@ -146,7 +144,7 @@ def scalars(x, out):
 
 @every_way
 def test_a_scalar_is_stored_once_and_all_take_the_same_branch(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+    device: OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     x, out = np.array([3, 5, 7, 8], np.int64), np.array([2], np.int64)
     run(device, scalars, {"x": "*i64", "out": "*i64"}, {}, work_items, mirror, x, out)
@@ -172,7 +170,7 @@ def conditional(x, y, out, which, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("which", [0, 1])
 @every_way
 def test_what_comes_out_of_a_branch_is_known_to_all(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool, which: int
+    device: OpenCLDevice, work_items: int, mirror: bool, which: int
 ) -> None:
     x, y = (rng.integers(-1000, 1000, 64).astype(np.int32) for _ in range(2))
     out = np.full(131, 77, np.int32)
@@ -199,7 +197,7 @@ def product(a, b, c, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 
 @every_way
-def test_tiles_are_whole_before_tl_dot_takes_them(device: opencl.OpenCLDevice, work_items: int, mirror: bool) -> None:
+def test_tiles_are_whole_before_tl_dot_takes_them(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
     m, n, k, steps = 32, 16, 16, 3
     a, b = (rng.uniform(-1, 1, shape).astype("f") for shape in ((m, k * steps), (k * steps, n)))
     c = np.full((n, m), np.nan, "f")
@@ -222,9 +220,7 @@ def greatest(x, value, index, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("block", [1, 16, 64, 4096])
 @every_way
-def test_parts_of_a_reduction_of_two_values(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool, block: int
-) -> None:
+def test_parts_of_a_reduction_of_two_values(device: OpenCLDevice, work_items: int, mirror: bool, block: int) -> None:
     x = rng.integers(-50, 50, (3, block)).astype(np.int32)
     value, index = np.full(3, 77, np.int32), np.full(3, 77, np.int32)
     types = {"x": "*i32", "value": "*i32", "index": "*i32", "n": "i32"}
@@ -235,16 +231,11 @@ def test_parts_of_a_reduction_of_two_values(
 
 
 @triton.jit
-def follow(a1, b1, a2, b2):
-    return a1 * a2, b1 * a2 + b2
-
-
-@triton.jit
 def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
     i, r, c = tl.arange(0, R * C), tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
     v = tl.load(x + i)
     # The second result depends on the order of the elements.
-    _, last = tl.reduce((v, i), 0, follow)
+    _, last = tl.reduce((v, i), 0, linear)
     tl.store(out, last)
     tl.store(x + i, tl.cumsum(v, 0))
     tile = tl.load(x + r * C + c)
@@ -254,9 +245,7 @@ def in_order(x, out, bins, R: tl.constexpr, C: tl.constexpr):
 
 
 @every_way
-def test_reductions_scans_and_sorts_by_all_work_items(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
-) -> None:
+def test_reductions_scans_and_sorts_by_all_work_items(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
     rows, columns = 4, 64
     x, out = rng.integers(0, 10, rows * columns).astype(np.int32), np.full(rows * columns + 1, 77, np.int32)
     before, bins = x.copy(), np.full(8 + rows * columns, 77, np.int32)
@@ -299,7 +288,7 @@ def mixed(x, out, B: tl.constexpr, S: tl.constexpr):
 @every_way
 @pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no tl.map_elementwise")
 def test_tiles_are_whole_before_other_elements_of_them_are_read(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+    device: OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     shape = (8, 4, 4)
     x, out = rng.integers(-9, 9, shape).astype("f"), np.full(shape, np.nan, "f")
@@ -336,7 +325,7 @@ def change_atomically(counters, x, out, BLOCK: tl.constexpr):
 
 @every_way
 def test_an_atomic_operation_is_executed_once_and_all_see_its_result(
-    device: opencl.OpenCLDevice, work_items: int, mirror: bool
+    device: OpenCLDevice, work_items: int, mirror: bool
 ) -> None:
     programs, size = 40, 256
     counters, x, out = np.zeros(6, np.int32), np.full(size, 77, np.int32), np.full(programs * size, 77, np.int32)
@@ -364,7 +353,7 @@ def printing(x, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize(("work_items", "mirror"), [(3, True), (128, False)])
-def test_each_value_is_printed_by_one_work_item(device: opencl.OpenCLDevice, work_items: int, mirror: bool) -> None:
+def test_each_value_is_printed_by_one_work_item(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
     x = np.arange(8, dtype=np.int32)
     made = Log("printing", [])
     log = np.zeros(made.bytes // 8, np.uint64)

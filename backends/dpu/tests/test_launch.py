@@ -17,6 +17,8 @@ from foundry_core.checked.findings import CheckError
 from foundry_core.profile.recording import recording
 from foundry_core.runtime.device_report import Kind
 from foundry_core.tensor import Tensor
+from results import check_product, poisoned
+from shared_kernels import matmul, place_kernel, scale_kernel, tuple_kernel, vec_add
 from triton.runtime import driver
 from triton_dpu_backend.host.errors import DpuError
 from triton_dpu_backend.host.faults import fault
@@ -25,57 +27,6 @@ from triton_dpu_backend.launches import profile
 
 BLOCK = 64
 rng = np.random.default_rng(0)
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
-
-
-@triton.jit
-def matmul_kernel(
-    a_ptr,
-    b_ptr,
-    c_ptr,
-    M,
-    N,
-    K,
-    stride_am,
-    stride_bk,
-    stride_cm,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-    GROUP: tl.constexpr,
-):
-    pid = tl.program_id(0)
-    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
-    in_group = GROUP * columns
-    first = pid // in_group * GROUP
-    size = min(rows - first, GROUP)
-    i = first + (pid % in_group) % size
-    j = (pid % in_group) // size
-    at_m, at_n, at_k = i * BM + tl.arange(0, BM), j * BN + tl.arange(0, BN), tl.arange(0, BK)
-    a_at = a_ptr + (at_m % M)[:, None] * stride_am + at_k[None, :]
-    b_at = b_ptr + at_k[:, None] * stride_bk + (at_n % N)[None, :]
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(tl.cdiv(K, BK)):
-        a = tl.load(a_at, mask=at_k[None, :] < K - k * BK, other=0.0)
-        b = tl.load(b_at, mask=at_k[:, None] < K - k * BK, other=0.0)
-        total = tl.dot(a, b, total)
-        a_at += BK
-        b_at += BK * stride_bk
-    inside = (at_m[:, None] < M) & (at_n[None, :] < N)
-    tl.store(c_ptr + at_m[:, None] * stride_cm + at_n[None, :], total, mask=inside)
-
-
-@triton.jit
-def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
 
 
 @triton.jit
@@ -97,13 +48,6 @@ def floats_kernel(out_ptr, half: tl.float16, brain: tl.bfloat16, single, double:
     tl.store(out_ptr + 2, single.to(tl.float64))
     tl.store(out_ptr + 3, double)
     tl.store(out_ptr + 4, (single * number).to(tl.float64))
-
-
-@triton.jit
-def place_kernel(out_ptr):
-    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    index = (z * tl.num_programs(1) + y) * tl.num_programs(0) + x
-    tl.store(out_ptr + index, x + 10 * y + 100 * z)
 
 
 @triton.jit
@@ -134,26 +78,15 @@ def moved_kernel(x_ptr, start_ptr, out_ptr, to_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.load(to_ptr + tl.program_id(0)) + offsets, tl.exp(value))
 
 
-@triton.jit
-def tuple_kernel(pair, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(pair[1] + offsets, tl.load(pair[0] + offsets, mask=mask) + 1, mask=mask)
-
-
 def add(x: Any, y: Any, out: Any, n: int, **options: Any) -> triton_dpu_backend.LaunchCost:
     with triton_dpu_backend.profile() as launches:
-        add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, **options)
+        vec_add[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, **options)
     (launch,) = launches
     return launch
 
 
 def integers(n: int) -> np.ndarray:
     return rng.integers(-(2**20), 2**20, n, dtype=np.int32)
-
-
-def poison(n: int | tuple[int, ...], dtype: Any = np.int32) -> np.ndarray:
-    return np.full(n, np.nan if np.dtype(dtype).kind == "f" else 0x5A5A5A5A, dtype)
 
 
 # ---- Any number of DPUs ---------------------------------------------------------------------------------------------
@@ -164,7 +97,7 @@ def test_vec_add_on_any_number_of_dpus(dpus: int, monkeypatch: pytest.MonkeyPatc
     # With the option num_dpus, which the next test has, each number compiles the kernel again.
     monkeypatch.setenv("TRITON_DPU_NUM_DPUS", str(dpus))
     for n in (64 * BLOCK, 64 * BLOCK - 1, 65 * BLOCK + 7, 1000):
-        x, y, out = integers(n), integers(n), poison(n + 8)
+        x, y, out = integers(n), integers(n), poisoned(n + 8, dtype=np.int32)
         launch = add(Tensor(x), Tensor(y), Tensor(out[:n]), n)
         assert np.array_equal(out[:n], x + y)
         assert (out[n:] == 0x5A5A5A5A).all()
@@ -174,16 +107,14 @@ def test_vec_add_on_any_number_of_dpus(dpus: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("dpus", [1, 2, 3, 5, 8, 16, 27, 64])
 def test_matmul_on_any_number_of_dpus(dpus: int) -> None:
     m, n, k = 70, 50, 33
-    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
+    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poisoned(m, n)
     grid = (triton.cdiv(m, 16) * triton.cdiv(n, 16),)
-    matmul_kernel[grid](Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus)
-    # Each sum of k products, in any order, has an error of at most k roundings of the sum of absolute values.
-    bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
-    assert (np.abs(c - a.astype("d") @ b) <= bound).all()
+    matmul[grid](Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=2, num_dpus=dpus)
+    check_product(c, a, b)
 
 
 def test_as_many_dpus_as_useful_without_being_told() -> None:
-    x, y, out = integers(2000 * BLOCK), integers(2000 * BLOCK), poison(2000 * BLOCK)
+    x, y, out = integers(2000 * BLOCK), integers(2000 * BLOCK), poisoned(2000 * BLOCK, dtype=np.int32)
     for n, dpus in ((1, 1), (11 * BLOCK, 1), (12 * BLOCK, 2), (2000 * BLOCK, 64)):
         assert add(Tensor(x), Tensor(y), Tensor(out), n).dpus == dpus
         assert np.array_equal(out[:n], (x + y)[:n])
@@ -219,15 +150,15 @@ def test_an_empty_grid_launches_nothing() -> None:
 
 def test_the_launch_says_how_many_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_NUM_DPUS", "3")
-    x, y, out = integers(500), integers(500), poison(500)
+    x, y, out = integers(500), integers(500), poisoned(500, dtype=np.int32)
     assert add(Tensor(x), Tensor(y), Tensor(out), 500).dpus == 3
     assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=5).dpus == 5
 
 
 def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(globals(), "TRITON_DPU_NUM_DPUS", 4)
-    add_kernel.device_caches.clear()
-    x, y, out = integers(500), integers(500), poison(500)
+    monkeypatch.setitem(vec_add.fn.__globals__, "TRITON_DPU_NUM_DPUS", 4)
+    vec_add.device_caches.clear()
+    x, y, out = integers(500), integers(500), poisoned(500, dtype=np.int32)
     try:
         assert add(Tensor(x), Tensor(y), Tensor(out), 500).dpus == 4
         assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=2).dpus == 2
@@ -235,7 +166,7 @@ def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch
         with pytest.raises(DpuError, match="two numbers of DPUs"):
             add(Tensor(x), Tensor(y), Tensor(out), 500)
     finally:
-        add_kernel.device_caches.clear()
+        vec_add.device_caches.clear()
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "2.5", "many", "2561"])
@@ -251,17 +182,17 @@ def test_a_launch_and_a_script_refuse_what_is_no_number_of_dpus(number: object) 
     with pytest.raises(ValueError, match=r"num_dpus=.* is not allowed: give an integer from 1 to 2560"):
         add(x, y, out, 64, num_dpus=number)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(globals(), "TRITON_DPU_NUM_DPUS", number)
-        add_kernel.device_caches.clear()
+        patch.setitem(vec_add.fn.__globals__, "TRITON_DPU_NUM_DPUS", number)
+        vec_add.device_caches.clear()
         try:
             with pytest.raises(DpuError, match=r"TRITON_DPU_NUM_DPUS in the script=.* from 1 to 2560"):
                 add(x, y, out, 64)
         finally:
-            add_kernel.device_caches.clear()
+            vec_add.device_caches.clear()
 
 
 def test_numpys_integers_say_how_many_dpus_and_a_small_machine_refuses_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y, out = integers(500), integers(500), poison(500)
+    x, y, out = integers(500), integers(500), poisoned(500, dtype=np.int32)
     assert add(Tensor(x), Tensor(y), Tensor(out), 500, num_dpus=np.int64(5)).dpus == 5
     assert np.array_equal(out, x + y)
     pool.clear()  # DPUs that are kept for later launches
@@ -272,9 +203,9 @@ def test_numpys_integers_say_how_many_dpus_and_a_small_machine_refuses_more(monk
 
 def test_autotune_compares_numbers_of_dpus_by_modelled_cycles() -> None:
     configs = [triton.Config({"BLOCK": 32, "num_dpus": dpus}) for dpus in (1, 4)]
-    tuned = triton.autotune(configs, key=["n"])(add_kernel)
+    tuned = triton.autotune(configs, key=["n"])(vec_add)
     n = 4096
-    x, y, out = integers(n), integers(n), poison(n)
+    x, y, out = integers(n), integers(n), poisoned(n, dtype=np.int32)
     with triton_dpu_backend.profile() as launches:
         tuned[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](Tensor(x), Tensor(y), Tensor(out), n)
     assert np.array_equal(out, x + y)
@@ -286,8 +217,8 @@ def test_autotune_compares_numbers_of_dpus_by_modelled_cycles() -> None:
 def test_a_config_carries_num_dpus() -> None:
     if "+foundry." not in triton.__version__:
         pytest.skip("a Config that takes num_dpus is one of this project's patches to Triton")
-    tuned = triton.autotune([triton.Config({"BLOCK": 32}, num_dpus=6)], key=["n"])(add_kernel)
-    x, y, out = integers(1000), integers(1000), poison(1000)
+    tuned = triton.autotune([triton.Config({"BLOCK": 32}, num_dpus=6)], key=["n"])(vec_add)
+    x, y, out = integers(1000), integers(1000), poisoned(1000, dtype=np.int32)
     tuned[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](Tensor(x), Tensor(y), Tensor(out), 1000)
     assert np.array_equal(out, x + y)
     assert driver.active.last_launch.dpus == 6
@@ -358,14 +289,14 @@ def test_a_view_that_starts_at_any_element_is_taken(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dpus", [1, 3, 8])
 def test_outputs_whose_elements_alternate_between_dpus_are_merged(dpus: int) -> None:
-    x, out = integers(24 * 20).reshape(24, 20), poison(24 * 20).reshape(24, 20)
+    x, out = integers(24 * 20).reshape(24, 20), poisoned(24, 20, dtype=np.int32)
     columns_kernel[(20,)](Tensor(x), Tensor(out), 24, 20, ROWS=32, num_dpus=dpus)
     assert np.array_equal(out, x + 1)
 
 
 @pytest.mark.parametrize("dpus", [1, 4])
 def test_elements_that_are_not_written_keep_their_values(dpus: int) -> None:
-    out = poison(1000)
+    out = poisoned(1000, dtype=np.int32)
     every_other_kernel[(triton.cdiv(500, 32),)](Tensor(out), 1000, BLOCK=32, num_dpus=dpus)
     assert np.array_equal(out[::2], np.arange(0, 1000, 2))
     assert (out[1::2] == 0x5A5A5A5A).all()
@@ -373,7 +304,7 @@ def test_elements_that_are_not_written_keep_their_values(dpus: int) -> None:
 
 @pytest.mark.parametrize("dpus", [1, 4])
 def test_a_gather_finds_all_of_its_source(dpus: int) -> None:
-    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
+    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poisoned(1000, dtype=np.int32)
     gather_kernel[(triton.cdiv(1000, BLOCK),)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus)
     assert np.array_equal(out, x[index])
 
@@ -399,7 +330,7 @@ class Foreign:
 
 
 def test_a_foreign_tensor_is_taken() -> None:
-    x, y, out = integers(300), integers(300), poison(300)
+    x, y, out = integers(300), integers(300), poisoned(300, dtype=np.int32)
     add(Foreign(x), Foreign(y), Foreign(out), 300, num_dpus=2)
     assert np.array_equal(out, x + y)
 
@@ -413,7 +344,7 @@ def test_torch_tensors_are_taken() -> None:
 
 
 def test_threads_may_launch_at_the_same_time() -> None:
-    arrays = [(integers(1000), integers(1000), poison(1000)) for _ in range(4)]
+    arrays = [(integers(1000), integers(1000), poisoned(1000, dtype=np.int32)) for _ in range(4)]
     x, y, out = map(Tensor, arrays[0])
     add(x, y, out, 1000, num_dpus=2)  # compiled once, before the race
     failures: list[BaseException] = []
@@ -422,7 +353,7 @@ def test_threads_may_launch_at_the_same_time() -> None:
         try:
             for _ in range(5):
                 out.fill(0)
-                add_kernel[(16,)](Tensor(x), Tensor(y), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus)
+                vec_add[(16,)](Tensor(x), Tensor(y), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=dpus)
                 assert (out == x + y).all()
         except BaseException as error:
             failures.append(error)
@@ -479,7 +410,7 @@ def test_what_is_read_in_rows_and_written_in_columns_moves_in_rows_both_ways(dty
 def test_arrays_larger_than_mram_take_several_rounds(dpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "16384")
     n = 20_000
-    x, y, out = integers(n), integers(n), poison(n)
+    x, y, out = integers(n), integers(n), poisoned(n, dtype=np.int32)
     launch = add(Tensor(x), Tensor(y), Tensor(out), n, num_dpus=dpus)
     assert np.array_equal(out, x + y)
     assert launch.rounds >= 12 * n // (16384 * dpus)
@@ -488,19 +419,16 @@ def test_arrays_larger_than_mram_take_several_rounds(dpus: int, monkeypatch: pyt
 def test_a_matmul_larger_than_mram_takes_several_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "20000")
     m, n, k = 128, 32, 64
-    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poison((m, n), "f")
+    a, b, c = rng.standard_normal((m, k)).astype("f"), rng.standard_normal((k, n)).astype("f"), poisoned(m, n)
     with triton_dpu_backend.profile() as launches:
-        matmul_kernel[(16,)](
-            Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=1, num_dpus=2
-        )
-    bound = k * 2.0**-24 * (np.abs(a).astype("d") @ np.abs(b))
-    assert (np.abs(c - a.astype("d") @ b) <= bound).all()
+        matmul[(16,)](Tensor(a), Tensor(b), Tensor(c), m, n, k, k, n, n, BM=16, BN=16, BK=16, GROUP=1, num_dpus=2)
+    check_product(c, a, b)
     assert launches[0].rounds > 1
 
 
 def test_an_array_that_no_mram_holds_is_refused_with_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_MRAM_BYTES", "4096")
-    x, index, out = integers(2000), rng.integers(0, 2000, 64).astype(np.int32), poison(64)
+    x, index, out = integers(2000), rng.integers(0, 2000, 64).astype(np.int32), poisoned(64, dtype=np.int32)
     with pytest.raises(DpuError, match=r"one program alone needs \d+ bytes of MRAM, a DPU has room for \d+: x_ptr 80"):
         gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
     assert (out == 0x5A5A5A5A).all()
@@ -513,7 +441,7 @@ def test_verbose_says_what_is_sharded_and_why(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRITON_DPU_VERBOSE", "1")
-    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poison(1000)
+    x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poisoned(1000, dtype=np.int32)
     gather_kernel[(16,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=4)
     said = capfd.readouterr().err
     assert "grid (16, 1, 1) on 4 DPUs (num_dpus of the launch) x " in said
@@ -526,18 +454,18 @@ def test_the_environment_overrides_what_is_sharded(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRITON_DPU_VERBOSE", "1")
-    monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=replicated,out_ptr=replicated,of_another_kernel=sharded")
-    x, y, out = integers(1000), integers(1000), poison(1000)
+    monkeypatch.setenv("TRITON_DPU_SHARD", "x=replicated,out=replicated,of_another_kernel=sharded")
+    x, y, out = integers(1000), integers(1000), poisoned(1000, dtype=np.int32)
     add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=4)
     assert np.array_equal(out, x + y)
     said = capfd.readouterr().err
-    assert "x_ptr: replicated, as asked; up to 4000 bytes a DPU" in said
-    assert "y_ptr: sharded" in said
-    assert "out_ptr: replicated, as asked; up to 4000 bytes a DPU, sent and received" in said
+    assert "x: replicated, as asked; up to 4000 bytes a DPU" in said
+    assert "y: sharded" in said
+    assert "out: replicated, as asked; up to 4000 bytes a DPU, sent and received" in said
 
 
 def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, index, out = integers(300), np.zeros(64, np.int32), poison(64)
+    x, index, out = integers(300), np.zeros(64, np.int32), poisoned(64, dtype=np.int32)
     monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=sharded")
     with pytest.raises(DpuError, match="x_ptr cannot be sharded"):
         gather_kernel[(1,)](Tensor(x), Tensor(index), Tensor(out), 64, BLOCK=BLOCK)
@@ -549,7 +477,7 @@ def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_cycles_of_a_launch_are_modelled_and_the_same_each_time() -> None:
     if driver.active.device_report().kind is not Kind.EMULATOR:
         pytest.skip("only the emulator has a model of cycles")
-    x, y, out = integers(4096), integers(4096), poison(4096)
+    x, y, out = integers(4096), integers(4096), poisoned(4096, dtype=np.int32)
     first, second = (add(Tensor(x), Tensor(y), Tensor(out), 4096, num_dpus=4) for _ in range(2))
     assert first.cycles == second.cycles
     assert first.cycles is not None and first.cycles > 0
@@ -570,7 +498,7 @@ def test_reports_say_what_ran() -> None:
 
 
 def test_a_fault_says_which_dpu_and_why_and_the_next_launch_works() -> None:
-    x, index, out = integers(300), np.zeros(256, np.int32), poison(256)
+    x, index, out = integers(300), np.zeros(256, np.int32), poisoned(256, dtype=np.int32)
     index[200] = 2**28  # bytes beyond any MRAM
     with pytest.raises(DpuError, match=r"(?s)kernel gather_kernel crashed at .*DPU 3") as raised:
         gather_kernel[(4,)](Tensor(x), Tensor(index), Tensor(out), 256, BLOCK=BLOCK, num_dpus=4)
@@ -670,7 +598,7 @@ def test_a_profile_shows_what_each_line_costs_and_changes_no_figure() -> None:
 
 
 def test_dpus_are_kept_for_the_next_launch_and_programs_with_them() -> None:
-    x, y, out = integers(1000), integers(1000), poison(1000)
+    x, y, out = integers(1000), integers(1000), poisoned(1000, dtype=np.int32)
     add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=3)
     kept = pool.get(3)
     add(Tensor(x), Tensor(y), Tensor(out), 1000, num_dpus=3)
@@ -720,21 +648,14 @@ def test_a_child_of_a_process_that_uses_dpus_is_refused_and_does_no_harm() -> No
 
 # Three arrays that end where the next page is not accessible.
 _AT_THE_EDGE = """
-import ctypes, mmap, sys
-import numpy as np
+import sys
 from foundry_core.tensor import Tensor
+from results import before_a_closed_page
 sys.path.insert(0, {folder!r})
 from test_launch import add
 
-def edge(n):
-    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
-    array = np.frombuffer(memory, np.int32, n, mmap.PAGESIZE - 4 * n)
-    address = array.__array_interface__["data"][0] + 4 * n
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, 0) == 0
-    return array
-
 for n in (1, 7, 100, 255, 257, 1000):
-    x, y, out = edge(n), edge(n), edge(n)
+    x, y, out = before_a_closed_page(n), before_a_closed_page(n), before_a_closed_page(n)
     x[:], y[:] = 2, 4
     add(Tensor(x), Tensor(y), Tensor(out), n, num_dpus=3)
     assert (out == 6).all()

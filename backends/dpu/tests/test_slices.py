@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 import triton_dpu_backend
 from foundry_core.tensor import Tensor
+from shared_kernels import vec_add
 from triton_dpu_backend import slices
 
 rng = np.random.default_rng(0)
@@ -49,13 +50,6 @@ def triangle_kernel(x_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + source[:, None] * n + column[None, :], mask=column[None, :] < n, other=0)
     kept = tl.where(column[None, :] <= row[:, None], x, row[:, None] * 1000)
     tl.store(out_ptr + row[:, None] * n + column[None, :], kept, mask=(row[:, None] < n) & (column[None, :] < n))
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
 
 
 @triton.jit
@@ -136,7 +130,7 @@ def test_two_dimensions_of_one_range_are_told_apart() -> None:
 def test_elements_are_split_into_runs(n: int) -> None:
     x, y = (rng.integers(-(2**31), 2**31, n, np.int32) for _ in range(2))
     memory = np.full(n + 64, 0x5A5A5A5A, np.int32)
-    cost = launch(add_kernel, (-(-n // 1024),), x, y, memory[32 : 32 + n], n, BLOCK=1024)
+    cost = launch(vec_add, (-(-n // 1024),), x, y, memory[32 : 32 + n], n, BLOCK=1024)
     assert np.array_equal(memory[32 : 32 + n], x + y)
     assert (memory[:32] == 0x5A5A5A5A).all()
     assert (memory[32 + n :] == 0x5A5A5A5A).all()

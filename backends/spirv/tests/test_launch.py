@@ -14,17 +14,11 @@ import triton
 import triton.language as tl
 from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
+from shared_kernels import place_kernel, scale_kernel, tuple_kernel
 from triton_spirv_backend import opencl
 
 BLOCK = 256
 IS_3_2 = triton.__version__.startswith("3.2.")
-
-
-@triton.jit
-def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
 
 
 @triton.jit
@@ -40,20 +34,6 @@ def scalars_kernel(
     tl.store(out_ptr + 6, f.to(tl.float64))
     tl.store(out_ptr + 7, g.to(tl.float64))
     tl.store(out_ptr + 8, h)
-
-
-@triton.jit
-def place_kernel(out_ptr):
-    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    index = (z * tl.num_programs(1) + y) * tl.num_programs(0) + x
-    tl.store(out_ptr + index, x + 10 * y + 100 * z)
-
-
-@triton.jit
-def tuple_kernel(pair, n, BLOCK: tl.constexpr):
-    offsets = tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(pair[1] + offsets, tl.load(pair[0] + offsets, mask=mask) + 1, mask=mask)
 
 
 @pytest.fixture(params=list(MemoryMode))
@@ -207,21 +187,14 @@ def test_threads_may_launch_the_same_kernel(memory: MemoryMode) -> None:
 
 # Three arrays that end where the next page is not accessible.
 _AT_THE_EDGE = """
-import ctypes, mmap, sys
-import numpy as np
+import sys
 from foundry_core.tensor import Tensor
+from results import before_a_closed_page
 sys.path.insert(0, {folder!r})
 from test_launch import scale
 
-def edge(n):
-    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
-    array = np.frombuffer(memory, np.float32, n, mmap.PAGESIZE - 4 * n)
-    address = array.__array_interface__["data"][0] + 4 * n
-    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, 0) == 0
-    return array
-
 for n in (1, 7, 100, 255, 257, 1000):
-    x, y = edge(n), edge(n)
+    x, y = before_a_closed_page(n), before_a_closed_page(n)
     x[:] = 2
     scale(Tensor(x), Tensor(y), n)
     assert (y == 6).all()

@@ -26,13 +26,14 @@ def fill(kind: str, seed: int, dtype: Any, size: int) -> Any:
         ends = [info.min, info.min + 1, info.max, info.max - 1, 1 << (info.bits - 2)]
         special = random.choice(np.array(ends, kind_of), size)
     else:
-        info = ml_dtypes.finfo(kind_of)
+        limits = ml_dtypes.finfo(kind_of)
         if kind == "bits":
             bits = np.dtype(f"u{kind_of.itemsize}")
             anything = random.integers(0, np.iinfo(bits).max, size, bits, endpoint=True).view(kind_of)
             with np.errstate(all="ignore"):
                 return np.where(np.isnan(anything), np.array(np.nan, kind_of), anything)
         small = (random.integers(-8, 9, size) / 2).astype(kind_of)
-        ends = [np.nan, np.inf, 0.0, info.max, info.smallest_normal, info.smallest_subnormal, info.eps, 1.0]
-        special = random.choice(np.array([*ends, *(-float(end) for end in ends)], kind_of), size)
+        tiny = [limits.smallest_normal, limits.smallest_subnormal, limits.eps]
+        floats: list[Any] = [np.nan, np.inf, 0.0, limits.max, *tiny, 1.0]
+        special = random.choice(np.array([*floats, *(-float(end) for end in floats)], kind_of), size)
     return np.where(random.integers(0, 2, size).astype(bool), small, special) if kind == "special" else small

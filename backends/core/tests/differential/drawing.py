@@ -369,7 +369,7 @@ class _Builder:
             case "+" | "-" | "*" | "/" | "&" | "|" | "^" | "//" | "%" | "<<" | ">>" | "min" | "max" | "umulhi":
                 return self.two(name, a, plain)
             case "negate" | "abs" | "invert":
-                compute = {"negate": _negated, "abs": values.absolute, "invert": values.inverted}[name]
+                changes = {"negate": _negated, "abs": values.absolute, "invert": values.inverted}
                 text = {"negate": f"-{a.name}", "abs": f"tl.abs({a.name})", "invert": f"~{a.name}"}[name]
                 # These change the sign, also of a NaN. In the interpreter, bf16 values are integers with another sign.
                 return self.add(
@@ -377,7 +377,7 @@ class _Builder:
                     a.shape,
                     text,
                     [a],
-                    lambda known: compute(known.variables[a.name]),
+                    lambda known: changes[name](known.variables[a.name]),
                     safe=a.safe,
                     exact=a.exact,
                     plain=plain,
@@ -402,15 +402,15 @@ class _Builder:
                     safe=False,
                 )
             case "clamp":
-                b, c = "-1.0", self.pick(["1.0", "2.0"])
+                low, high = "-1.0", self.pick(["1.0", "2.0"])
 
                 def clamped(known: Context) -> Value:
                     x = known.variables[a.name]
                     y = values.chosen("max", x, values.number(kind, -1.0))
-                    y = values.chosen("min", y, values.number(kind, float(c)))
+                    y = values.chosen("min", y, values.number(kind, float(high)))
                     return Value(kind, y.data, y.error, y.fused, y.open | np.isnan(x.data))
 
-                return self.add(kind, a.shape, f"tl.clamp({a.name}, {b}, {c})", [a], clamped)
+                return self.add(kind, a.shape, f"tl.clamp({a.name}, {low}, {high})", [a], clamped)
             case "bitcast":
                 return self.bitcast(a)
             case "fp8" | "towards zero":

@@ -364,9 +364,9 @@ def function(name: str, a: Value) -> Value:
     kind = a.type
     with np.errstate(all="ignore"):
         if name in ("floor", "ceil"):
-            step = np.floor if name == "floor" else np.ceil
-            moved = (a.error > 0) & (step(wide(a) - a.error) != step(wide(a) + a.error))
-            return Value(kind, step(a.data), np.where(moved, 0.0, 0.0), open=a.open | moved)
+            whole = np.floor if name == "floor" else np.ceil
+            moved = (a.error > 0) & (whole(wide(a) - a.error) != whole(wide(a) + a.error))
+            return Value(kind, whole(a.data), np.where(moved, 0.0, 0.0), open=a.open | moved)
         x = wide(a)
         exact = FUNCTIONS[name](x)
         data = exact.astype(kind.numpy)
@@ -445,7 +445,7 @@ def multiplied(a: Value, axis: int) -> Value:
 
 def _extreme(name: str, a: Value, axis: int, open: Array) -> Value:
     if a.type.kind != "f":
-        reduce = np.maximum if name == "max" else np.minimum
+        reduce: np.ufunc = np.maximum if name == "max" else np.minimum
         return Value(a.type, reduce.reduce(a.data, axis=axis, keepdims=True), open=open)
     reduce = np.fmax if name == "max" else np.fmin
     x = wide(a)

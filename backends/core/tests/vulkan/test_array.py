@@ -29,7 +29,7 @@ def matrix() -> np.ndarray:
 def test_views_are_those_of_numpy_and_are_written_in_place(key: Any) -> None:
     array = matrix()
     tensor = DeviceTensor.from_numpy(array)
-    view = tensor[key]
+    view: Any = tensor[key]
     assert view.shape == array[key].shape and np.array_equal(view.numpy(), array[key])
     view.copy_(np.full(array[key].shape, 7, np.float32))
     array[key] = 7
@@ -62,14 +62,15 @@ def test_a_view_is_passed_to_a_kernel() -> None:
 def test_fills_write_exactly_the_view(dtype: Any) -> None:
     for first, count in ((0, 5), (1, 1), (3, 2), (3, 7)):
         tensor, expected = DeviceTensor.zeros(12, dtype), np.zeros(12, dtype)
-        tensor[first : first + count].fill_(1)
+        part: Any = tensor[first : first + count]
+        part.fill_(1)
         expected[first : first + count] = 1
         assert np.array_equal(tensor.numpy(), expected)
         size = tensor.element_size()
         raw = np.zeros(12 * size, np.uint8)
         raw[first * size : (first + count) * size] = 255
         tensor.zero_()
-        tensor[first : first + count].poison_()
+        part.poison_()
         assert np.array_equal(tensor.numpy().view(np.uint8), raw)
 
 

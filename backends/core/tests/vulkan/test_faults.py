@@ -166,10 +166,16 @@ def test_out_of_memory_says_what_is_held_and_the_device_is_usable_after_it() -> 
 def test_memory_that_is_kept_is_released_before_an_allocation_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     del_me = DeviceTensor(9 << 20, np.uint8)
     del del_me
-    native, failures, freed = library().allocate, [0], []
+    native, failures = library().allocate, [0]
+    freed: list[Any] = []
     monkeypatch.setattr(library(), "allocate", lambda *arguments: failures.pop() if failures else native(*arguments))
     free = library().free
-    monkeypatch.setattr(library(), "free", lambda *arguments: (freed.append(arguments), free(*arguments)))
+
+    def noted(*arguments: Any) -> Any:
+        freed.append(arguments)
+        return free(*arguments)
+
+    monkeypatch.setattr(library(), "free", noted)
     assert DeviceTensor(77 << 20, np.uint8).numel() == 77 << 20
     assert freed
 

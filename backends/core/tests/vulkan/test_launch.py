@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +17,7 @@ from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import HostArrays, Pipeline, VulkanDevice, opened
 from foundry_core.vulkan.library import library
 from foundry_core.vulkan.timing import Event
-
-
-@triton.jit
-def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < n
-    tl.store(y_ptr + offsets, factor * tl.load(x_ptr + offsets, mask=mask), mask=mask)
-
-
-@triton.jit
-def place_kernel(out_ptr):
-    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    tl.store(out_ptr + (z * tl.num_programs(1) + y) * tl.num_programs(0) + x, x + 10 * y + 100 * z)
+from shared_kernels import place_kernel, scale_kernel
 
 
 @triton.jit
@@ -262,9 +251,15 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     x = DeviceTensor.zeros(1)
     kernel = add_one_kernel[(1,)](x)
-    device, spirv, given = opened(), kernel.asm["spv"], []
+    device, spirv = opened(), kernel.asm["spv"]
+    given: list[object] = []
+
+    def noted(*arguments: Any) -> Any:
+        given.append(arguments[-2])
+        return native(*arguments)
+
     native = library().pipeline
-    monkeypatch.setattr(library(), "pipeline", lambda *arguments: (given.append(arguments[-2]), native(*arguments))[1])
+    monkeypatch.setattr(library(), "pipeline", noted)
 
     def compile() -> None:
         Pipeline(device, spirv, "add_one_kernel", kernel.metadata.argument_bytes, device.properties.subgroup)

@@ -95,7 +95,9 @@ def test_causal_attention() -> None:
     length, depth = 32, 16
     q, k, v = (np.random.default_rng(n).standard_normal((length, depth)).astype(np.float16) for n in range(3))
     out = np.full((length, depth), np.nan, np.float32)
-    attention[(2,)](*map(Tensor, (q, k, v, out)), depth**-0.5, length, D=depth, B=16, num_warps=2, num_stages=1)
+    attention[(2,)](
+        Tensor(q), Tensor(k), Tensor(v), Tensor(out), depth**-0.5, length, D=depth, B=16, num_warps=2, num_stages=1
+    )
     scores = q.astype(np.float64) @ k.astype(np.float64).T * depth**-0.5
     scores[np.triu_indices(length, 1)] = -np.inf
     powers = np.exp(scores - scores.max(1, keepdims=True))

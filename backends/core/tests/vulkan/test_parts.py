@@ -18,6 +18,8 @@ import triton.language as tl
 from foundry_core.log import DeviceAssertionError
 from foundry_core.tensor import Tensor
 from foundry_core.vulkan.device import MATRICES_VARIABLE, opened
+from results import check_same, poisoned
+from shared_kernels import linear
 from triton.runtime.errors import OutOfResources
 
 Memory = Callable[[int], None]
@@ -33,10 +35,6 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
         monkeypatch.setattr("triton.compiler.compiler.max_shared_mem", lambda device: size)
 
     return limit
-
-
-def poisoned(*shape: int, dtype: Any) -> np.ndarray:
-    return np.frombuffer(b"\x7b" * (int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype).reshape(shape).copy()
 
 
 def launch(kernel: Any, *arrays: np.ndarray, **constants: Any) -> int:
@@ -62,18 +60,11 @@ def extremes(dtype: Any, count: int) -> np.ndarray:
         found = np.random.default_rng(2).integers(limits.min, limits.max, count, kind, endpoint=True)
         found[:3] = limits.min, limits.max, 0
         return found
-    limits = ml_dtypes.finfo(dtype)
+    info = ml_dtypes.finfo(dtype)
     found = np.random.default_rng(3).standard_normal(count).astype(dtype)
-    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, limits.max, limits.min, limits.smallest_subnormal]
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.max, info.min, info.smallest_subnormal]
     found[:: count // len(special)] = np.array(special).astype(dtype)
     return found
-
-
-def same(found: np.ndarray, expected: np.ndarray) -> None:
-    """Compare bit for bit, but for the bits of a NaN."""
-    unequal = found.view(f"u{found.itemsize}") != expected.view(f"u{found.itemsize}")
-    with np.errstate(invalid="ignore"):
-        assert not (unequal & ~((found != found) & (expected != expected))).any()
 
 
 # Where an element is in two layouts decides how parts are told apart: by registers of both, of one, or of none.
@@ -97,7 +88,7 @@ def test_a_tile_of_each_type_is_transposed(memory: Memory, shape: tuple[int, int
     x, out = extremes(kind, m * n).reshape(shape), poisoned(n, m, dtype=kind)
     memory(x.nbytes // 8)
     assert 0 < launch(transposed, x, out, M=m, N=n, num_warps=warps) <= x.nbytes // 8
-    same(out, np.ascontiguousarray(x.T))
+    check_same(out, np.ascontiguousarray(x.T))
 
 
 def test_a_tile_is_transposed_that_is_larger_than_the_devices_own_memory() -> None:
@@ -106,7 +97,7 @@ def test_a_tile_is_transposed_that_is_larger_than_the_devices_own_memory() -> No
     x, out = extremes(np.int64, m * n).reshape(m, n), poisoned(n, m, dtype=np.int64)
     assert x.nbytes > limit
     assert launch(transposed, x, out, M=m, N=n, num_warps=8) <= limit
-    same(out, np.ascontiguousarray(x.T))
+    check_same(out, np.ascontiguousarray(x.T))
 
 
 def test_a_tile_that_would_have_too_many_parts_is_refused_with_its_size(memory: Memory) -> None:
@@ -138,12 +129,7 @@ def test_elements_are_looked_up_in_a_tile(memory: Memory, axis: int, dtype: Any,
     at, out = np.random.default_rng(4).integers(0, (m, n)[axis], shape).astype(index), poisoned(*shape, dtype=dtype)
     memory(x.nbytes // 4)
     assert launch(gathered, x, at, out, M=m, N=n, K=k, AXIS=axis) <= x.nbytes // 4
-    same(out, np.take_along_axis(x, at.astype(np.int64), axis))
-
-
-@triton.jit
-def linear(a1, b1, a2, b2):
-    return a1 * a2, b1 * a2 + b2
+    check_same(out, np.take_along_axis(x, at.astype(np.int64), axis))
 
 
 @triton.jit

@@ -13,6 +13,7 @@ from foundry_core.profile.recording import recording
 from foundry_core.profile.report import report
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import MATRICES_VARIABLE, opened
+from shared_kernels import product
 
 
 @triton.jit
@@ -20,12 +21,6 @@ def polynomial(x, out, N: tl.constexpr):
     i = tl.arange(0, N)
     v = tl.load(x + i)
     tl.store(out + i, (v * 0.5 + 1.0) * v + 2.0)
-
-
-@triton.jit
-def product(a, b, out, N: tl.constexpr):
-    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
-    tl.store(out + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +40,7 @@ def test_multiply_adds_are_those_that_products_and_sums_of_this_device_take(dtyp
     compiled = []
     launch = found._launch
 
-    def noted(*arguments: Any, **constants: object) -> object:
+    def noted(*arguments: Any, **constants: Any) -> object:
         compiled.append((launch(*arguments, **constants), constants))
         return compiled[-1][0]
 

@@ -7,8 +7,9 @@ import re
 
 import pytest
 from foundry_core.runtime.device_report import Kind
-from foundry_core.vulkan.device import DeviceBuffer, Pipeline, opened
+from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.library import VulkanError
+from foundry_core.vulkan.memory import DeviceBuffer
 
 # A header of SPIR-V 1.6 and nothing behind it: a module without a memory model and without an entry point.
 EMPTY = b"".join(word.to_bytes(4, "little") for word in (0x07230203, 0x00010600, 0, 1, 0))

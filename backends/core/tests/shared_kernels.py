@@ -1,0 +1,77 @@
+"""Kernels that the tests of several files launch."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def vec_add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def scale_kernel(x, out, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+@triton.jit
+def place_kernel(out):
+    """Each program stores its place in the grid."""
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    tl.store(out + (z * tl.num_programs(1) + y) * tl.num_programs(0) + x, x + 10 * y + 100 * z)
+
+
+@triton.jit
+def tuple_kernel(pair, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(pair[1] + i, tl.load(pair[0] + i, mask=i < n) + 1, mask=i < n)
+
+
+@triton.jit
+def softmax(x, out, n, stride, BLOCK: tl.constexpr):
+    """Each program computes a row."""
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * stride + i, mask=i < n, other=-float("inf")).to(tl.float32)
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * stride + i, e / tl.sum(e, 0), mask=i < n)
+
+
+@triton.jit
+def product(a, b, c, N: tl.constexpr):
+    """One program multiplies two square matrices."""
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    tl.store(c + i * N + j, tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j)))
+
+
+@triton.jit
+def matmul(a, b, c, M, N, K, am, bk, cm, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    """The programs of GROUP rows of blocks follow each other, as in Triton's tutorial."""
+    pid = tl.program_id(0)
+    rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    in_group = GROUP * columns
+    first = pid // in_group * GROUP
+    size = min(rows - first, GROUP)
+    i = first + (pid % in_group) % size
+    j = (pid % in_group) // size
+    at_m, at_n, at_k = i * BM + tl.arange(0, BM), j * BN + tl.arange(0, BN), tl.arange(0, BK)
+    a_at = a + (at_m % M)[:, None] * am + at_k[None, :]
+    b_at = b + at_k[:, None] * bk + (at_n % N)[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(tl.cdiv(K, BK)):
+        x = tl.load(a_at, mask=at_k[None, :] < K - k * BK, other=0.0)
+        y = tl.load(b_at, mask=at_k[:, None] < K - k * BK, other=0.0)
+        total = tl.dot(x, y, total)
+        a_at += BK
+        b_at += BK * bk
+    tl.store(c + cm * at_m[:, None] + at_n[None, :], total, mask=(at_m[:, None] < M) & (at_n[None, :] < N))
+
+
+@triton.jit
+def linear(a1, b1, a2, b2):
+    """Apply x -> a1 x + b1, then x -> a2 x + b2: the order matters."""
+    return a1 * a2, b1 * a2 + b2
