@@ -31,8 +31,8 @@ class Parameters:
             tl.constexpr, and gives arguments that it compiles in because they are 1 or None an ordinary type: only its
             constants, which are by name, identify them (in later releases constants are by position).
         kernel: the kernel's name, for messages.
-        written: the numbers of the passed arguments that the kernel may write through, and of those that it may store
-            through (front.writes.Written, or a list of its lists); None means any of them.
+        writes: the numbers of the passed arguments that the kernel may write through, and of those that it may store
+            through (front.writes.WriteSet, or a list of its lists); None means any of them.
         extents: whether the kernel checks its accesses. Then it takes two more numbers for each pointer, after all
             others: the extent of its array (foundry_core.checked.extents).
 
@@ -40,7 +40,7 @@ class Parameters:
         types: Triton's names of the types, in the order in which the kernel takes the arguments.
         names: the Python function's parameters to which they belong.
         pointers: the numbers of those that are pointers.
-        written: the numbers of those through which the kernel may write.
+        outputs: the numbers of those through which the kernel may write.
         shadows: the numbers of the arrays in which checks compare what several programs store, each with that of the
             argument for which they do.
 

@@ -35,7 +35,7 @@ class PipelineLauncher:
     Args:
         types: Triton's types of the kernel's parameters.
         offsets: where each is in the block of arguments, in bytes; see mapping.simt.lower.Simt.
-        written: the numbers of the arguments that the kernel may store through.
+        outputs: the numbers of the arguments that the kernel may store through.
     """
 
     def __init__(
