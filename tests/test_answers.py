@@ -111,6 +111,7 @@ def engine(place: Path) -> Iterator[ScriptedEngine]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", GOOD)
 def test_an_engine_that_answers_anything_gives_an_error_for_people(
     request_: str, engine: ScriptedEngine, place: Path, tmp_path: Path
