@@ -49,7 +49,7 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
 
         return _in_loop(program, atomic, address, changed)
 
-    program.values[op.result] = atomic.write(change)
+    program.values[op.result] = atomic.write_and_share(change)
 
 
 def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
@@ -129,4 +129,4 @@ def _cas(program: SimtProgram, op: tt.AtomicCASOp) -> None:
             return _in_loop(program, atomic, address, lambda old: t.select(t.compare("eq", old, compared), value, old))
         return t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)
 
-    program.values[op.result] = atomic.write(change)
+    program.values[op.result] = atomic.write_and_share(change)

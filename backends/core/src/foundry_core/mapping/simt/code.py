@@ -547,8 +547,23 @@ class Code:
             made.append(self._new(m.result("Phi", type, id, end, other, head), reg.elem, multiple))
         return made
 
-    def do_when(self, condition: Reg, then: Callable[[], None]) -> None:
-        """Write instructions that are executed under a condition only, which invocations need not agree on."""
+    def all_of(self, *conditions: Reg | None) -> Reg | None:
+        """Return whether all of these conditions hold; None stands for one that always does."""
+        found = None
+        for condition in conditions:
+            if condition is not None:
+                found = condition if found is None else self.binary("arith.andi", found, condition)
+        return found
+
+    def do_when(self, condition: Reg | None, then: Callable[[], None]) -> None:
+        """Write instructions that are executed under a condition only, which invocations need not agree on.
+
+        Args:
+            condition: see all_of.
+        """
+        if condition is None:
+            then()
+            return
         m = self.module
         yes, merge = m.new(), m.new()
         m.do("SelectionMerge", merge, 0)

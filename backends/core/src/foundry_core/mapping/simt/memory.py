@@ -114,7 +114,7 @@ def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp, *, volatil
             program.group.fence()
         return found
 
-    regs = once.write(read)
+    regs = once.write_and_share(read)
     if isinstance(op, tt.LoadOp) and op.mask is not None and op.other is not None:
         masks, others = program.values[op.mask], program.values[op.other]
         regs = [program.code.select(*row) for row in zip(masks, regs, others, strict=True)]
@@ -197,12 +197,7 @@ def _store(program: SimtProgram, op: tt.StoreOp) -> None:
             alignment = min(t.multiple(addresses[run[0]]), size * len(run))
             program.group.store(addresses[run[0]], regs, max(alignment, size))
 
-        conditions = [mask for mask in (masks[run[0]], once) if mask is not None]
-        if not conditions:
-            write()
-        else:
-            condition = conditions[0] if len(conditions) == 1 else t.binary("arith.andi", *conditions)
-            t.do_when(condition, write)
+        t.do_when(t.all_of(masks[run[0]], once), write)
 
 
 def _written_once(program: SimtProgram, op: tt.StoreOp) -> Reg | None:

@@ -24,24 +24,28 @@ def pointee(op: Operation, pointer: SSAValue) -> str:
 
 def first_invocation(program: SimtProgram) -> Reg:
     """Return whether this is the first invocation of the program."""
-    target = program.target
-    lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
-    found = owner_predicate(program, Layout((), (), lanes, warps))
+    found = owner_predicate(program, _scalar_layout(program))
     assert found is not None
     return found
+
+
+def _scalar_layout(program: SimtProgram) -> Layout:
+    """Return the layout of a tile of one element, which each invocation holds."""
+    target = program.target
+    lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
+    return Layout((1,), (), lanes, warps)
 
 
 def owner_predicate(program: SimtProgram, layout: Layout) -> Reg | None:
     """Return whether this invocation is the first of those that hold its elements; None if each is the only one."""
     t = program.code
-    found = None
+    first = []
     for bases, number in ((layout.lanes, program.group.lane()), (layout.warps, program.group.warp())):
         repeated = sum(1 << bit for bit, basis in enumerate(bases) if basis == 0)
         if repeated:
             bits = t.binary("arith.andi", number, t.integer(repeated, "i32"))
-            mine = t.compare("eq", bits, t.integer(0, "i32"))
-            found = mine if found is None else t.binary("arith.andi", found, mine)
-    return found
+            first.append(t.compare("eq", bits, t.integer(0, "i32")))
+    return t.all_of(*first)
 
 
 class OwnerAccess:
@@ -49,46 +53,39 @@ class OwnerAccess:
 
     Attributes:
         elem, kind: the type of an element, and its type in memory.
-        layout: of the tile of pointers; None for one pointer.
     """
 
     def __init__(self, program: SimtProgram, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> None:
-        self.program, self.op = program, op
+        self._program, self._op = program, op
         self.elem = pointee(op, pointer)
         self.kind = in_memory(self.elem)
-        self.addresses = program.values[pointer]
-        self.layout = program.layout(pointer) if isinstance(pointer.type, TensorType) else None
-        self.masks: Sequence[Reg | None] = program.values[mask] if mask is not None else [None] * len(self.addresses)
+        self._addresses = program.values[pointer]
+        is_tile = isinstance(pointer.type, TensorType)
+        self._layout = program.layout(pointer) if is_tile else _scalar_layout(program)
+        self._owner = owner_predicate(program, self._layout)
+        self._masks: Sequence[Reg | None] = [None] * len(self._addresses) if mask is None else program.values[mask]
 
     def write(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
         """Write `change` for each element: it gets the register's number and the address, and returns what was there.
 
-        Returns the old elements as registers.
+        Returns the old elements as registers. Only the owners have them.
         """
-        program, t = self.program, self.program.code
-        layout = self.layout or Layout((1,), (), *self._repeated())
-        owner = owner_predicate(program, layout)
-        zero = t.integer(0, self.kind)
-        found: dict[int, Reg] = {}
-        for number, address in enumerate(self.addresses):
+        layout, t = self._layout, self._program.code
+        zero, found = t.integer(0, self.kind), dict[int, Reg]()
+        for number, address in enumerate(self._addresses):
             if layout.register_of[layout.offsets[number]] != number:
                 continue
-            conditions = [each for each in (self.masks[number], owner) if each is not None]
-            if not conditions:
-                found[number] = change(number, address)
-                continue
-            condition = conditions[0] if len(conditions) == 1 else t.binary("arith.andi", *conditions)
 
             def path(number: int = number, address: Reg = address) -> list[Reg]:
                 return [change(number, address)]
 
-            (found[number],) = t.branch(condition, path, lambda: [zero])
-        regs: Sequence[Reg] = [found[layout.register_of[offset]] for offset in layout.offsets]
-        if owner is not None and any(list(result.uses) for result in self.op.results):
-            # The others are told.
-            regs = through_memory(program, self.op, regs, layout, layout, owner=owner)
-        return [program.numeric.from_memory(reg, self.elem) for reg in regs]
+            condition = t.all_of(self._masks[number], self._owner)
+            (found[number],) = path() if condition is None else t.branch(condition, path, lambda: [zero])
+        return [found[layout.register_of[offset]] for offset in layout.offsets]
 
-    def _repeated(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        target = self.program.target
-        return (0,) * (target.warp_size.bit_length() - 1), (0,) * (target.warps.bit_length() - 1)
+    def write_and_share(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
+        """Write `change` for each element; if the operation's result is used, tell all invocations what it returned."""
+        regs: Sequence[Reg] = self.write(change)
+        if self._owner is not None and any(list(result.uses) for result in self._op.results):
+            regs = through_memory(self._program, self._op, regs, self._layout, self._layout, owner=self._owner)
+        return [self._program.numeric.from_memory(reg, self.elem) for reg in regs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from math import prod
 
@@ -137,15 +136,11 @@ def _histogram(program: SimtProgram, op: tt.HistogramOp) -> None:
             for register in layout.distinct:
                 value, mask = program.values[op.src][register], masks[register]
                 wide = t.cast("arith.extui" if WIDTHS[value.elem] < 32 else "arith.trunci", value, "i32")
-                conditions = [each for each in (mask, once, division.has(program, part, wide)) if each is not None]
+                counted = t.all_of(mask, once, division.has(program, part, wide))
                 if bins < 1 << WIDTHS[value.elem] - 1:
-                    conditions.append(t.compare("ult", value, t.integer(bins, value.elem)))
+                    counted = t.all_of(counted, t.compare("ult", value, t.integer(bins, value.elem)))
                 place = t.binary("arith.addi", division.part_index(program, wide), start)
-                if conditions:
-                    counted = functools.reduce(functools.partial(t.binary, "arith.andi"), conditions)
-                    t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]
-                else:
-                    group.count_shared(place)
+                t.do_when(counted, lambda place=place: group.count_shared(place))  # type: ignore[misc]
             group.barrier()
             division.read(program, result, part, start, found)
     program.values[op.result] = [found[number] for number in range(result.size)]

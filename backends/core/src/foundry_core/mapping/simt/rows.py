@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
@@ -289,11 +288,7 @@ class Division:
             def write(numbers: list[int] = numbers) -> None:
                 self.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
 
-            conditions = [each for each in (condition, owner) if each is not None]
-            if conditions:
-                t.do_when(functools.reduce(functools.partial(t.binary, "arith.andi"), conditions), write)
-            else:
-                write()
+            t.do_when(t.all_of(condition, owner), write)
 
     def read(self, program: SimtProgram, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
         """Read a part of a tile into registers of a layout, after a barrier if it may have been written just now.
