@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.backend.driver import explain_selection, reads_variable
 from foundry_core.tensor import Tensor
+from foundry_core.triton_hooks.selection import explain_selection, reads_variable
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from triton_spirv_backend import __main__ as report
 from triton_spirv_backend import apis, check, conflicts

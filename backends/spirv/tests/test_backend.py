@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.backend.fingerprint import triton_fingerprint
+from foundry_core.codegen.fingerprint import triton_fingerprint
 from foundry_core.errors import UnsupportedOperation
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor

@@ -31,7 +31,7 @@ from foundry_core.backend.compiler import (
     uses_addresses,
     without_collections,
 )
-from foundry_core.backend.fingerprint import fingerprint
+from foundry_core.codegen.fingerprint import fingerprint
 from foundry_core.codegen.programs import NAMES, locate
 from triton.backends.compiler import GPUTarget
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import hashlib
 import os
@@ -28,7 +27,6 @@ from ..runtime import crash, descriptors
 from ..scalars import FP8
 from ..triton_hooks import registration, specialization
 from ..triton_hooks.registration import When
-from .fingerprint import triton_fingerprint
 
 _RELEASE = tuple(int(number) for number in __version__.split(".")[:2])
 # The bytes of shared memory that a kernel without any says it needs: upstream's tutorials divide by this number.
@@ -187,19 +185,6 @@ class ProgramOptions:
         return hashlib.sha256(key.encode()).hexdigest()
 
 
-@functools.cache
-def _triton_key() -> str:
-    return f"{__version__}-{triton_fingerprint()}"
-
-
-def _replace_triton_key() -> None:
-    """Replace the function that identifies Triton in the keys of its cache, in each module that has it."""
-    for name in ("triton.runtime.cache", "triton.runtime.autotuner", "triton.compiler.compiler"):
-        module = sys.modules.get(name)
-        if hasattr(module, "triton_key"):
-            module.triton_key = _triton_key  # type: ignore[union-attr]
-
-
 class ProgramBackend(BaseBackend):  # type: ignore[misc]
     """Triton's interface to a compiler that makes one thread of work of a program. A plugin adds stages and a hash.
 
@@ -219,7 +204,6 @@ class ProgramBackend(BaseBackend):  # type: ignore[misc]
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         registration.install(When.BACKEND, ProgramBackend)
-        _replace_triton_key()
         if poison.is_installed():
             # torch may have been imported since.
             poison.install()

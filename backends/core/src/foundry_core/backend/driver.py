@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
 from abc import abstractmethod
@@ -20,7 +18,7 @@ from ..checked import memory
 from ..tensor import Tensor
 
 # `crash` is imported before PoCL, which changes what signals do.
-from ..triton_hooks import clock, deferred, gpu_scripts, registration
+from ..triton_hooks import clock, gpu_scripts, registration
 from ..triton_hooks.registration import When
 
 if TYPE_CHECKING:
@@ -29,52 +27,6 @@ if TYPE_CHECKING:
     from ..runtime.device_report import DeviceReport
     from ..runtime.opencl import OpenCLDevice
 
-
-BACKEND_VARIABLE = "TRITON_DEFAULT_BACKEND"
-_SELECTION = "triton.runtime.driver"
-_ACTIVE = "active"
-
-
-def explain_selection() -> None:
-    """Make Triton's error for want of a backend list those that are installed, and why they are inactive.
-
-    A Triton with this project's patches lists them itself.
-    """
-    module: Any = sys.modules[_SELECTION]
-    native = getattr(module, "_create_driver", None)
-    if native is None or hasattr(module, "_explain_drivers"):
-        return
-
-    @functools.wraps(native)
-    def create_driver() -> Any:
-        try:
-            return native()
-        except RuntimeError as error:
-            states = {name: _state(each.driver) for name, each in triton.backends.backends.items()}
-            lines = [str(error), *(f"  {name}: {state}" for name, state in states.items())]
-            active = [f"{BACKEND_VARIABLE}={name}" for name, state in states.items() if state == _ACTIVE]
-            if active and reads_variable():
-                lines.append(f"Choose one: {' or '.join(active)}")
-            error.args = ("\n".join(lines),)
-            raise
-
-    module._create_driver = create_driver
-
-
-def _state(driver: Any) -> str:
-    if driver.is_active():
-        return _ACTIVE
-    reason = driver.inactive_reason() if hasattr(driver, "inactive_reason") else "its driver finds no device"
-    return "inactive, " + reason.replace("\n", "\n    ")
-
-
-def reads_variable() -> bool:
-    """Return whether this Triton lets a variable choose among backends: 3.9.0 does, 3.6.0 does not."""
-    module: Any = sys.modules[_SELECTION]
-    return BACKEND_VARIABLE in inspect.unwrap(module._create_driver).__code__.co_consts
-
-
-deferred.call(explain_selection)
 # At the import of a plugin, which is before a user can make a descriptor, or import a profiler.
 registration.install(When.DRIVER)
 # Before a user can make an array. A wrong value of the variable is refused at the first launch.
@@ -143,7 +95,7 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     @classmethod
     @abstractmethod
     def inactive_reason(cls) -> str:
-        """Return why is_active() is false, or ""; Triton's error prints it, see explain_selection."""
+        """Return why is_active() is false, or ""; Triton's error prints it, see triton_hooks/selection.py."""
 
     def flushed(self) -> frozenset[str]:
         """Return the float types whose subnormal numbers may be zeros in arithmetic and comparisons, such as f32.

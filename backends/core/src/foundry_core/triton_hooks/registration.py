@@ -1,5 +1,7 @@
 """Every place where Triton is extended: what a module replaces, in which releases, when, and why.
 
+Beside these, a plugin's own classes extend Triton, and import_order.py orders imports.
+
 Each module has a function `install`, which does nothing at a second call. How it replaces is in the module.
 """
 
@@ -30,6 +32,13 @@ class Hook(NamedTuple):
 
 
 HOOKS = (
+    Hook(
+        "triton_hooks.selection",
+        "the function that chooses a driver",
+        "all, where Triton has no patches of ours",
+        When.DRIVER,
+        "the error says which backends there are, and why none is active",
+    ),
     Hook("runtime.descriptors", "TensorDescriptor's checks", "3.6, 3.9", When.DRIVER, "a descriptor of a NumPy array"),
     Hook(
         "triton_hooks.gpu_scripts",
@@ -58,6 +67,13 @@ HOOKS = (
         "all",
         When.COMPILER,
         "a grid or constexpr that cannot be is named before anything is compiled",
+    ),
+    Hook(
+        "triton_hooks.cache_key",
+        "triton_key",
+        "all",
+        When.BACKEND,
+        "Triton reads 190 MB of libtriton for it in each process",
     ),
     Hook(
         "triton_hooks.specialization",
