@@ -36,8 +36,8 @@ class Triton(Device):
 
     Args:
         name: in reports.
-        driver: that which is active if None. With one, every kernel is a triton.jit of its own, since Triton keeps what
-            it compiled by the device's number.
+        driver: a driver of Triton. If None, the active one is used. If several drivers take turns, each needs its own
+            triton.jit of a kernel, because Triton stores compiled kernels by the number of the device.
     """
 
     plan = Plan()
@@ -80,7 +80,7 @@ class Triton(Device):
 
 
 class _Gpu(Triton):
-    """A device with memory and a clock of its own: events take the time."""
+    """A device with its own memory. Its events measure the time."""
 
     refuses = True
 
@@ -101,7 +101,9 @@ class ByHostClock(Device):
 
     def __init__(self, device: Triton) -> None:
         self._device = device
-        self.use = device.use  # type: ignore[method-assign]
+
+    def use(self) -> None:
+        self._device.use()
 
     def seconds(self, call: Any, calls: int) -> float:
         wait = self._device.driver.get_device_interface().synchronize

@@ -1,7 +1,7 @@
 """Time Triton on a Vulkan device against Triton's CUDA backend and torch, without an image.
 
     export PYTHONPATH=e2e                               as in an image: e2e/ runs and reports the measurements
-    python -m bench.gpu --out=DIR                       on a machine with an NVIDIA GPU: some 6 minutes
+    python -m bench.gpu --out=DIR                       on a machine with an NVIDIA GPU; --budget limits the time
     python -m bench.gpu --out=DIR --only=softmax,sum
     python -m bench.gpu --out=DIR --tiny --peer=none    anywhere, to try the program
     python -m bench.gpu --out=DIR --render              write the Markdown again from the JSON

@@ -1,4 +1,4 @@
-"""Run several scripts in one container of a target's image, each in a process of its own, with the verb run."""
+"""Run several scripts in one container of a target's image. The verb `run` starts each in its own process."""
 
 from __future__ import annotations
 

@@ -67,6 +67,16 @@ def clean_environment(extra: Mapping[str, str] | None = None, *, network: bool =
     return env
 
 
+def _remove_as_subordinate(place: Path) -> None:
+    """Remove what mmdebstrap made as a subordinate user, when an ordinary user ran it."""
+    if helper := shutil.which("mmdebstrap"):
+        run([helper, "--unshare-helper", "rm", "-rf", place], log="remove-leftovers", check=False)
+
+
+# Each child gets the scratch folder of this process, so this module imports that one, and not the other way around.
+scratch.remove_as_subordinate = _remove_as_subordinate
+
+
 def connection() -> dict[str, str]:
     """Return the user's own proxies and certificates."""
     return {name: os.environ[name] for name in _PASSED_NETWORK if name in os.environ}

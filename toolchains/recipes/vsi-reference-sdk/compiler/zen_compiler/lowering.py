@@ -16,8 +16,7 @@ from pathlib import Path
 from string import Template
 
 from foundry_core.codegen.pipeline import read_kernel, to_llvm, to_spirv
-from foundry_core.codegen.tools import LLVM_INTRINSIC
-from foundry_core.emit.mlir import GLOBAL, Reg
+from foundry_core.emit.mlir import GLOBAL, LLVM_INTRINSIC, Reg
 from foundry_core.front.structured import kernel
 from foundry_core.ir import tt
 from foundry_core.ir.depth import deep_expressions
