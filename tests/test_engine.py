@@ -262,7 +262,8 @@ def test_what_an_engine_cannot_limit_is_said() -> None:
 
 @pytest.mark.docker
 def test_a_sandbox_s_time_ends_what_runs_in_it_and_that_is_said(docker: Engine, tiny: str) -> None:
-    with docker.sandbox(tiny, seconds=1) as sandbox, pytest.raises(LimitError, match="sh in a container") as raised:
+    # On a busy machine, the time may be over before the command begins.
+    with pytest.raises(LimitError, match="in a container of") as raised, docker.sandbox(tiny, seconds=1) as sandbox:
         sandbox.run(["sh", "-c", "while :; do :; done"])
     assert raised.value.why == "it reached its time limit of 1 s"
 

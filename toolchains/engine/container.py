@@ -85,12 +85,13 @@ class Container:
             )["Id"]
             # Attach before the start: the first process must not find its input closed.
             self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
-            self._api.start(self.id)
+            self._start()
             self._prepare()
         except BaseException as error:
             with suppress(FoundryError):
                 self._remove()
             if isinstance(error, FAILURES):
+                self._check_time("what prepares it")
                 raise diagnosis.failed(
                     f"cannot start a container of {self._image}", error, next=self._advice()
                 ) from error
@@ -118,6 +119,10 @@ class Container:
     def _advice(self) -> str:
         """Return what helps if the container cannot be started; "" if nothing is known."""
         return ""
+
+    def _start(self) -> None:
+        """Start the container's first process."""
+        self._api.start(self.id)
 
     def _prepare(self) -> None:
         """Prepare the container before its first use."""
@@ -170,12 +175,12 @@ class Container:
         try:
             status = self._execute(argv, take, environment=dict(env or {}), workdir=cwd)
         except FAILURES as error:
-            self._check_time(argv)
+            self._check_time(argv[0])
             raise diagnosis.failed(f"cannot run {argv[0]} in a container of {self._image}", error) from error
         for cut in lines:
             cut.end()
         if status != 0:
-            self._check_time(argv)
+            self._check_time(argv[0])
         stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
         return Completed(status, stdout, stderr)
 
@@ -186,7 +191,7 @@ class Container:
             take(stream, chunk)
         return self._ended(id)
 
-    def _check_time(self, argv: Sequence[str]) -> None:
+    def _check_time(self, program: str) -> None:
         """Raise LimitError if the container's time is over."""
 
     def call(

@@ -109,20 +109,25 @@ class Sandbox(Container):
     def _advice(self) -> str:
         return self._gpus.advice if self._gpus else ""
 
-    def _prepare(self) -> None:
+    def _start(self) -> None:
+        # Before the start: the container's own clock, which begins with it, must not be ahead of this one.
         self._end = time.monotonic() + (self.limits.seconds or math.inf)
+        super()._start()
+
+    def _prepare(self) -> None:
         # A new volume belongs to root. Root can change its own files without a capability; the engine's archives
         # cannot.
         said: list[bytes] = []
         if self._execute(["chmod", "1777", *self._folders], lambda _, chunk: said.append(chunk), user="0") != 0:
+            self._check_time("chmod")
             why = b"".join(said).decode(errors="replace")
             raise EngineError(f"cannot prepare a container of {self._image}", why=why)
         self.call(["mkdir", "-p", _IDENTITY["HOME"]])
 
-    def _check_time(self, argv: Sequence[str]) -> None:
+    def _check_time(self, program: str) -> None:
         if time.monotonic() >= self._end:
             raise LimitError(
-                f"{argv[0]} in a container of {self._image} was ended",
+                f"{program} in a container of {self._image} was ended",
                 why=f"it reached its time limit of {self.limits.seconds} s",
             )
 
