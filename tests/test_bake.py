@@ -346,7 +346,7 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
         assert image is not None
         base = BaseImage(tiny, tmp_path / "tiny.tar")
         try:
-            here = layer.make(docker, tiny, image.layers)
+            here = layer.make(docker, tiny, image.layers, Store(tmp_path / "store"))
             # Two builds within one second have equal dates even without normalisation.
             time.sleep(1.1)
             bake.write(tmp_path / "out", base, [("top", layer)], names=[])

@@ -244,17 +244,21 @@ def test_two_builds_at_two_times_have_the_same_id(docker: Engine, tiny: str, tmp
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
-    wheels, below = [layer.Wheel(wheel, "0" * 64)], docker.image(tiny)
+    below = docker.image(tiny)
     assert below is not None
+    wheels, known = [layer.Wheel(wheel, "0" * 64)], below.layers
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
     try:
         made = []
         for name in names:
-            made.append(layer.layer(docker, name, dockerfile, {"BASE": tiny}, {"org.test": "1"}, wheels, below.layers))
+            labels = {"org.test": "1"}
+            made.append(
+                layer.layer(docker, name, dockerfile, {"BASE": tiny}, labels, wheels, known, store=Store(tmp_path))
+            )
             time.sleep(1.1)
         assert made[0].id == made[1].id
         assert made[0].labels == {"org.test": "1"}
-        assert made[0].layers[: len(below.layers)] == below.layers
+        assert made[0].layers[: len(known)] == known
         with docker.container(names[0]) as container:
             listing = container.call(["sh", "-c", "cat /made/a /made/b /wheels/*; test -e /removed || echo gone"])
         assert listing.split("\n")[:2] == [str(tar_file.EPOCH)] * 2
