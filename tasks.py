@@ -27,7 +27,14 @@ def _packing_target(name: str) -> str:
 
 
 @verb(group="inputs", optional=["update"])
-def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool = False, offline: bool = False) -> None:
+def pin(
+    c: Context,
+    update: str | None = None,
+    check: bool = False,
+    fetch: bool = False,
+    security: bool = False,
+    offline: bool = False,
+) -> None:
     """Show what is pinned and what it resolved to; update, check or fetch it.
 
         ./foundry pin                   show it; changes nothing
@@ -38,13 +45,15 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
                      one component, one target, one builder or one project that is built from source; wheels that
                      others require then stay as locked if they fit
     --check          verify that pins, lock, files and built parts agree, and verify the LLVM commit inside each Triton
+    --security       with --check: ask the archives, too, of which locked packages there are security updates or newer
+                     versions. The exit status is 43 if there are security updates
     --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
                      upstream projects, this fetches the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing
     """
     from toolchains.cli import pin as pinning
 
-    pinning.act(update=update, check=check, fetch=fetch, offline=offline)
+    pinning.act(update=update, check=check, fetch=fetch, security=security, offline=offline)
 
 
 @verb(group="inputs", actions=["status", "apply", "refresh"])
