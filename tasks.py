@@ -552,6 +552,49 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     targets.act(action, name, like=like)
 
 
+@verb(group="inputs", wordless=True)
+def sbom(
+    c: Context,
+    target: str,
+    part: str = "",
+    format: str = "cyclonedx",
+    output: str = "",
+    licences: bool = False,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+) -> None:
+    """Write what a target's image, a native part or a wheel consists of; or show all licences.
+
+        ./foundry sbom spirv --output=spirv.cdx.json
+        ./foundry sbom spirv --format=spdx --output=spirv.spdx.json
+        ./foundry sbom dpu --part=dpu-legalize
+        ./foundry sbom build/wheels/spirv/NAME.whl
+        ./foundry sbom --licences
+
+    This is a bill of materials: packages with versions, hashes, licences and source packages; Triton with the patches
+    that it has; native parts with the digests of their sources; and what is left out of packages. It is made from the
+    lock and the sources, and needs no image: the same checkout gives the same bytes on each machine. Wheels that
+    Foundry makes have theirs inside. docs/trust.md is the manual.
+
+    --format=spdx    SPDX 2.3 in JSON; the default is cyclonedx, CycloneDX 1.6 in JSON
+    --output=FILE    write to FILE instead of stdout
+    --part=NAME      a native part of the target, with all that it was built with
+    --licences       print the licences of a target's components; without TARGET, of all targets that `ci` prints. The
+                     exit status is 41 if one is unknown
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; list what is missing
+    --allow-drift    as for `build`: the packages of an image that was built with it
+    """
+    from toolchains.cli import sbom as contents
+
+    limits = contents.Limits(triton, offline, allow_drift)
+    if licences:
+        contents.licences(target, limits)
+    else:
+        contents.sbom(target, limits, part=part, form=format, output=output)
+
+
 @verb(group="project")
 def prune(c: Context, remove: bool = False) -> None:
     """Show what this checkout does not use, and remove it on request.

@@ -15,7 +15,7 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from toolchains.archives import folders, prefix
 from toolchains.artifacts import native, plugin_wheels
 from toolchains.assembly import platform_wheel, target_image
+from toolchains.contents.component import Component, Licence
+from toolchains.contents.licences import UNKNOWN
 from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
@@ -39,6 +41,9 @@ _IN_CORE = f"foundry_core/vulkan/{LIBRARY}"
 _ANY = "py3-none-any"
 # In a backend's folder: the README.md of its wheels, with names in braces for what differs.
 _README = "WHEELS.md"
+_CORE = ("triton-foundry-core",)
+# A library that a user gave.
+SUPPLIED = Component("native", LIBRARY, "", Licence(origin=f"{UNKNOWN}the file was given by --library"))
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,8 @@ def source(locked: Lock, target: LockedTarget) -> LockedTarget:
     return found
 
 
-def library(target: LockedTarget, store: Store, folder: Path) -> Path:
-    """Build the C library if the store does not have it, and unpack it to a folder; return its path."""
+def library(target: LockedTarget, store: Store, folder: Path) -> tuple[Path, Component]:
+    """Build the C library if the store does not have it, and unpack it to a folder; return its path, and what it is."""
     if target.builder is None:
         raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
     builder = native.fetch_if_needed([RECIPE], target.builder, store)
@@ -85,16 +90,17 @@ def library(target: LockedTarget, store: Store, folder: Path) -> Path:
         (entry,) = [entry for name, entry in entries.items() if Path(name).name == LIBRARY and not entry.link]
         with entry.open() as content, (folder / LIBRARY).open("wb") as file:
             shutil.copyfileobj(content, file)
-    return folder / LIBRARY
+    return folder / LIBRARY, native.component(RECIPE, builder)
 
 
-def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wheelhouse:
+def write(target: LockedTarget, library: Path, folder: Path, store: Store, *, part: Component = SUPPLIED) -> Wheelhouse:
     """Write the wheels of a target; a folder that an earlier call wrote is replaced.
 
     Args:
         target: whose plugins and locked wheels are taken.
         library: the C library of the Vulkan road.
         folder: where to write.
+        part: the library as a component.
 
     Raises:
         UsageError: the library does not run on other machines, or the folder has something else in it.
@@ -109,11 +115,13 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wh
         names = target_image.plugins(target)
         with step(f"wheels of {', '.join(names)}"):
             for name in names:
-                made = plugin_wheels.wheel(name, store).path
+                made = plugin_wheels.wheel(name, store)
                 if name == "core":
-                    platform_wheel.rewrite(made, work, libraries={_IN_CORE: library})
+                    described = plugin_wheels.component(made, parts=[_with_sha256(part, library)])
+                    platform_wheel.rewrite(made.path, work, described, libraries={_IN_CORE: library})
                 else:
-                    platform_wheel.rewrite(made, work, requires=["triton-foundry-core"])
+                    described = plugin_wheels.component(made, requires=_CORE)
+                    platform_wheel.rewrite(made.path, work, described, requires=_CORE)
         needed, own = _needed(work.glob("*.whl"), target, store)
         for artifact in needed:
             shutil.copyfile(store.path(artifact), work / artifact.filename)
@@ -130,6 +138,10 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wh
         shutil.rmtree(folder, ignore_errors=True)
         durable.move(work, folder)
     return Wheelhouse(folder, tuple(folder / wheel.name for wheel in wheels), own)
+
+
+def _with_sha256(part: Component, library: Path) -> Component:
+    return replace(part, sha256=hashlib.sha256(library.read_bytes()).hexdigest())
 
 
 def _check_own(folder: Path) -> None:

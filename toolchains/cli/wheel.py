@@ -31,8 +31,9 @@ def wheel(request: Request, *, library: str) -> None:
     if library and not Path(library).is_file():
         raise UsageError(f"there is no file {library}")
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        found = Path(library) if library else wheelhouse.library(target, store, Path(work))
-        made = wheelhouse.write(target, found, folder, store)
+        given = Path(library), wheelhouse.SUPPLIED
+        found, part = given if library else wheelhouse.library(target, store, Path(work))
+        made = wheelhouse.write(target, found, folder, store, part=part)
     for path in made.wheels:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
     place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

@@ -37,11 +37,15 @@ def write(subject: Component) -> bytes:
         serial_number=subject.serial,
         metadata=BomMetaData(component=_component(subject), timestamp=datetime.fromtimestamp(EPOCH, UTC)),
         dependencies=[
-            Dependency(BomRef(owner.reference), [Dependency(BomRef(part.reference)) for part in owner.parts])
-            for owner in (subject, *contained)
+            _dependency(subject, (*subject.parts, *tools)),
+            *(_dependency(each, each.parts) for each in contained),
         ],
     )
     return (JsonV1Dot6(bom).output_as_string(indent=2) + "\n").encode()
+
+
+def _dependency(owner: Component, parts: Iterable[Component]) -> Dependency:
+    return Dependency(BomRef(owner.reference), [Dependency(BomRef(part.reference)) for part in parts])
 
 
 def _component(each: Component, scope: model.ComponentScope | None = None, below: str = "") -> model.Component:

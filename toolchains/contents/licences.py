@@ -21,6 +21,7 @@ from license_expression import ExpressionError, get_spdx_licensing
 
 from toolchains.config.reading import File, Text, convert, read_table, wrong
 from toolchains.contents.component import Licence
+from toolchains.system import paths
 
 REVIEWED = Path(__file__).parent / "licences.toml"
 UNKNOWN = "unknown: "
@@ -49,6 +50,7 @@ _EXCEPTIONS = {
 _GNU = re.compile(r"(A?GPL|LGPL|GFDL|GFDL-NIV)-([1-3](?:\.[1-3])?)(?:\.0)?(\+?)", re.IGNORECASE)
 # An uncommon form, which is not taken apart.
 _OPAQUE = re.compile(r"and/or|[,|()]")
+_RECIPE = re.compile(r'^    license = "(.+)"$', re.MULTILINE)
 _FIELD = re.compile(r"([^\s:#][^\s:]*):[ \t]*(.*)")
 # Classifiers that name one licence. Others name a family: "BSD License".
 _CLASSIFIERS = {
@@ -80,10 +82,12 @@ class Reviews(File, frozen=True):
     Attributes:
         debian: by source package.
         python: by name.
+        linked: programs that are linked with static archives, by recipe; the file is its link.sh.
     """
 
     debian: Mapping[str, Review] = {}
     python: Mapping[str, Review] = {}
+    linked: Mapping[str, Review] = {}
 
 
 @functools.cache
@@ -94,7 +98,7 @@ def reviews(path: Path = REVIEWED) -> Reviews:
         PinError: the file is malformed, or has an expression that is not one of SPDX.
     """
     found: Reviews = convert(read_table(path), Reviews, path)
-    for table, entries in (("debian", found.debian), ("python", found.python)):
+    for table, entries in (("debian", found.debian), ("python", found.python), ("linked", found.linked)):
         for name, review in entries.items():
             if errors := _unlisted(review.licence, review.texts):
                 raise wrong(path, f"{table}.{name}", "this is no expression of SPDX", errors)
@@ -133,6 +137,21 @@ def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) ->
     pattern = re.compile(review.file) if review else None
     stating = [content for file, content in sorted(files.items()) if pattern and pattern.fullmatch(file)]
     return _reviewed(review, b"".join(stating), f"[python.{name}]", "METADATA")
+
+
+def of_linked(recipe: str, script: bytes) -> Licence:
+    """Return the licence of a program that a recipe's script links."""
+    return _reviewed(reviews().linked.get(recipe), script, f"[linked.{recipe}]", "its link.sh")
+
+
+@functools.cache
+def of_recipe(name: str) -> Licence:
+    """Return the licence that a recipe states, or that its base class states for all of ours."""
+    for recipe in (name, "native"):
+        text = (paths.RECIPES / recipe / "conanfile.py").read_text(encoding="utf-8")
+        if stated := _RECIPE.search(text):
+            return Licence(stated[1], f"toolchains/recipes/{recipe}/conanfile.py")
+    raise AssertionError("the base class states one")
 
 
 def _reviewed(review: Review | None, content: bytes, entry: str, what: str) -> Licence:

@@ -30,7 +30,7 @@ from toolchains.system.errors import UnsafeArchiveError
 
 # The revision of what is kept of a package: raise it whenever that changes.
 FORMAT = 1
-KIND = "copyright"
+_KIND = "copyright"
 _AR_MAGIC, _AR_HEADER = b"!<arch>\n", 60
 _DOC = "usr/share/doc"
 # Where Debian keeps the wheels from which `python3 -m venv` installs pip, and setuptools up to Python 3.11.
@@ -86,7 +86,7 @@ class Debs:
         return facts
 
     def _kept(self, deb: Artifact) -> Path:
-        return self.store.part(KIND, identity(deb), lambda folder: _read(deb, self.store.path(deb), folder))
+        return self.store.part(_KIND, identity(deb), lambda folder: _read(deb, self.store.path(deb), folder))
 
 
 def identity(deb: Artifact) -> str:

@@ -8,22 +8,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from license_expression import get_spdx_licensing
-from spdx_tools.spdx.model import (
-    Actor,
-    ActorType,
-    Checksum,
-    ChecksumAlgorithm,
-    CreationInfo,
-    Document,
-    ExternalPackageRef,
-    ExternalPackageRefCategory,
-    ExtractedLicensingInfo,
-    Package,
-    PackagePurpose,
-    Relationship,
-    RelationshipType,
-    SpdxNoAssertion,
-)
+from spdx_tools.spdx.model.actor import Actor, ActorType
+from spdx_tools.spdx.model.checksum import Checksum, ChecksumAlgorithm
+from spdx_tools.spdx.model.document import CreationInfo, Document
+from spdx_tools.spdx.model.extracted_licensing_info import ExtractedLicensingInfo
+from spdx_tools.spdx.model.package import ExternalPackageRef, ExternalPackageRefCategory, Package, PackagePurpose
+from spdx_tools.spdx.model.relationship import Relationship, RelationshipType
+from spdx_tools.spdx.model.spdx_no_assertion import SpdxNoAssertion
 from spdx_tools.spdx.writer.json import json_writer
 
 from toolchains.archives.tar_file import EPOCH
