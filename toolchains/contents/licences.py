@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from email.message import Message
 from pathlib import Path
 
@@ -25,12 +25,13 @@ from toolchains.system import paths
 
 REVIEWED = Path(__file__).parent / "licences.toml"
 UNKNOWN = "unknown: "
+_OWN = "LicenseRef-"
 _licensing = get_spdx_licensing()
 # What SPDX lists, by lower case: Debian's BSD-3-clause is its BSD-3-Clause.
 _LISTED = {
     name.lower(): name
     for name, symbol in _licensing.known_symbols.items()
-    if not symbol.is_exception and not name.startswith("LicenseRef-")
+    if not symbol.is_exception and not name.startswith(_OWN)
 }
 # Debian's names with one meaning, and the name that LLVM's packages have for their licence.
 _NAMES = {
@@ -51,6 +52,7 @@ _GNU = re.compile(r"(A?GPL|LGPL|GFDL|GFDL-NIV)-([1-3](?:\.[1-3])?)(?:\.0)?(\+?)"
 # An uncommon form, which is not taken apart.
 _OPAQUE = re.compile(r"and/or|[,|()]")
 _RECIPE = re.compile(r'^    license = "(.+)"$', re.MULTILINE)
+_AND, _OR = re.compile(" (?:and|AND) "), re.compile(" (?:or|OR) ")
 _FIELD = re.compile(r"([^\s:#][^\s:]*):[ \t]*(.*)")
 # Classifiers that name one licence. Others name a family: "BSD License".
 _CLASSIFIERS = {
@@ -64,16 +66,14 @@ class Review(File, frozen=True):
     """The licence of a package whose files do not state it by names, as a person read it.
 
     Attributes:
-        licence: an expression of SPDX.
-        file: the file that says so: in a Debian package always its copyright file; in a wheel a pattern of its name.
+        licence: an expression of SPDX. A LicenseRef in it stands for all terms in the file that have no name in SPDX.
+        file: the file that was read: of a Debian package its copyright file, of a wheel its name in .dist-info.
         sha256: of that file, in each version that was read.
-        texts: what each LicenseRef of the expression stands for.
     """
 
     licence: Text
     file: Text
     sha256: tuple[Text, ...]
-    texts: Mapping[str, Text] = {}
 
 
 class Reviews(File, frozen=True):
@@ -100,7 +100,7 @@ def reviews(path: Path = REVIEWED) -> Reviews:
     found: Reviews = convert(read_table(path), Reviews, path)
     for table, entries in (("debian", found.debian), ("python", found.python), ("linked", found.linked)):
         for name, review in entries.items():
-            if errors := _unlisted(review.licence, review.texts):
+            if errors := _unlisted(review.licence, own=True):
                 raise wrong(path, f"{table}.{name}", "this is no expression of SPDX", errors)
     return found
 
@@ -134,9 +134,7 @@ def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) ->
     if len(named) == 1 and (listed := _CLASSIFIERS.get(*named)):
         return Licence(listed, "METADATA, Classifier")
     review = reviews().python.get(name)
-    pattern = re.compile(review.file) if review else None
-    stating = [content for file, content in sorted(files.items()) if pattern and pattern.fullmatch(file)]
-    return _reviewed(review, b"".join(stating), f"[python.{name}]", "METADATA")
+    return _reviewed(review, files.get(review.file, b"") if review else b"", f"[python.{name}]", "METADATA")
 
 
 def of_linked(recipe: str, script: bytes) -> Licence:
@@ -159,34 +157,44 @@ def _reviewed(review: Review | None, content: bytes, entry: str, what: str) -> L
     found = hashlib.sha256(content).hexdigest()
     if review is None:
         why = f"{what} does not name it, and licences.toml has no {entry}"
-        return Licence(origin=f"{UNKNOWN}{why} (sha256 {found})")
+        return Licence(origin=f"{UNKNOWN}{why}" + f" (sha256 {found})" * bool(content))
     if found not in review.sha256:
         return Licence(origin=f"{UNKNOWN}{review.file} is not the one that was read for {entry} (sha256 {found})")
-    texts = tuple((reference, reference, text) for reference, text in sorted(review.texts.items()))
+    own = sorted(key for key in _keys(review.licence) if key.startswith(_OWN))
+    texts = tuple((reference, reference.removeprefix(_OWN), _decoded(content)) for reference in own)
     return Licence(review.licence, f"licences.toml, {entry}, from {review.file}", reviewed=True, texts=texts)
 
 
-def _unlisted(expression: str, texts: Iterable[str] = ()) -> str:
+def _keys(expression: str) -> list[str]:
+    """Return the identifiers in an expression."""
+    keys: list[str] = _licensing.license_keys(_licensing.parse(expression, strict=True))
+    return keys
+
+
+def _unlisted(expression: str, *, own: bool = False) -> str:
     """Return why a text is no expression of SPDX; "" if it is one.
 
     Args:
-        texts: each LicenseRef that has a text.
+        own: whether it may have a LicenseRef.
     """
     try:
-        keys = _licensing.license_keys(_licensing.parse(expression, strict=True))
+        keys = set(_keys(expression))
     except ExpressionError as error:
         return str(error)
-    known = {*_licensing.known_symbols} - {key for key in keys if key.startswith("LicenseRef-")}
-    return ", ".join(sorted(set(keys) - known - set(texts)))
+    refs = {key for key in keys if key.startswith(_OWN)}
+    return ", ".join(sorted(keys - (set(_licensing.known_symbols) - refs) - (refs if own else set())))
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _machine_readable(source: str, copyright: bytes) -> Licence | None:
     """Return all licences that a machine-readable copyright file names; None for any other file."""
-    try:
-        text = copyright.decode()
-    except UnicodeDecodeError:
-        text = copyright.decode("latin-1")
-    stanzas = list(_stanzas(text))
+    stanzas = list(_stanzas(_decoded(copyright)))
     if not stanzas or not {"format", "format-specification"} & stanzas[0].keys():
         return None
     of_files = [stanza["license"] for stanza in stanzas if "files" in stanza and "license" in stanza]
@@ -240,7 +248,7 @@ class _Translation:
             if _OPAQUE.search(part):
                 yield self._own(part)
                 continue
-            choices = [[self._name(name) for name in each.split(" and ")] for each in part.split(" or ")]
+            choices = [[self._name(name) for name in _AND.split(each)] for each in _OR.split(part)]
             if len(choices) == 1:
                 yield from choices[0]
             else:
@@ -269,6 +277,6 @@ class _Translation:
     def _own(self, name: str) -> str:
         """Return a LicenseRef, which belongs to this source package: others use the same name for other texts."""
         word = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self._source}-{name.replace('+', '-or-later')}").strip("-")
-        reference = f"LicenseRef-{word}"
+        reference = f"{_OWN}{word}"
         self.texts[reference] = (reference, name, self._bodies.get(name, ""))
         return reference
