@@ -5,6 +5,7 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` in its activated .venv.
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -552,10 +553,12 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     targets.act(action, name, like=like)
 
 
-@verb(group="inputs", wordless=True)
+@verb(group="inputs", wordless=True, optional=["from_source"], iterable=["source", "profile"])
 def sbom(
     c: Context,
     target: str,
+    source: list[str],
+    profile: list[str],
     part: str = "",
     format: str = "cyclonedx",
     output: str = "",
@@ -563,6 +566,8 @@ def sbom(
     triton: str = "",
     offline: bool = False,
     allow_drift: bool = False,
+    sdk: str = "",
+    from_source: str | None = None,
 ) -> None:
     """Write what a target's image, a native part or a wheel consists of; or show all licences.
 
@@ -584,15 +589,26 @@ def sbom(
                      exit status is 41 if one is unknown
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; list what is missing
-    --allow-drift    as for `build`: the packages of an image that was built with it
+    --allow-drift, --sdk=PATH, --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE
+                     as for `build`: what is in an image that was built with them
     """
+    from toolchains.assembly.request import Request
     from toolchains.cli import sbom as contents
 
-    limits = contents.Limits(triton, offline, allow_drift)
+    read = functools.partial(
+        Request.read,
+        triton=triton,
+        offline=offline,
+        allow_drift=allow_drift,
+        sdk=sdk,
+        from_source=from_source,
+        source=source,
+        profile=profile,
+    )
     if licences:
-        contents.licences(target, limits)
+        contents.licences(target, read)
     else:
-        contents.sbom(target, limits, part=part, form=format, output=output)
+        contents.sbom(target, read, part=part, form=format, output=output)
 
 
 @verb(group="project")

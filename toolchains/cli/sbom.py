@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from toolchains.assembly import image_contents
@@ -17,30 +15,20 @@ from toolchains.contents.component import Component
 from toolchains.contents.wheel_documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
 from toolchains.system import durable
+from toolchains.system.console import Console
 from toolchains.system.errors import CheckError, UsageError, suggestion
-from toolchains.system.terminal import make_console
 
-_console = make_console()
+_console = Console(highlight=False, soft_wrap=True)
+Reading = Callable[[str], Request]
 _REVIEWED = "toolchains/contents/licences.toml"
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the options say of each target: the release of Triton, and how its files may be had."""
-
-    triton: str
-    offline: bool
-    allow_drift: bool
-
-    def request(self, target: str) -> Request:
-        return Request.read(target, triton=self.triton, offline=self.offline, allow_drift=self.allow_drift)
-
-
-def sbom(what: str, limits: Limits, *, part: str, form: str, output: str) -> None:
+def sbom(what: str, read: Reading, *, part: str, form: str, output: str) -> None:
     """Write the document about an image, a wheel or a native part.
 
     Args:
         what: a target, or the path of a wheel that Foundry made.
+        read: returns the request for a target.
         part: the name of a native part of the target; "" for the target's image.
         form: "cyclonedx" or "spdx".
         output: the file to write; "" for stdout.
@@ -52,10 +40,8 @@ def sbom(what: str, limits: Limits, *, part: str, form: str, output: str) -> Non
         raise UsageError("sbom needs a target or a wheel", next="./foundry sbom TARGET")
     if form not in WRITERS:
         raise UsageError(f"there is no format {form}{suggestion(form, list(WRITERS))}", next="--format=cyclonedx")
-    if what.endswith(".whl"):
-        document = _in_wheel(Path(what), form)
-    else:
-        document = WRITERS[form](describe(limits.request(what), part))
+    is_wheel = what.endswith(".whl")
+    document = _in_wheel(Path(what), form) if is_wheel else WRITERS[form](describe(read(what), part))
     if output:
         durable.write(Path(output), document.decode())
         _console.print(f"written to {output}")
@@ -67,12 +53,20 @@ def describe(request: Request, part: str = "") -> Component:
     """Return a target's image, or one of its native parts, as a component."""
     if part:
         return image_contents.part(request.target, part, store=request.store())
-    sourced = request.sourced()
-    return image_contents.image(request.target, request.release, store=request.store(), sourced=sourced)
+    store, checked = request.store(), None
+    if request.given:
+        from toolchains.sdk import supplied
+
+        checked = supplied.check_given_sdk(request.target, request.given, store)
+    return image_contents.image(request.target, request.release, store=store, sdk=checked, sourced=request.sourced())
 
 
-def licences(what: str, limits: Limits) -> None:
+def licences(what: str, read: Reading) -> None:
     """Print the licences in a target's image, or in those of all targets that are proven.
+
+    Args:
+        what: a target, or "" for all.
+        read: returns the request for a target.
 
     Raises:
         CheckError: the licence of a component is unknown.
@@ -80,8 +74,8 @@ def licences(what: str, limits: Limits) -> None:
     names = [what] if what else [target.name for target in lock.load().proven()]
     found: dict[str, Component] = {}
     for name in names:
-        found |= {each.reference: each for each in describe(limits.request(name)).contained()}
-    _console.print(_table(found.values()))
+        found |= {each.reference: each for each in describe(read(name)).contained()}
+    _show(found.values())
     unknown = [each for each in found.values() if not each.licence.expression]
     if unknown:
         raise CheckError(
@@ -91,14 +85,14 @@ def licences(what: str, limits: Limits) -> None:
         )
 
 
-def _table(components: Iterable[Component]) -> Table:
-    by_licence: dict[str, list[str]] = {}
+def _show(components: Iterable[Component]) -> None:
+    """Print each licence, and below it the components that have it."""
+    by_licence: dict[str, set[str]] = {}
     for each in components:
-        by_licence.setdefault(each.licence.expression or "unknown", []).append(each.name)
-    table = Table("licence", "components", show_lines=True)
+        by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
     for expression, names in sorted(by_licence.items()):
-        table.add_row(Text(expression), Text(", ".join(sorted(set(names)))))
-    return table
+        _console.print(Text(expression, "bold"))
+        _console.print(Text(f"    {', '.join(sorted(names))}"))
 
 
 def _in_wheel(wheel: Path, form: str) -> bytes:

@@ -9,7 +9,6 @@ import hashlib
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 from packageurl import PackageURL
@@ -123,8 +122,7 @@ def properties(**values: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
 def patches(series: Series) -> tuple[Patch, ...]:
     """Return the patches of a series."""
     files = [series.folder / patch.name for patch in series.patches]
-    return tuple(Patch(_path(file), hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
-
-
-def _path(file: Path) -> str:
-    return file.relative_to(paths.ROOT).as_posix() if file.is_relative_to(paths.ROOT) else file.as_posix()
+    return tuple(
+        Patch(f"patches/{file.relative_to(paths.PATCHES)}", hashlib.sha256(file.read_bytes()).hexdigest())
+        for file in files
+    )

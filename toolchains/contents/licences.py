@@ -248,7 +248,7 @@ class _Translation:
             if _OPAQUE.search(part):
                 yield self._own(part)
                 continue
-            choices = [[self._name(name) for name in _AND.split(each)] for each in _OR.split(part)]
+            choices = [[self._name(name) for name in _AND.split(each)] for each in dict.fromkeys(_OR.split(part))]
             if len(choices) == 1:
                 yield from choices[0]
             else:
