@@ -9,6 +9,7 @@ import pytest
 
 from toolchains.artifacts import native
 from toolchains.cli import prune
+from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.images import base as rootfs
 from toolchains.lockfile import lock
@@ -48,7 +49,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     needed = [target.debs[0].sha256, next(iter(locked.builders.values())).debs[0].sha256]
     kept = [f"artifacts/{each[:2]}/{each}/file" for each in needed]
     kept += [f"parts/base/{rootfs.identity(target)}/image.tar", f"parts/upstream/{OLD}/llvm.tar"]
+    kept += [f"parts/copyright/{packages.identity(target.linked[0].debs[0])}/copyright"]
     gone = [f"artifacts/00/{OLD}/old.deb", f"parts/base/{OLD}/image.tar", f"parts/native/.{OLD}.partial/file"]
+    gone += [f"parts/copyright/{OLD}/copyright"]
     store = tmp_path / "store"
     for name in (*kept, *gone):
         (store / name).parent.mkdir(parents=True)
@@ -107,7 +110,7 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
         f"triton-foundry/base:{suite}-{zeros}",
     ]
     said = " ".join(capsys.readouterr().out.split())
-    assert "removed 6 of 7" in said
+    assert "removed 7 of 8" in said
     assert "kept: triton-foundry-llvm-0123" in said
     assert paths.cache() == store
 

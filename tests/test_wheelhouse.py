@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -90,6 +91,23 @@ def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
 
 
+def test_the_document_in_a_wheel_names_what_was_put_into_it(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    documents = {}
+    for wheel in made.wheels:
+        if wheel.name.startswith("triton_"):
+            with zipfile.ZipFile(wheel) as archive:
+                (name,) = [name for name in archive.namelist() if name.endswith(".cdx.json")]
+                assert f"{name},sha256=" in archive.read(f"{name.split('/')[0]}/RECORD").decode()
+                documents[wheel.name.split("-")[0]] = json.loads(archive.read(name))
+    (put,) = [each for each in documents["triton_foundry_core"]["components"] if "scope" not in each]
+    assert put["hashes"][0]["content"] == hashlib.sha256(library.read_bytes()).hexdigest()
+    facts = documents["triton_spirv_backend"]["metadata"]["component"]["properties"]
+    assert {"name": "triton-foundry:requires", "value": "triton-foundry-core"} in facts
+
+
 @pytest.mark.slow
 def test_pip_installs_it_by_hashes_and_triton_would_find_the_plugin(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
@@ -163,4 +181,6 @@ def test_the_library_comes_out_of_the_part_that_is_built(
     (tmp_path / "work").mkdir()
     target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
     assert target.name == "spirv-vulkan"
-    assert wheelhouse.library(target, store, tmp_path / "work").read_bytes() == library.read_bytes()
+    found, part = wheelhouse.library(target, store, tmp_path / "work")
+    assert found.read_bytes() == library.read_bytes()
+    assert (part.name, part.licence.expression) == ("vulkan-runtime", "MIT")
