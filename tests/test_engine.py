@@ -26,6 +26,7 @@ from toolchains.engine import client, image_build
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import Limits, Sandbox
+from toolchains.fetch.store import Store
 from toolchains.images import layer
 from toolchains.system import steps
 from toolchains.system.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
@@ -529,14 +530,15 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
 
 @pytest.mark.docker
 def test_a_finished_image_does_not_name_the_process_that_built_it(
-    docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
+    docker: Engine, tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     below, found = docker.image(tiny), []
     assert below is not None
     for process in ("one 1 1", "other 2 2"):
         monkeypatch.setattr(image_build.processes, "process_name", lambda process=process: process)
         name = f"foundry-test/labelled:{uuid.uuid4().hex[:8]}"
-        found.append(layer.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
+        dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\n".encode()
+        found.append(layer.layer(docker, name, dockerfile, {}, {"a": "b"}, [], (), store=Store(tmp_path)))
         history = docker._api.history(name)
         docker.remove(name)
         assert not [step for step in history if docker_archive.BUILD_LABEL in step["CreatedBy"]]

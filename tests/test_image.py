@@ -249,7 +249,10 @@ def test_two_builds_at_two_times_have_the_same_id(docker: Engine, tiny: str, tmp
     try:
         made = []
         for name in names:
-            made.append(layer.layer(docker, name, dockerfile, {"BASE": tiny}, {"org.test": "1"}, wheels, known))
+            labels = {"org.test": "1"}
+            made.append(
+                layer.layer(docker, name, dockerfile, {"BASE": tiny}, labels, wheels, known, store=Store(tmp_path))
+            )
             time.sleep(1.1)
         assert made[0].id == made[1].id
         assert made[0].labels == {"org.test": "1"}

@@ -22,6 +22,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from toolchains.archives.wheel_file import WheelWriter
 from toolchains.artifacts import native
 from toolchains.assembly import platform_wheel, wheelhouse
+from toolchains.assembly.wheelhouse import Library
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -70,7 +71,7 @@ def requirements(wheel: Path) -> list[Requirement]:
 def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     names = {canonicalize_name(wheel.name.split("-")[0]) for wheel in made.wheels}
     assert names == {"triton-spirv-backend", "triton-foundry-core", "xdsl", "leaf"}
     assert {each.name for wheel in made.wheels for each in requirements(wheel)} - names == {"numpy"} == {*made.own}
@@ -82,7 +83,7 @@ def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
 def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     (core,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_foundry_core")]
     assert {str(tag) for tag in parse_wheel_filename(core.name)[3]} == {"py3-none-manylinux_2_34_x86_64"}
     with zipfile.ZipFile(core) as archive:
@@ -94,7 +95,7 @@ def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
 def test_the_document_in_a_wheel_names_what_was_put_into_it(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     documents = {}
     for wheel in made.wheels:
         if wheel.name.startswith("triton_"):
@@ -112,7 +113,7 @@ def test_the_document_in_a_wheel_names_what_was_put_into_it(
 def test_pip_installs_it_by_hashes_and_triton_would_find_the_plugin(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--require-hashes"]
     pip += ["--target", str(tmp_path / "site"), "--find-links", str(made.folder)]
     subprocess.run([*pip, "-r", made.folder / "requirements.txt"], check=True)
@@ -133,11 +134,11 @@ def test_two_folders_have_the_same_bytes_and_a_folder_with_other_files_is_left_a
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
     for name in ("one", "two", "one"):
-        wheelhouse.write(target, library, tmp_path / name, store)
+        wheelhouse.write(target, Library.given(library), tmp_path / name, store)
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     (tmp_path / "one" / "thesis.txt").write_text("years of work")
     with pytest.raises(UsageError, match="has other files"):
-        wheelhouse.write(target, library, tmp_path / "one", store)
+        wheelhouse.write(target, Library.given(library), tmp_path / "one", store)
     assert (tmp_path / "one" / "thesis.txt").exists()
 
 
@@ -160,7 +161,7 @@ def test_what_is_required_and_not_locked_is_an_error(
 ) -> None:
     less = replace(target, wheels=tuple(wheel for wheel in target.wheels if wheel.name != "leaf"))
     with pytest.raises(PinError, match="leaf is required and not locked for spirv"):
-        wheelhouse.write(less, library, tmp_path / "out", store)
+        wheelhouse.write(less, Library.given(library), tmp_path / "out", store)
     assert not (tmp_path / "out").exists()
 
 
@@ -181,6 +182,6 @@ def test_the_library_comes_out_of_the_part_that_is_built(
     (tmp_path / "work").mkdir()
     target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
     assert target.name == "spirv-vulkan"
-    found, part = wheelhouse.library(target, store, tmp_path / "work")
-    assert found.read_bytes() == library.read_bytes()
-    assert (part.name, part.licence.expression) == ("vulkan-runtime", "MIT")
+    found = wheelhouse.library(target, store, tmp_path / "work")
+    assert found.path.read_bytes() == library.read_bytes()
+    assert (found.part.name, found.part.licence.expression) == ("vulkan-runtime", "MIT")

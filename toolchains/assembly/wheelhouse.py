@@ -42,8 +42,24 @@ _ANY = "py3-none-any"
 # In a backend's folder: the README.md of its wheels, with names in braces for what differs.
 _README = "WHEELS.md"
 _CORE = ("triton-foundry-core",)
-# A library that a user gave.
-SUPPLIED = Component("native", LIBRARY, "", Licence(origin=f"{UNKNOWN}the file was given by --library"))
+
+
+@dataclass(frozen=True)
+class Library:
+    """The C library of the Vulkan road: its path, and what it is."""
+
+    path: Path
+    part: Component
+
+    @classmethod
+    def given(cls, path: Path) -> Library:
+        """Return a library that a user gave."""
+        unknown = Licence(origin=f"{UNKNOWN}the file was given by --library")
+        return cls(path, Component("native", LIBRARY, "", unknown))
+
+    @property
+    def component(self) -> Component:
+        return replace(self.part, sha256=hashlib.sha256(self.path.read_bytes()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -78,8 +94,8 @@ def source(locked: Lock, target: LockedTarget) -> LockedTarget:
     return found
 
 
-def library(target: LockedTarget, store: Store, folder: Path) -> tuple[Path, Component]:
-    """Build the C library if the store does not have it, and unpack it to a folder; return its path, and what it is."""
+def library(target: LockedTarget, store: Store, folder: Path) -> Library:
+    """Build the C library if the store does not have it, and unpack it to a folder."""
     if target.builder is None:
         raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
     builder = native.fetch_if_needed([RECIPE], target.builder, store)
@@ -90,17 +106,16 @@ def library(target: LockedTarget, store: Store, folder: Path) -> tuple[Path, Com
         (entry,) = [entry for name, entry in entries.items() if Path(name).name == LIBRARY and not entry.link]
         with entry.open() as content, (folder / LIBRARY).open("wb") as file:
             shutil.copyfileobj(content, file)
-    return folder / LIBRARY, native.component(RECIPE, builder)
+    return Library(folder / LIBRARY, native.component(RECIPE, builder))
 
 
-def write(target: LockedTarget, library: Path, folder: Path, store: Store, *, part: Component = SUPPLIED) -> Wheelhouse:
+def write(target: LockedTarget, library: Library, folder: Path, store: Store) -> Wheelhouse:
     """Write the wheels of a target; a folder that an earlier call wrote is replaced.
 
     Args:
         target: whose plugins and locked wheels are taken.
         library: the C library of the Vulkan road.
         folder: where to write.
-        part: the library as a component.
 
     Raises:
         UsageError: the library does not run on other machines, or the folder has something else in it.
@@ -117,8 +132,8 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store, *, pa
             for name in names:
                 made = plugin_wheels.wheel(name, store)
                 if name == "core":
-                    described = plugin_wheels.component(made, parts=[_with_sha256(part, library)])
-                    platform_wheel.rewrite(made.path, work, described, libraries={_IN_CORE: library})
+                    described = plugin_wheels.component(made, parts=[library.component])
+                    platform_wheel.rewrite(made.path, work, described, libraries={_IN_CORE: library.path})
                 else:
                     described = plugin_wheels.component(made, requires=_CORE)
                     platform_wheel.rewrite(made.path, work, described, requires=_CORE)
@@ -130,7 +145,7 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store, *, pa
         pins = [f"{'=='.join(name.split('-')[:2])} --hash=sha256:{digest}\n" for name, digest in sums.items()]
         (work / "requirements.txt").write_text("".join(pins))
         rows = "\n".join(f"| {name} | {digest} |" for name, digest in sums.items())
-        platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library).split('_')[1:3])} or newer"
+        platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library.path).split('_')[1:3])} or newer"
         readme = (paths.BACKENDS / target.backend / _README).read_text(encoding="utf-8")
         (work / "README.md").write_text(readme.format(platform=platform, own=", ".join(own), rows=rows))
         for path in (work, *work.iterdir()):
@@ -138,10 +153,6 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store, *, pa
         shutil.rmtree(folder, ignore_errors=True)
         durable.move(work, folder)
     return Wheelhouse(folder, tuple(folder / wheel.name for wheel in wheels), own)
-
-
-def _with_sha256(part: Component, library: Path) -> Component:
-    return replace(part, sha256=hashlib.sha256(library.read_bytes()).hexdigest())
 
 
 def _check_own(folder: Path) -> None:
