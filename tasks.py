@@ -605,10 +605,10 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     targets.act(action, name, like=like)
 
 
-@verb(group="inputs", wordless=True, optional=["from_source"], iterable=["source", "profile"])
+@verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])
 def sbom(
     c: Context,
-    target: str,
+    what: str,
     source: list[str],
     profile: list[str],
     part: str = "",
@@ -621,7 +621,7 @@ def sbom(
     sdk: str = "",
     from_source: str | None = None,
 ) -> None:
-    """Write what a target's image, a native part or a wheel consists of; or show all licences.
+    """Write what an image, a native part or a wheel consists of, with licences.
 
         ./foundry sbom spirv --output=spirv.cdx.json
         ./foundry sbom spirv --format=spdx --output=spirv.spdx.json
@@ -629,15 +629,15 @@ def sbom(
         ./foundry sbom build/wheels/spirv/NAME.whl
         ./foundry sbom --licences
 
-    This is a bill of materials: packages with versions, hashes, licences and source packages; Triton with the patches
-    that it has; native parts with the digests of their sources; and what is left out of packages. It is made from the
-    lock and the sources, and needs no image: the same checkout gives the same bytes on each machine. Wheels that
-    Foundry makes have theirs inside. docs/trust.md is the manual.
+    WHAT is a target or a wheel that Foundry made. This writes a bill of materials: packages with versions, hashes,
+    licences and source packages; Triton with the patches that it has; native parts with the digests of their sources;
+    and what is left out of packages. It is made from the lock and the sources, and needs no image: the same checkout
+    gives the same bytes on each machine. docs/trust.md is the manual.
 
     --format=spdx    SPDX 2.3 in JSON; the default is cyclonedx, CycloneDX 1.6 in JSON
     --output=FILE    write to FILE instead of stdout
     --part=NAME      a native part of the target, with all that it was built with
-    --licences       print the licences of a target's components; without TARGET, of all targets that `ci` prints. The
+    --licences       print the licences of a target's components; without WHAT, of all targets that `ci` prints. The
                      exit status is 41 if one is unknown
     --triton=3.6.0   another pinned release than the default one
     --offline        do not use the network; list what is missing
@@ -658,9 +658,9 @@ def sbom(
         profile=profile,
     )
     if licences:
-        contents.licences(target, read)
+        contents.licences(what, read)
     else:
-        contents.sbom(target, read, part=part, form=format, output=output)
+        contents.sbom(what, read, part=part, form=format, output=output)
 
 
 @verb(group="project")

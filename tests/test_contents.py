@@ -28,7 +28,7 @@ from toolchains.assembly.request import Request
 from toolchains.cli import sbom
 from toolchains.contents import cyclonedx, licences, packages, spdx
 from toolchains.contents.component import Component, Licence
-from toolchains.contents.packages import Debs
+from toolchains.contents.packages import DebianPackages
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -100,7 +100,7 @@ def entry(table: str, licence: str, content: bytes, file: str = "copyright") -> 
 def image(store: Store, tmp_path: Path, wheel: Path) -> Component:
     """Return a made-up image with all that a component can have."""
     one = deb(store, tmp_path, "one", SEVERAL.encode(), source="first (1.5-2)")
-    debs = Debs("trixie", (one,), store).components([one, deb(store, tmp_path, "odd", b"no header")])
+    debs = DebianPackages("trixie", (one,), store).components([one, deb(store, tmp_path, "odd", b"no header")])
     triton = triton_wheel.component(test_triton.locked(wheel), wheel, ())
     native = Component("native", "part", "1.0", Licence("MIT"), tools=debs)
     return Component("image", "an image", "0" * 16, parts=(*debs, triton, native), tools=(debs[0],))
@@ -259,7 +259,7 @@ def test_a_package_may_share_the_copyright_file_of_another(store: Store, tmp_pat
     base = deb(store, tmp_path, "base", SEVERAL.encode(), source="src")
     lib = deb(store, tmp_path, "lib", shares="base", source="src")
     lost = deb(store, tmp_path, "lost", shares="nowhere", source="src")
-    debs = Debs("trixie", (base, lib), store)
+    debs = DebianPackages("trixie", (base, lib), store)
     assert debs.component(lib).licence == debs.component(base).licence
     assert debs.component(lost).licence.expression == ""
     assert "nowhere" in debs.component(lost).licence.origin
@@ -267,13 +267,13 @@ def test_a_package_may_share_the_copyright_file_of_another(store: Store, tmp_pat
 
 def test_a_package_without_a_copyright_file_and_one_that_is_none(store: Store, tmp_path: Path) -> None:
     bare = deb(store, tmp_path, "bare")
-    assert Debs("trixie", (), store).component(bare).licence.expression == ""
+    assert DebianPackages("trixie", (), store).component(bare).licence.expression == ""
     file = tmp_path / "none.deb"
     file.write_bytes(b"!<arch>\n" + b"debian-binary   0           0     0     100644  4         `\n2.0\n")
     broken = artifact(file, kind="deb", name="broken", version="1")
     store.adopt(file, broken)
     with pytest.raises(UnsafeArchiveError, match="control"):
-        Debs("trixie", (), store).component(broken)
+        DebianPackages("trixie", (), store).component(broken)
 
 
 def test_a_reviewed_licence_counts_for_the_file_that_was_read_only(

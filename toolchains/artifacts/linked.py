@@ -20,7 +20,7 @@ from urllib.parse import quote
 from toolchains.archives import folders, prefix
 from toolchains.contents import licences
 from toolchains.contents.component import Component, properties
-from toolchains.contents.packages import Debs
+from toolchains.contents.packages import DebianPackages
 from toolchains.fetch.store import Store
 from toolchains.images import base
 from toolchains.lockfile.lock import Linked, LockedTarget, digest
@@ -39,7 +39,7 @@ def identity(what: Linked) -> str:
     return _identity(what, _sources(what))
 
 
-def component(what: Linked, debs: Debs) -> Component:
+def component(what: Linked, debs: DebianPackages) -> Component:
     """Return a program as a component, whose ancestors are the packages that it is linked in and with.
 
     Args:

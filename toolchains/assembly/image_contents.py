@@ -21,7 +21,7 @@ from toolchains.assembly import target_image
 from toolchains.contents import licences, packages
 from toolchains.contents.component import Component, Licence, patches, properties
 from toolchains.contents.licences import UNKNOWN
-from toolchains.contents.packages import Debs
+from toolchains.contents.packages import DebianPackages
 from toolchains.fetch.store import Store
 from toolchains.fromsource import built_component, compiled_triton
 from toolchains.fromsource.choice import Sourced
@@ -97,7 +97,7 @@ def part(target: LockedTarget, name: str, *, store: Store) -> Component:
     if program:
         store.fetch(program.debs, suite=target.suite, python=target.python)
         store.fetch(target.debs, suite=target.suite, python=target.python)
-        return linked.component(program, Debs(target.suite, (*target.debs, *program.debs), store))
+        return linked.component(program, DebianPackages(target.suite, (*target.debs, *program.debs), store))
     builder = target.builder
     if name not in target.recipes or builder is None:
         known = [*target.recipes, *(each.recipe for each in target.linked)]
@@ -108,7 +108,7 @@ def part(target: LockedTarget, name: str, *, store: Store) -> Component:
         )
     builder = native.fetch_builder(builder, store)
     tools = [
-        *Debs(builder.suite, builder.debs, store).components(builder.debs),
+        *DebianPackages(builder.suite, builder.debs, store).components(builder.debs),
         *(packages.wheel(each, store) for each in builder.wheels),
         *(packages.sdist(each, store) for each in builder.sdists),
     ]
@@ -131,7 +131,7 @@ def _fetched(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk 
 def _debian_packages(target: LockedTarget, store: Store) -> Iterator[Component]:
     """Yield the Debian packages of an image."""
     patched = {what.package: debian_files.load_series(what) for what in target.patched}
-    for component in Debs(target.suite, target.debs, store).components(target.debs):
+    for component in DebianPackages(target.suite, target.debs, store).components(target.debs):
         series = patched.get(component.name)
         yield replace(component, patches=patches(series)) if series else component
 
@@ -161,7 +161,7 @@ def _own(target: LockedTarget, store: Store, sdk: Sdk | None) -> Iterator[Compon
         assert target.builder is not None, "an image with native parts has a builder"
         yield native.component(name, target.builder)
     for program in target.linked:
-        yield linked.component(program, Debs(target.suite, (*target.debs, *program.debs), store))
+        yield linked.component(program, DebianPackages(target.suite, (*target.debs, *program.debs), store))
     files = [paths.DOCKER / "python.Dockerfile", *target_image.PYTHON_FILES]
     sources = properties(source=[f"docker/{path.name} sha256:{_sha256(path)}" for path in files])
     version = plugin_wheels.version()

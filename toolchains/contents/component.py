@@ -45,7 +45,7 @@ class Licence:
 
 
 @dataclass(frozen=True)
-class Patch:
+class AppliedPatch:
     """A patch that a component has: its path in this repository, and the sha256 of that file."""
 
     path: str
@@ -77,7 +77,7 @@ class Component:
     sha256: str = ""
     commit: str = ""
     ancestors: tuple[Component, ...] = ()
-    patches: tuple[Patch, ...] = ()
+    patches: tuple[AppliedPatch, ...] = ()
     parts: tuple[Component, ...] = ()
     tools: tuple[Component, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
@@ -119,10 +119,10 @@ def properties(**values: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, each) for name, each in pairs if each)
 
 
-def patches(series: Series) -> tuple[Patch, ...]:
+def patches(series: Series) -> tuple[AppliedPatch, ...]:
     """Return the patches of a series."""
     files = [series.folder / patch.name for patch in series.patches]
     return tuple(
-        Patch(f"patches/{file.relative_to(paths.PATCHES)}", hashlib.sha256(file.read_bytes()).hexdigest())
+        AppliedPatch(f"patches/{file.relative_to(paths.PATCHES)}", hashlib.sha256(file.read_bytes()).hexdigest())
         for file in files
     )

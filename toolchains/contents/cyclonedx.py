@@ -15,7 +15,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from toolchains.archives.tar_file import EPOCH
-from toolchains.contents.component import PREFIX, Component, Patch
+from toolchains.contents.component import PREFIX, AppliedPatch, Component
 
 _TYPES = {
     "image": model.ComponentType.CONTAINER,
@@ -84,7 +84,7 @@ def _pedigree(each: Component, reference: str) -> model.Pedigree | None:
     )
 
 
-def _patch(patch: Patch) -> model.Patch:
+def _patch(patch: AppliedPatch) -> model.Patch:
     # A difference has no field for a digest; a fragment of this form is how pip reads one, too.
     where = XsUri(f"{patch.path}#sha256={patch.sha256}")
     return model.Patch(type=model.PatchClassification.UNOFFICIAL, diff=model.Diff(url=where))

@@ -41,7 +41,7 @@ _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
 
 
 @dataclass(frozen=True)
-class Debs:
+class DebianPackages:
     """The Debian packages of one suite, as components.
 
     Args:

@@ -18,7 +18,7 @@ from spdx_tools.spdx.model.spdx_no_assertion import SpdxNoAssertion
 from spdx_tools.spdx.writer.json import json_writer
 
 from toolchains.archives.tar_file import EPOCH
-from toolchains.contents.component import Component, Patch
+from toolchains.contents.component import AppliedPatch, Component
 from toolchains.lockfile.lock import digest
 
 _DOCUMENT = "SPDXRef-DOCUMENT"
@@ -100,7 +100,7 @@ class _Writer:
             primary_package_purpose=_PURPOSES.get(each.kind, PackagePurpose.LIBRARY),
         )
 
-    def _add_patch(self, patch: Patch) -> str:
+    def _add_patch(self, patch: AppliedPatch) -> str:
         identifier = _identifier("patch", patch.path, patch.sha256)
         self._packages[identifier] = Package(
             identifier,
