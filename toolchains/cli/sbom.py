@@ -106,6 +106,6 @@ def _in_wheel(wheel: Path, form: str) -> bytes:
         if len(names) != 1:
             raise UsageError(
                 f"{wheel.name} has no document in the format {form}",
-                why="only the wheels that Foundry makes have one: those of ./foundry wheel, and those in images",
+                why="only the wheels that Foundry makes have one: those of `wheel`, and those in images",
             )
         return archive.read(names[0])
