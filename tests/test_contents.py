@@ -24,6 +24,7 @@ from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
 from toolchains.artifacts import plugin_wheels, triton_wheel
+from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.cli import sbom
 from toolchains.contents import cyclonedx, licences, packages, spdx
@@ -31,8 +32,10 @@ from toolchains.contents.component import Component, Licence
 from toolchains.contents.packages import DebianPackages
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
+from toolchains.fromsource import build, built_component
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact
+from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import CheckError, PinError, UnsafeArchiveError, UsageError
 
@@ -317,6 +320,35 @@ def test_a_wheels_licence_is_what_its_metadata_names(tmp_path: Path, fields: str
     assert (found.name, found.purl, found.licence.expression) == ("a-b", "pkg:pypi/a-b@1.0", expression)
 
 
+@pytest.mark.parametrize(
+    ("name", "suite", "source"),
+    [
+        ("pocl", "trixie", "pkg:deb/debian/pocl@"),
+        ("upmem-llvm", "bookworm", "pkg:deb/debian/llvm-toolchain-13@"),
+        ("llvm", "trixie", "pkg:github/llvm/llvm-project@"),
+    ],
+)
+def test_what_is_built_from_source_has_its_source_and_patches(
+    tmp_path: Path, name: str, suite: str, source: str
+) -> None:
+    want = build.describe_build(name, suite)
+    found = built_component.component(want)
+    assert_valid(found, tmp_path)
+    pedigree = read(cyclonedx.write(found))["metadata"]["component"]["pedigree"]
+    assert pedigree["ancestors"][0]["purl"].startswith(source)
+    listed = len(Series.load(paths.PATCHES / want.profile.patches).patches) if want.profile.patches else 0
+    assert len(pedigree.get("patches", ())) == listed
+
+
+def test_a_folder_that_is_built_has_no_address(tmp_path: Path) -> None:
+    (tmp_path / "pocl").mkdir()
+    (tmp_path / "pocl/CMakeLists.txt").write_text("")
+    found = built_component.component(build.describe_build("pocl", "trixie", folders={"pocl": tmp_path / "pocl"}))
+    (source,) = found.ancestors
+    assert source.purl == "" and source.commit.startswith("folder-")
+    assert_valid(found, tmp_path)
+
+
 def test_an_unknown_licence_is_named_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, image: Component, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -356,15 +388,33 @@ def test_every_licence_of_the_proven_targets_is_known_and_their_documents_are_va
         assert_valid(found, tmp_path)
 
 
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_native_part_names_all_that_it_was_built_with(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    wanted = Request.read("spirv-vulkan", allow_drift=request.config.getoption("--allow-drift"))
+    found = sbom.describe(wanted, "vulkan-runtime")
+    assert_valid(found, tmp_path)
+    document = read(cyclonedx.write(found))
+    assert wanted.target.builder is not None
+    names = {each.name for each in wanted.target.builder.own()}
+    assert {each["name"] for each in document["components"] if each["scope"] == "excluded"} == names
+    with pytest.raises(UsageError, match="llvm-tools"):
+        sbom.describe(wanted, "llvm-tool")
+    program = read(cyclonedx.write(sbom.describe(wanted, "llvm-tools")))["metadata"]["component"]
+    assert {each["name"] for each in program["pedigree"]["ancestors"]} >= {"libmlir-22-dev", "llvm-22-dev"}
+
+
 @pytest.mark.docker
 @pytest.mark.network
 def test_the_document_of_an_image_names_what_is_installed_nothing_more_and_nothing_less(
     container: Callable[[str], Container], request: pytest.FixtureRequest
 ) -> None:
     wanted = Request.read("spirv", allow_drift=request.config.getoption("--allow-drift"))
-    document = read(cyclonedx.write(sbom.describe(wanted)))
+    found = sbom.describe(wanted)
+    document = read(cyclonedx.write(found))
     code = "import importlib.metadata as m; print(*(f'{d.name} {d.version}' for d in m.distributions()), sep='\\n')"
     with container(wanted.release.version) as place:
+        assert ensure.ensure_image(wanted)[1].name == f"{found.name}:{found.version}"
         installed = place.call(["dpkg-query", "--show", "--showformat", "${Package} ${Version}\\n"])
         python = place.call(["/opt/foundry/bin/python", "-I", "-c", code])
     said: Mapping[str, set[str]] = {

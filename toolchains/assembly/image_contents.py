@@ -144,9 +144,10 @@ def _python_packages(
     names = _ENSURED + _ENSURED_BEFORE_312 * before
     for deb in target.debs:
         if deb.name in names:
-            yield from packages.ensured(deb, store)
-    for wheel in target.wheels:
-        yield packages.wheel(wheel, store)
+            for wheel in packages.ensured(deb, store):
+                yield replace(wheel, properties=properties(installed_from=str(deb)))
+    for locked_wheel in target.wheels:
+        yield packages.wheel(locked_wheel, store)
     if sourced and sourced.triton:
         yield compiled_triton.component(locked, sourced.triton)
     else:
