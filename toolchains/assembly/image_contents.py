@@ -87,32 +87,30 @@ def image(
     )
 
 
-def part(target: LockedTarget, name: str, *, store: Store) -> Component:
+def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store) -> Component:
     """Return one of a target's native parts or linked programs as a component, with what it is built with.
 
     Raises:
         UsageError: the target has no such part.
     """
-    program = next((each for each in target.linked if each.recipe == name), None)
-    if program:
-        store.fetch(program.debs, suite=target.suite, python=target.python)
-        store.fetch(target.debs, suite=target.suite, python=target.python)
-        return linked.component(program, DebianPackages(target.suite, (*target.debs, *program.debs), store))
-    builder = target.builder
-    if name not in target.recipes or builder is None:
-        known = [*target.recipes, *(each.recipe for each in target.linked)]
+    known = [*target.recipes, *(each.recipe for each in target.linked)]
+    if name not in known:
         raise UsageError(
             f"{target.name} has no native part {name}{suggestion(name, known)}",
             why=f"its parts: {', '.join(known) or 'none'}",
             next=f"./foundry target show {target.name}",
         )
-    builder = native.fetch_builder(builder, store)
-    tools = [
+    used = _fetched(target, locked, store, None)
+    (found,) = [each for each in _own(used, store, None) if each.name == name]
+    if used.builder is None or name not in target.recipes:
+        return found
+    builder = native.fetch_builder(used.builder, store)
+    tools = (
         *DebianPackages(builder.suite, builder.debs, store).components(builder.debs),
         *(packages.wheel(each, store) for each in builder.wheels),
         *(packages.sdist(each, store) for each in builder.sdists),
-    ]
-    return replace(native.component(name, builder), tools=tuple(tools))
+    )
+    return replace(native.component(name, builder), tools=tools)
 
 
 def _fetched(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
@@ -167,7 +165,7 @@ def _own(target: LockedTarget, store: Store, sdk: Sdk | None) -> Iterator[Compon
     sources = properties(source=[f"docker/{path.name} sha256:{_sha256(path)}" for path in files])
     version = plugin_wheels.version()
     # The library in Z3's place, the programs of libMLIR, and the library in front of PoCL.
-    yield Component("program", "docker", version, licences.of_recipe("native"), properties=sources)
+    yield Component("program", "triton-foundry-programs", version, licences.of_recipe("native"), properties=sources)
 
 
 def _others(sdk: Sdk | None, sourced: Sourced | None) -> Iterator[Component]:

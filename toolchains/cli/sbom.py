@@ -52,7 +52,7 @@ def sbom(what: str, read: Reading, *, part: str, form: str, output: str) -> None
 def describe(request: Request, part: str = "") -> Component:
     """Return a target's image, or one of its native parts, as a component."""
     if part:
-        return image_contents.part(request.target, part, store=request.store())
+        return image_contents.part(request.target, request.release, part, store=request.store())
     store, checked = request.store(), None
     if request.given:
         from toolchains.sdk import supplied
