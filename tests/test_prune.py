@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from filelock import FileLock
 
 from toolchains.artifacts import native
 from toolchains.cli import prune
@@ -133,7 +134,7 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
 def test_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:
     store, _, _ = machine
     (store / "locks").mkdir(exist_ok=True)
-    with prune.FileLock(store / "locks" / f"native-{OLD}"):
+    with FileLock(store / "locks" / f"native-{OLD}"):
         found = list(prune._store(store, lock.load()))
     assert not [item for item in found if "partial" in item.name]
 

@@ -2,7 +2,7 @@
 
     ruff             all Python code of the repository: lint and format
     import-linter    the packages of toolchains/ and backends/ import only lower layers
-    mypy             toolchains/, tasks.py, backends/*/src and bench/ strictly; scripts and tests as type_checks.py says
+    mypy             toolchains/, tasks.py, backends/*/src, bench/, tests/ strictly; the rest as type_checks.py says
     tests/           pytest on this machine, with the container engine
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
