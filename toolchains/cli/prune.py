@@ -19,6 +19,7 @@ from rich.table import Table
 
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
+from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
@@ -146,6 +147,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
         },
         "linked": {linked.identity(each) for target in targets for each in target.linked},
         "triton": {triton_wheel.identity(release, ()) for target in targets for release in target.tritons.values()},
+        "copyright": {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"},
         "patched": {debian_files.identity(what, target) for target in targets for what in target.patched},
     }
 
