@@ -49,6 +49,22 @@ def test_transpose(m: int, n: int, dtype: Any, by_columns: bool) -> None:
 
 
 @triton.jit
+def sums_of_existing_rows(x, sums, rows, columns, stride, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    mask = (i[:, None] < rows) & (j[None, :] < columns)
+    tl.store(sums + i, tl.sum(tl.load(x + i[:, None] * stride + j[None, :], mask=mask, other=0.0), 1))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 512), (3, 512), (4, 512), (3, 500), (4, 0), (1, 1)])
+def test_rows_that_do_not_exist_add_nothing_although_memory_is_there(rows: int, columns: int) -> None:
+    x = np.full((5, 512), np.nan, np.float32)
+    x[:rows, :columns] = rng.integers(-99, 99, (rows, columns))
+    sums = poisoned(4, dtype=np.float32)
+    sums_of_existing_rows[(1,)](Tensor(x), Tensor(sums), rows, columns, 512, M=4, N=512)
+    assert sums.tolist() == [x[i, :columns].sum() if i < rows else 0.0 for i in range(4)]
+
+
+@triton.jit
 def turned_and_reshaped(x, turned, flat, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
     tile = tl.load(x + j * M + i)
