@@ -12,6 +12,7 @@ from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
+from toolchains.repro import expected
 from toolchains.system import durable, json_text
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
@@ -23,7 +24,11 @@ _ROWS = 20
 
 
 def build(request: Request, *, sizes: bool) -> None:
-    """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for."""
+    """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for.
+
+    Raises:
+        ImageError: an image of the same inputs was published, and has another ID.
+    """
     file = proof.results_folder(request) / "sizes.json" if sizes else None
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
@@ -42,6 +47,7 @@ def build(request: Request, *, sizes: bool) -> None:
         _console.print(_table(made, found))
         durable.write(file, json.dumps({"image": made.name, "packages": found}, indent=1) + "\n")
         _console.print(f"written to {file}")
+    expected.check_image(expected.load(), docker, made, request.target.name, request.release.version)
 
 
 def _measure(docker: Engine, made: Image) -> dict[str, int]:
