@@ -14,10 +14,11 @@ This does not protect against users who may write to the store or control the en
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, TypedDict
+from urllib.parse import quote, unquote
 
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -47,6 +48,19 @@ def note(name: str, info: ImageInfo, store: Store) -> ImageInfo:
         if _note(info) not in noted:
             durable.write(_place(store, name), json.dumps([*noted, _note(info)], indent=1, sort_keys=True) + "\n")
     return info
+
+
+def recorded(store: Store) -> dict[str, str]:
+    """Return the ID of the image that a store recorded last, for each name. Damaged records are left out."""
+    found = {}
+    for place in sorted((store.root / "images").glob("*.json")):
+        with suppress(OSError, FileError, IndexError):
+            found[unquote(place.stem)] = json_text.read(place, list[_Recorded])[-1]["id"]
+    return found
+
+
+class _Recorded(TypedDict):
+    id: str
 
 
 def _note(info: ImageInfo) -> dict[str, Any]:
