@@ -593,7 +593,7 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
                      Nothing else is built. Packages that are not as locked are refused
     --offline        do not use the network; list what is missing
     """
-    from toolchains.cli import expected as published
+    from toolchains.cli import published
 
     published.act(update=update, offline=offline)
 

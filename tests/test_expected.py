@@ -17,7 +17,7 @@ from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.cli import build as building
-from toolchains.cli import expected as verb
+from toolchains.cli import published as verb
 from toolchains.cli import release as releasing
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store

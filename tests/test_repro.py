@@ -22,7 +22,7 @@ from toolchains.lockfile.lock import Artifact
 from toolchains.repro import expected, twice
 from toolchains.repro.compare import Difference
 from toolchains.repro.expected import Expected, ExpectedImage
-from toolchains.repro.twice import Result, Surroundings
+from toolchains.repro.twice import Comparison, Surroundings
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError
 
@@ -247,7 +247,7 @@ def test_the_exit_status_says_whether_all_is_equal(
 ) -> None:
     found = [Difference((f"layer {n}", "etc/id"), "content", "1", "2", "-1\n+2") for n in range(30 * different)]
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(twice, "repro", lambda *_, **__: Result(tuple(found), ("image x: compared",)))
+    monkeypatch.setattr(twice, "repro", lambda *_, **__: Comparison(tuple(found), ("image x: compared",)))
     assert verb.repro(REQUEST, engine="") == different
     said = capsys.readouterr().out
     assert "image x: compared" in said

@@ -125,7 +125,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Result:
+class Comparison:
     """What comparing found.
 
     Attributes:
@@ -194,7 +194,7 @@ def repro(
     line: Callable[[str], None] = lambda _: None,
     begins: Callable[[Surroundings, Surroundings], None] = lambda *_: None,
     ends: Callable[[Sequence[str]], None] = lambda _: None,
-) -> Result:
+) -> Comparison:
     """Build an image twice from nothing, and compare.
 
     Args:
@@ -314,7 +314,7 @@ def compare_engine_images(first: tuple[Engine, str], second: tuple[Engine, str],
 
 def _compared(
     request: Request, store: Store, both: tuple[Surroundings, Surroundings], engines: tuple[Engine, Engine]
-) -> Result:
+) -> Comparison:
     differences: list[Difference] = []
     compared: list[str] = []
 
@@ -349,7 +349,7 @@ def _compared(
             add(f"the published sha256 of {count} parts", [])
     except (ImageError, PartError) as error:
         add("what was published", [Difference(("toolchains/expected.json",), "content", error.what, error.why)])
-    return Result(tuple(differences), tuple(compared))
+    return Comparison(tuple(differences), tuple(compared))
 
 
 def _image_name(target: str, store: Store) -> str:
