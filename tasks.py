@@ -6,6 +6,7 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` in its activated .venv.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ def doctor(c: Context) -> None:
 
 
 @verb(group="use", request=tuple(OPTIONS))
-def build(c: Context, request: Request, sizes: bool = False) -> None:
+def build(c: Context, request: Request, sizes: bool = False, sign: str = "") -> None:
     """Build a target's image if its inputs changed.
 
         ./foundry build spirv
@@ -90,6 +91,7 @@ def build(c: Context, request: Request, sizes: bool = False) -> None:
                      labels name the packages
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
     --sizes          show which packages take the space in the image, and write it to sizes.json beside e2e's results
+    --sign=KEY       sign the statement about how the image was made, in build/statements; see `keys`
     --sdk=PATH       use the vendor's SDK, an archive or a folder, in place of our emulator (dpu) or our reference SDK
                      (vsi). Foundry checks it first, and lists everything that is missing or would not run in the
                      image. The image gets other names, triton-foundry/dpu-sdk:..., and a label that says not to push
@@ -111,7 +113,7 @@ def build(c: Context, request: Request, sizes: bool = False) -> None:
     """
     from toolchains.cli import build as building
 
-    building.build(request, sizes=sizes)
+    building.build(request, sizes=sizes, sign=sign)
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True)
@@ -366,7 +368,7 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
 
 
 @verb(group="use", request=("offline", "allow_drift"))
-def wheel(c: Context, request: Request, library: str = "") -> None:
+def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.
 
         ./foundry wheel spirv
@@ -377,10 +379,60 @@ def wheel(c: Context, request: Request, library: str = "") -> None:
     The same inputs give the same bytes. docs/targets/spirv-vulkan.md is the manual.
 
     --library=PATH   use this libfoundry_vulkan.so, which is otherwise built in a container
+    --sign=KEY       sign the statement about how the wheels were made, in build/statements; see `keys`
     """
     from toolchains.cli import wheel as wheels
 
-    wheels.wheel(request, library=library)
+    wheels.wheel(request, library=library, sign=sign)
+
+
+@verb(group="trust")
+def keys(c: Context, path: str) -> None:
+    """Make an ed25519 key that signs what you build.
+
+        ./foundry keys ~/.config/foundry/mine
+        ./foundry build spirv --sign=$HOME/.config/foundry/mine
+
+    PATH gets the private key, which only you can read and which has no password; PATH.pub is for those who verify. An
+    existing key is never replaced.
+    """
+    from toolchains.cli import trust
+
+    trust.make_key(path)
+
+
+@verb(group="trust", iterable=["statement", "key"])
+def verify(
+    c: Context,
+    what: str,
+    statement: Sequence[str] = (),
+    key: Sequence[str] = (),
+    rebuilders: str = "",
+    threshold: str = "",
+) -> None:
+    """Check that an image, an archive, a wheel or a folder of wheels is what the lock says, without a network.
+
+        ./foundry verify spirv
+        docker save triton-foundry/dpu:3.9.0 > dpu.tar && ./foundry verify dpu.tar
+        ./foundry verify build/wheels/spirv
+        ./foundry verify spirv --statement=build/statements/spirv-3.9.0.intoto.jsonl --key=mine.pub
+        ./foundry verify spirv --rebuilders=FOLDER --threshold=2
+
+    An image is compared with what this store recorded when it built the image that the lock and this checkout ask for:
+    its configuration, and each file of each layer. Wheels are compared with the lock, and ours with those that this
+    checkout makes. The first file, label or setting that is not accounted for is named, and the exit status is 42.
+    docs/trust.md says what this proves and what it does not.
+
+    --statement=FILE     what somebody says of it, as `build` and `wheel` write it; may be given several times
+    --key=FILE.pub       whose word counts; may be given several times. With statements, what nobody recorded here can
+                         be verified too, but only as a whole
+    --rebuilders=FOLDER  keys (*.pub) and statements (*.intoto.jsonl) of those who built the same
+    --threshold=K        number of different keys in FOLDER that must have signed the same digest; 1 if not given
+    """
+    from toolchains.cli import trust
+
+    count = read_number("--threshold", threshold, example=2)
+    trust.verify(what, statements=statement, public=key, rebuilders=rebuilders, threshold=count)
 
 
 @verb(group="source", iterable=["source", "profile"])
@@ -552,7 +604,7 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     targets.act(action, name, like=like)
 
 
-@verb(group="project", request=IMAGE)
+@verb(group="trust", request=IMAGE)
 def repro(c: Context, request: Request, engine: str = "") -> None:
     """Build a target's image twice from nothing, and compare the two byte for byte.
 
@@ -577,7 +629,7 @@ def repro(c: Context, request: Request, engine: str = "") -> None:
     sys.exit(rebuilding.repro(request, engine=engine))
 
 
-@verb(group="project", optional=["update"])
+@verb(group="trust", optional=["update"])
 def expected(c: Context, update: str | None = None, offline: bool = False) -> None:
     """Show which images have a published ID, or publish those whose inputs changed.
 

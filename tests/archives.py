@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -23,10 +24,10 @@ def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:
     return Artifact(kind, name, version, file.name, len(data), hashlib.sha256(data).hexdigest())
 
 
-def tar(file: Path, files: Mapping[str, bytes | str], mode: str = "w") -> Path:
+def tar(file: Path, files: Mapping[str, bytes | str], mode: Literal["w", "w:gz"] = "w") -> Path:
     """Write a tar of files with mode 755. "-> x" is a symbolic link to x, "=> x" a hard link, "fifo" a pipe."""
     kinds = {"->": tarfile.SYMTYPE, "=>": tarfile.LNKTYPE, "fi": tarfile.FIFOTYPE}
-    with tarfile.open(file, mode) as packed:  # type: ignore[call-overload]
+    with tarfile.open(file, mode) as packed:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.mode = 0o755

@@ -66,7 +66,7 @@ def make(
             *(["-pie", "-dynamic-linker", loader] if loader else ["-shared"]),
             *(["-soname", soname] if soname else []),
             *(["--enable-new-dtags", "-rpath", search] if search else []),
-            *(["--version-script", script] if versions else []),
+            *(["--version-script", str(script)] if versions else []),
         )
     return path
 

@@ -8,6 +8,7 @@ configurations are those of other GPUs, and timings and profiles are asked for a
 
 import sys
 import warnings
+from typing import Any
 
 import tabulate
 import torch
@@ -19,11 +20,11 @@ DEVICE = triton.runtime.driver.active.get_active_torch_device()
 MODERN = hasattr(triton, "knobs")
 
 
-def is_cuda():
-    return triton.runtime.driver.active.get_current_target().backend == "cuda"
+def is_cuda() -> bool:
+    return bool(triton.runtime.driver.active.get_current_target().backend == "cuda")
 
 
-def poisoned(*shape, dtype=torch.float32):
+def poisoned(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.full(shape, float("nan"), device=DEVICE, dtype=dtype)
 
 
@@ -37,7 +38,7 @@ def sum_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
 
 
-def add(x, y):
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     out = poisoned(*x.shape)
     assert x.device == DEVICE and y.device == DEVICE and out.device == DEVICE
     sum_kernel[lambda meta: (triton.cdiv(out.numel(), meta["BLOCK_SIZE"]),)](x, y, out, out.numel(), BLOCK_SIZE=1024)
@@ -58,14 +59,14 @@ def add(x, y):
         args={},
     )
 )
-def throughput(size, provider):
+def throughput(size: int, provider: str) -> tuple[float, ...]:
     x, y = (torch.rand(size, device=DEVICE, dtype=torch.float32) for _ in range(2))
     call = {"torch": lambda: x + y, "triton": lambda: add(x, y)}[provider]
     ms, min_ms, max_ms = triton.testing.do_bench(call, quantiles=[0.5, 0.2, 0.8], warmup=1, rep=2)
     return tuple(3 * x.numel() * x.element_size() * 1e-9 / (each * 1e-3) for each in (ms, max_ms, min_ms))
 
 
-def vector_add():
+def vector_add() -> None:
     x, y = (torch.rand(98432, device=DEVICE) for _ in range(2))
     assert torch.equal(add(x, y), x + y)
     throughput.run(print_data=True, show_plots=True)
@@ -89,7 +90,7 @@ def softmax_kernel(
         tl.store(out_ptr + row * out_stride + offsets, weights / tl.sum(weights, axis=0), mask=mask)
 
 
-def softmax(x):
+def softmax(x: torch.Tensor) -> torch.Tensor:
     properties = triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)
     n_rows, n_cols = x.shape
     num_warps, num_stages = 8, 4 if properties["max_shared_mem"] > 200000 else 2
@@ -106,7 +107,7 @@ def softmax(x):
     return y
 
 
-def fused_softmax():
+def fused_softmax() -> None:
     torch.manual_seed(0)
     module = getattr(torch, DEVICE.type)
     module.set_stream(module.Stream())
@@ -117,7 +118,7 @@ def fused_softmax():
 # 03: configurations for several makes of GPUs.
 
 
-def configurations():
+def configurations() -> list[triton.Config]:
     if is_cuda():
         return [triton.Config({"BLOCK_M": 32, "BLOCK_N": 32}, num_stages=3, num_warps=8)]
     block = {"BLOCK_M": 16, "BLOCK_N": 32}
@@ -144,11 +145,11 @@ def product_kernel(
     tl.store(c_ptr + rows[:, None] * stride_cm + columns[None, :], total.to(tl.float16))
 
 
-def matmul():
+def matmul() -> None:
     a, b = torch.randn((70, 50), device=DEVICE, dtype=torch.float16), torch.randn((50, 60), device=DEVICE).half()
     c = poisoned(70, 60, dtype=torch.float16)
 
-    def grid(meta):
+    def grid(meta: dict[str, int]) -> tuple[int, int]:
         return triton.cdiv(70, meta["BLOCK_M"]), triton.cdiv(60, meta["BLOCK_N"])
 
     product_kernel[grid](a, b, c, 70, 60, 50, a.stride(0), b.stride(0), c.stride(0))
@@ -166,7 +167,7 @@ def dropout_kernel(x_ptr, out_ptr, n, p, seed, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, tl.where(tl.rand(seed, offsets) > p, x / (1 - p), 0.0), mask=mask)
 
 
-def dropout():
+def dropout() -> None:
     x, outs = torch.randn(size=(10,), device=DEVICE), []
     for seed in (123, 123, 512):
         outs.append(torch.full_like(x, float("nan")))
@@ -188,7 +189,7 @@ if MODERN:
         else:  # noqa: RET505  as in Triton's tutorials
             return tl.make_tensor_descriptor(source, shape, strides, block_shape)
 
-    def set_block(nargs):
+    def set_block(nargs: dict[str, Any]) -> None:
         for name in ("x_desc", "y_desc"):
             if isinstance(nargs[name], TensorDescriptor):
                 nargs[name].block_shape = [nargs["BLOCK_M"], nargs["BLOCK_N"]]
@@ -205,19 +206,20 @@ if MODERN:
         for column in tl.range(0, N, BLOCK_N, warp_specialize=False):
             y_desc.store([row, column], x_desc.load([row, column]) * 2)
 
-    def descriptors():
+    def descriptors() -> None:
         x = torch.randn((64, 48), device=DEVICE)
-        for wrap in (lambda each: TensorDescriptor(each, each.shape, each.stride(), [1, 1]), lambda each: each):
+        for described in (True, False):
             y = poisoned(64, 48)
+            given = [TensorDescriptor(t, t.shape, t.stride(), [1, 1]) if described else t for t in (x, y)]
             triton.set_allocator(lambda size, align, _: torch.empty(size, dtype=torch.int8, device=DEVICE))
-            doubled_kernel[lambda meta: (triton.cdiv(64, meta["BLOCK_M"]),)](wrap(x), wrap(y), 64, 48)
+            doubled_kernel[lambda meta: (triton.cdiv(64, meta["BLOCK_M"]),)](*given, 64, 48)
             assert torch.equal(y, 2 * x)
 
 
 # 09: as many programs as multiprocessors, under a profiler.
 
 
-def profile():
+def profile() -> None:
     try:
         torch.empty(1, device="cuda")
     except (AssertionError, RuntimeError) as error:
@@ -245,13 +247,13 @@ def widened_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets).to(tl.float32))
 
 
-def reinterpreted():
+def reinterpreted() -> None:
     x, out = torch.arange(64, dtype=torch.int8).to(DEVICE), poisoned(64)
     widened_kernel[(1,)](triton.reinterpret(x, tl.float8e5), out, BLOCK_SIZE=64)
     assert torch.equal(out, x.view(torch.float8_e5m2).float())
 
 
-def main():
+def main() -> None:
     warnings.simplefilter("ignore", UserWarning)
     forms = [vector_add, fused_softmax, matmul, dropout, *([descriptors] if MODERN else []), profile, reinterpreted]
     for form in forms:

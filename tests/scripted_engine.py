@@ -47,7 +47,7 @@ def tar(**files: bytes) -> bytes:
 
 
 IMAGE = {"Id": ID, "RepoTags": ["a:b"], "Config": {"Labels": {}}, "Size": 1, "RootFS": {"Layers": []}}
-LISTED = {"Id": ID, "Names": ["/a"], "RepoTags": None, "Labels": {}, "Created": 1, "Size": 1}
+LISTED: dict[str, object] = {"Id": ID, "Names": ["/a"], "RepoTags": None, "Labels": {}, "Created": 1, "Size": 1}
 # What Docker answers, by the SDK's name of a request: its method, its path, and the answer.
 GOOD: Mapping[str, tuple[str, str, bytes]] = {
     "version": ("GET", "/version", http('{"ApiVersion": "1.41", "Version": "20.10"}')),

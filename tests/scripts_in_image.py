@@ -33,7 +33,7 @@ class Printed:
         lines = {script.stem: [script.name, *words.get(script.stem, ())] for script in scripts}
         (folder / "scripts.json").write_text(json.dumps(lines))
         (folder / "all.py").write_text(_ALL)
-        invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
+        invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
         done = subprocess.run(
             [*invoke, "run", target, folder / "all.py"],
             stdin=subprocess.DEVNULL,

@@ -24,7 +24,7 @@ from toolchains.system.errors import ImageError
 NAME = "foundry-test/archive:x"
 
 
-def entry(name: str, content: bytes = b"", **fields: object) -> tuple[tarfile.TarInfo, bytes]:
+def entry(name: str, content: bytes = b"", /, **fields: object) -> tuple[tarfile.TarInfo, bytes]:
     info = tarfile.TarInfo(name)
     info.size, info.mtime = len(content), EPOCH - 1000
     for field, value in fields.items():
@@ -48,7 +48,7 @@ def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
     return data.getvalue()
 
 
-def save(path: Path, layers: Sequence[bytes], *, plain: Sequence[bytes] | None = None, **config: object) -> Path:
+def save(path: Path, layers: Sequence[bytes], plain: Sequence[bytes] | None = None, /, **config: object) -> Path:
     """Write an archive as an engine does. `plain` are the layers before compression."""
     digests = [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain or layers]
     content = {
@@ -159,7 +159,7 @@ def test_what_was_hidden_is_gone_for_the_layers_above(tmp_path: Path) -> None:
 def test_compressed_layers_give_the_same_image(tmp_path: Path) -> None:
     plain = layer(entry("f", b"content"))
     result = tmp_path / "normal.tar"
-    docker_archive.normalise(save(tmp_path / "z.tar", [gzip.compress(plain)], plain=[plain]), result, name=NAME)
+    docker_archive.normalise(save(tmp_path / "z.tar", [gzip.compress(plain)], [plain]), result, name=NAME)
     assert result.read_bytes() == normalised(tmp_path, plain)
 
 
@@ -254,10 +254,10 @@ def test_a_wheel_for_which_there_is_no_room_prints_nothing(
     printed: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", printed.append)
     (tmp_path / "file").write_bytes(bytes(size))
-    writer: WheelWriter | None = WheelWriter(Path("/dev/full"), "x.dist-info")
+    writer = WheelWriter(Path("/dev/full"), "x.dist-info")
     with pytest.raises(OSError, match="No space left"):
         writer.add("x.py", bytes(size) if kind == "bytes" else tmp_path / "file")
         writer.close()
-    writer = None
+    del writer
     gc.collect()
     assert printed == []

@@ -22,17 +22,18 @@ from tiny import tiny_image
 
 from toolchains.archives import docker_archive, folders
 from toolchains.archives.tar_file import EPOCH
-from toolchains.artifacts import native, plugin_wheels
+from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.assembly import bake, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Layer
-from toolchains.engine import client
+from toolchains.engine import client, host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer as layers
 from toolchains.images.base import BaseImage
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
+from toolchains.patching import debian_files
 from toolchains.system import paths
 from toolchains.system.errors import ImageError, UsageError
 
@@ -89,7 +90,7 @@ def definition(folder: Path) -> dict[str, Any]:
 
 def named_sources(dockerfile: str, arguments: Mapping[str, str]) -> list[str]:
     """Return what the COPY and ADD of a Dockerfile take from the context, with the ARGs replaced."""
-    values = dict(re.findall(r"^ARG (\w+)=(\S*)$", dockerfile, re.M)) | arguments
+    values = dict(re.findall(r"^ARG (\w+)=(\S*)$", dockerfile, re.M)) | dict(arguments)
     found = []
     for line in re.findall(r"^(?:COPY|ADD) (.*)$", dockerfile, re.M):
         *sources, _ = line.split()
@@ -170,12 +171,12 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
 ) -> None:
     """The files that are fetched or built are replaced by made-up ones with the names that image.py gives them."""
     monkeypatch.setattr(target_image, "fetch", lambda target, *_: target)
-    monkeypatch.setattr(target_image.plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
-    monkeypatch.setattr(target_image.native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
-    monkeypatch.setattr(target_image.linked, "fetch_if_needed", lambda target, *_: target)
-    monkeypatch.setattr(target_image.linked, "part", lambda *_: wheel)
-    monkeypatch.setattr(target_image.debian_files, "part", lambda *_: wheel)
-    monkeypatch.setattr(target_image.triton_wheel, "repack", lambda *_, **__: wheel)
+    monkeypatch.setattr(plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
+    monkeypatch.setattr(native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
+    monkeypatch.setattr(linked, "fetch_if_needed", lambda target, *_: target)
+    monkeypatch.setattr(linked, "part", lambda *_: wheel)
+    monkeypatch.setattr(debian_files, "part", lambda *_: wheel)
+    monkeypatch.setattr(triton_wheel, "repack", lambda *_, **__: wheel)
     monkeypatch.setattr(Store, "path", lambda *_: wheel)
     monkeypatch.setattr(Store, "sha256", lambda *_: "0" * 64)
     target, store = lock.load().targets[name], Store(tmp_path / "store", offline=True)
@@ -258,7 +259,7 @@ class Loading:
 @pytest.fixture
 def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
     stand_in = Loading()
-    monkeypatch.setattr(bake.host, "ensure_engine", lambda: stand_in)
+    monkeypatch.setattr(host, "ensure_engine", lambda: stand_in)
     return stand_in
 
 
@@ -341,10 +342,11 @@ def contents(image: Path) -> dict[str, bytes]:
 def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(layer: Layer, tmp_path: Path) -> None:
     docker = client.connect()
     with tiny_image(docker, tmp_path) as tiny:
-        known = docker.image(tiny).layers
+        image = docker.image(tiny)
+        assert image is not None
         base = BaseImage(tiny, tmp_path / "tiny.tar")
         try:
-            here = layer.make(docker, tiny, known)
+            here = layer.make(docker, tiny, image.layers, Store(tmp_path / "store"))
             # Two builds within one second have equal dates even without normalisation.
             time.sleep(1.1)
             bake.write(tmp_path / "out", base, [("top", layer)], names=[])
@@ -364,7 +366,7 @@ def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(laye
                         docker.save(made, file)
                 return docker_archive.normalise(saved, normal, name=layer.name, known=below)
 
-            assert built("top", known, BASE=tiny) == here.id
+            assert built("top", image.layers, BASE=tiny) == here.id
             built("base", ())
             assert contents(tmp_path / "normal.tar") == contents(tmp_path / "tiny.tar")
         finally:

@@ -41,7 +41,7 @@ def test_names_folders_profiles_and_numbers_are_read() -> None:
 
 @pytest.mark.parametrize(("sources", "profiles"), [(["upmem-llvm=/x"], []), ([], ["upmem-llvm=upmem-12"])])
 def test_a_folder_or_a_profile_alone_means_its_project(sources: list[str], profiles: list[str]) -> None:
-    read = choice.read(None, sources, profiles, "", "")
+    read = choice.read(None, sources, profiles)
     assert read is not None and read.names == ("upmem-llvm",)
 
 

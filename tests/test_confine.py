@@ -16,6 +16,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedSource, LockedTarget, Patched
 from toolchains.patching import layout, series
 from toolchains.patching.layout import FolderTree
+from toolchains.system import paths
 from toolchains.system.errors import MalformedPatchError, PatchTargetError, PinError, UnsafeArchiveError
 
 LEADING_OUT = (
@@ -131,7 +132,7 @@ def test_a_series_names_patches_of_its_own_folder(tmp_path: Path) -> None:
     ],
 )
 def test_a_lock_with_a_name_that_is_none_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
-    data = json.loads(lock.paths.LOCK.read_text())
+    data = json.loads(paths.LOCK.read_text())
     data["targets"]["spirv"]["wheels"][0].update(change)
     (tmp_path / "lock.json").write_text(json.dumps(data))
     with pytest.raises(PinError, match="the lock is malformed"):

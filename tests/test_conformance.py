@@ -19,8 +19,8 @@ from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.system import paths
 from toolchains.system.errors import ProofError, UsageError
-from toolchains.testing import conformance
-from toolchains.testing.verdict import Verdict
+from toolchains.testing import conformance, proof
+from toolchains.testing.verdict import BAD, Verdict
 
 TOYS = Path(__file__).parent / "toys" / "conformance"
 RUNNER = paths.ROOT / "conformance"
@@ -234,7 +234,7 @@ def test_a_rule_that_could_hide_a_wrong_value_is_refused(outcomes: Any, tmp_path
 
 
 def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:
-    failure = reason if outcome in conformance.BAD else None
+    failure = reason if outcome in BAD else None
     blank = {"suite": "test_a.py", "name": name, "seconds": 1.0, "error": None, "modelled": None}
     return blank | {"failure": failure, "outcome": outcome, "reason": reason}
 
@@ -285,7 +285,7 @@ def test_the_report_counts_by_file_by_function_and_by_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = {"f[1]": "pass", "f[2]": "wrong", "f[3]": "refused", "g": "not applicable", "h": "not run"}
-    text = report(tmp_path, capsys, **names)
+    text = report(tmp_path, capsys, whole=True, **names)
     assert "wrong, 1 times: test_a.py::f a reason" in text
     document = json.loads((tmp_path / "results.json").read_text())
     assert document["files"] == {
@@ -299,7 +299,7 @@ def test_the_report_counts_by_file_by_function_and_by_reason(
 def test_names_and_reasons_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nasty = ("[red]x[/]", "[/]", "a:bug:[bold]")
     verdict = verdict_of(
-        **{f"f[{name}]": "wrong" for name in nasty}, **{f"{name}": "refused" for name in nasty}, p="pass"
+        whole=True, **{f"f[{name}]": "wrong" for name in nasty}, **{f"{name}": "refused" for name in nasty}, p="pass"
     )
     verdict.ran = {"device": nasty[0]}
     for key, result in verdict.results.items():
@@ -344,11 +344,11 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     monkeypatch.setattr(paths, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(triton_wheel, "version", lambda locked: f"{locked.version}+foundry.1")
     monkeypatch.setattr(ensure, "ensure_image", have)
-    monkeypatch.setattr(conformance.proof, "run_cases", run_cases)
+    monkeypatch.setattr(proof, "run_cases", run_cases)
     yield state
 
 
-@pytest.mark.parametrize("outcome", conformance.BAD)
+@pytest.mark.parametrize("outcome", BAD)
 def test_a_test_that_is_not_fine_is_a_failure_of_the_run(image: dict[str, Any], outcome: str) -> None:
     image["records"] = events(good="pass", bad=outcome)
     with pytest.raises(ProofError, match="spirv does not conform"):

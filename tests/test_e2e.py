@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -32,8 +32,8 @@ class _Driver:
 def e2e(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make e2e's modules importable as in its scripts, on a machine without Triton."""
     triton = types.ModuleType("triton")
-    triton.__version__ = "0.0"
-    triton.runtime = types.SimpleNamespace(driver=types.SimpleNamespace(active=_Driver()))
+    driver = types.SimpleNamespace(active=_Driver())
+    vars(triton).update(__version__="0.0", runtime=types.SimpleNamespace(driver=driver))
     monkeypatch.setitem(sys.modules, "triton", triton)
     monkeypatch.syspath_prepend(str(E2E))
 
@@ -326,14 +326,14 @@ def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(t
 
 
 @pytest.fixture
-def refusing(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def refusing(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Make the active target refuse f64 with an error that contains Float64."""
     import settings
 
     (tmp_path / "toy.toml").write_text('proof = ["toy"]\n[refused]\nf64 = "the kernel (?s:.*)Float64"\n')
     monkeypatch.setattr(settings, "TARGETS", tmp_path)
     driver = types.SimpleNamespace(get_current_target=lambda: types.SimpleNamespace(backend="toy"))
-    monkeypatch.setattr(settings.triton.runtime.driver, "active", driver)
+    monkeypatch.setattr("settings.triton.runtime.driver.active", driver)
     settings.load.cache_clear()
     yield
     settings.load.cache_clear()
@@ -380,10 +380,10 @@ def vsi(e2e: None, monkeypatch: pytest.MonkeyPatch) -> _Vsi:
     monkeypatch.setattr(sys.modules["triton"].runtime.driver, "active", driver)
     for name, types_of in (("vec_add", ("f32", "f64")), ("matmul", ("f32->f32", "f16->f16"))):
         module = types.ModuleType(name)
-        module.DTYPES = dict.fromkeys(types_of)
+        vars(module)["DTYPES"] = dict.fromkeys(types_of)
         monkeypatch.setitem(sys.modules, name, module)
     tensor = types.ModuleType("foundry_core.tensor")
-    tensor.Tensor = object
+    vars(tensor)["Tensor"] = object
     monkeypatch.setitem(sys.modules, "foundry_core", types.ModuleType("foundry_core"))
     monkeypatch.setitem(sys.modules, "foundry_core.tensor", tensor)
     monkeypatch.delitem(sys.modules, "vsi", raising=False)

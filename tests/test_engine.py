@@ -26,8 +26,9 @@ from toolchains.engine import client, image_build
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.engine.sandbox import Limits, Sandbox
+from toolchains.fetch.store import Store
 from toolchains.images import layer
-from toolchains.system import steps
+from toolchains.system import processes, steps
 from toolchains.system.errors import CommandError, EngineError, LimitError, UnsafeArchiveError
 from toolchains.system.paths import ROOT
 
@@ -301,7 +302,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
     assert int(grown) < size // 4
     with tarfile.open(tmp_path / "large.tar") as tar, (tmp_path / "back").open("rb") as back:
         sent = tar.extractfile("folder/large")
-        assert sent is not None
+        assert isinstance(sent, io.BufferedReader)
         assert hashlib.file_digest(back, "sha256").digest() == hashlib.file_digest(sent, "sha256").digest()
 
 
@@ -450,7 +451,7 @@ def test_an_interruption_ends_the_running_step_and_leaves_no_image(
 def test_an_interruption_of_the_cleaning_up_of_a_build_leaves_nothing(
     docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove, interrupted = docker._api.remove_image, []
+    remove, interrupted = docker._api.remove_image, list[str]()
 
     def interrupt(id: str) -> None:
         if not interrupted:
@@ -529,14 +530,15 @@ def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny
 
 @pytest.mark.docker
 def test_a_finished_image_does_not_name_the_process_that_built_it(
-    docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
+    docker: Engine, tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     below, found = docker.image(tiny), []
     assert below is not None
     for process in ("one 1 1", "other 2 2"):
-        monkeypatch.setattr(image_build.processes, "process_name", lambda process=process: process)
+        monkeypatch.setattr(processes, "process_name", lambda process=process: process)
         name = f"foundry-test/labelled:{uuid.uuid4().hex[:8]}"
-        found.append(layer.layer(docker, name, f"FROM {tiny}\nRUN echo 1 > /one\n".encode(), {}, {"a": "b"}, [], ()))
+        dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\n".encode()
+        found.append(layer.layer(docker, name, dockerfile, {}, {"a": "b"}, [], (), store=Store(tmp_path)))
         history = docker._api.history(name)
         docker.remove(name)
         assert not [step for step in history if docker_archive.BUILD_LABEL in step["CreatedBy"]]

@@ -51,7 +51,7 @@ SCRIPTS: Mapping[str, Sequence[Path]] = {
 def first_kernel(page: str) -> str:
     """Return the script in a page."""
     (script,) = re.findall(r"^```python\n(.*?)^```", PAGES[page].read_text(encoding="utf-8"), re.DOTALL | re.M)
-    return script
+    return str(script)
 
 
 @pytest.fixture(scope="module")

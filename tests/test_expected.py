@@ -164,15 +164,16 @@ def test_a_damaged_file_is_an_error_that_names_it(file: Path) -> None:
 
 
 def test_build_ends_with_an_error_if_its_image_is_not_the_published_one(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(Request, "store", lambda _: store)
     monkeypatch.setattr(ensure, "ensure_image", lambda _: (None, made(OTHER, layers=())))
     request = Request(TARGET, RELEASE)
-    building.build(request, sizes=False)
+    building.build(request, sizes=False, sign="")
     expected.save(published())
     capsys.readouterr()
     with pytest.raises(ImageError, match="is not the image that was published"):
-        building.build(request, sizes=False)
+        building.build(request, sizes=False, sign="")
     assert made().name in capsys.readouterr().out
 
 
@@ -182,7 +183,8 @@ def test_a_run_of_all_tests_says_how_many_images_were_compared_and_fails_if_one_
     monkeypatch.setattr(ensure, "ensure_image", lambda _: (None, made()))
     monkeypatch.setattr(Request, "store", lambda _: with_parts(store, str))
     older = replace(RELEASE, version="3.6.0")
-    requests, lines = [Request(TARGET, RELEASE), Request(TARGET, older)], []
+    requests = [Request(TARGET, RELEASE), Request(TARGET, older)]
+    lines: list[str] = []
     expected.save(Expected(published().images, {}))
     suites._published(requests, lines.append)
     assert lines == [

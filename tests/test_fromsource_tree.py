@@ -9,7 +9,7 @@ import tarfile
 import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import patch_series
 import pytest
@@ -38,7 +38,7 @@ from toolchains.system.errors import (
     UsageError,
 )
 
-PLAIN: dict[str, str | bytes] = {
+PLAIN: dict[str, str] = {
     "CMakeLists.txt": "project(tool)\n",
     "src/main.c": "int main;\n",
     "README": "read\n",
@@ -257,9 +257,9 @@ class TestSubmodules:
             of_git(self.pin(origin, {"lib": "5" * 40}), store)
 
 
-def archived(files: Mapping[str, str], *, top: str = "tool-1.0/", form: str = "xz") -> bytes:
+def archived(files: Mapping[str, str], *, top: str = "tool-1.0/", mode: Literal["w:xz", "w:gz"] = "w:xz") -> bytes:
     whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode=f"w:{form}") as tar:
+    with tarfile.open(fileobj=whole, mode=mode) as tar:
         for name, text in files.items():
             entry = tarfile.TarInfo(top + name)
             if text.startswith(("-> ", "=> ")):
@@ -297,7 +297,7 @@ class TestASourcePackage:
         main = archived({**PLAIN, "a": "1\n", "same": "=> tool-1.0/a", "link": "-> src/main.c"})
         lock = publish(
             _orig_tar_xz=main,
-            _orig__extra_tar_gz=archived({"more.c": "2\n"}, top="extra-1.0/", form="gz"),
+            _orig__extra_tar_gz=archived({"more.c": "2\n"}, top="extra-1.0/", mode="w:gz"),
             __2_debian_tar_xz=archived({"patches/series": "one\n"}, top="debian/"),
         )
         made = self.prepare(lock, store)
@@ -357,7 +357,7 @@ class TestASourcePackage:
             self.prepare(publish(_orig_tar_xz=b"nothing of a tar"), store)
 
     def test_one_that_ends_early_is_refused(self, publish: Callable[..., LockedSource], store: Store) -> None:
-        whole = archived({"CMakeLists.txt": "x" * 100_000}, form="gz")
+        whole = archived({"CMakeLists.txt": "x" * 100_000}, mode="w:gz")
         with pytest.raises(UnsafeArchiveError, match=r"cannot be read|shorter than it says"):
             self.prepare(publish(_orig_tar_gz=whole[: len(whole) // 2]), store)
 
@@ -539,7 +539,13 @@ class TestWhatIsTaken:
 
     def test_it_is_part_of_the_name(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), "1" * 40)
-        shapes = [{}, {"take": ("llvm",)}, {"left_out": ("llvm",)}, {"llvm_hash": "1" * 40}, {"llvm_hash": "2" * 40}]
+        shapes: list[dict[str, Any]] = [
+            {},
+            {"take": ("llvm",)},
+            {"left_out": ("llvm",)},
+            {"llvm_hash": "1" * 40},
+            {"llvm_hash": "2" * 40},
+        ]
         names = {
             tree.describe_tree("tool", profile(pin, **shape), locked(pin), folder=None).identity for shape in shapes
         }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from toolchains.engine import client, host
+from toolchains.fetch import apt_sources
 from toolchains.system import children, paths
 from toolchains.system.errors import EngineError, MissingToolError
 
@@ -62,11 +65,11 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     machine = Machine()
-    monkeypatch.setattr(host.shutil, "which", machine.which)
+    monkeypatch.setattr(shutil, "which", machine.which)
     monkeypatch.setattr(children, "run", machine.run)
     monkeypatch.setattr(children, "start", machine.start)
     monkeypatch.setattr(client, "connect", machine.connect)
-    monkeypatch.setattr(host.apt_sources, "archives", lambda: [object()])
+    monkeypatch.setattr(apt_sources, "archives", lambda: [object()])
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     release = tmp_path / "os-release"
@@ -132,10 +135,10 @@ def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypat
 def test_the_engine_is_asked_once_where_nothing_may_be_installed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.answers, asked = True, []
-    monkeypatch.setattr(client, "connect", lambda: asked.append(1) or machine.connect())
+    machine.answers, connect = True, Mock(wraps=machine.connect)
+    monkeypatch.setattr(client, "connect", connect)
     assert host.ensure_engine().version() == "Engine 1"
-    assert len(asked) == 1
+    connect.assert_called_once()
 
 
 def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machine: Machine) -> None:

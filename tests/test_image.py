@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny import RecordingEngine
@@ -154,10 +155,10 @@ def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
 MADE = ImageInfo("sha256:1", (), {}, 1, ())
 
 
-def have(target: LockedTarget, triton: LockedTriton, engine: RecordingEngine, tmp_path: Path) -> target_image.Image:
+def have(target: LockedTarget, triton: LockedTriton, engine: Any, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
     provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
-    return target_image.build_image(target, triton, store=store, engine=engine)  # type: ignore[arg-type]
+    return target_image.build_image(target, triton, store=store, engine=engine)
 
 
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
@@ -201,12 +202,11 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
         def image(self, name: str) -> ImageInfo | None:
             return super().image(name) if name.endswith(drifted) else None
 
-    engine = Engine(())
+    engine: Any = Engine(())
     store = Drifting(tmp_path / "store", allow_drift=True)
     provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
-    assert (
-        target_image.build_image(target, triton, store=store, engine=engine).name == f"triton-foundry/spirv:{drifted}"
-    )  # type: ignore[arg-type]
+    made = target_image.build_image(target, triton, store=store, engine=engine)
+    assert made.name == f"triton-foundry/spirv:{drifted}"
 
 
 def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
@@ -244,12 +244,17 @@ def test_two_builds_at_two_times_have_the_same_id(docker: Engine, tiny: str, tmp
     dockerfile, wheel = tmp_path / "Dockerfile", tmp_path / "toy-1.0-py3-none-any.whl"
     dockerfile.write_text(DOCKERFILE)
     wheel.write_text("a wheel")
-    wheels, known = [layer.Wheel(wheel, "0" * 64)], docker.image(tiny).layers
+    below = docker.image(tiny)
+    assert below is not None
+    wheels, known = [layer.Wheel(wheel, "0" * 64)], below.layers
     names = [f"foundry-test/image:{name}-{os.getpid()}" for name in ("one", "other")]
     try:
         made = []
         for name in names:
-            made.append(layer.layer(docker, name, dockerfile, {"BASE": tiny}, {"org.test": "1"}, wheels, known))
+            labels = {"org.test": "1"}
+            made.append(
+                layer.layer(docker, name, dockerfile, {"BASE": tiny}, labels, wheels, known, store=Store(tmp_path))
+            )
             time.sleep(1.1)
         assert made[0].id == made[1].id
         assert made[0].labels == {"org.test": "1"}
@@ -273,7 +278,9 @@ def test_without_normalising_two_builds_differ(docker: Engine, tiny: str) -> Non
             layer.context(DOCKERFILE.encode(), []) as context,
             docker.build(context, arguments={"BASE": tiny}) as built,
         ):
-            ids.add(docker.image(built).layers)
+            image = docker.image(built)
+            assert image is not None
+            ids.add(image.layers)
         time.sleep(1.1)
     assert len(ids) == 2
 

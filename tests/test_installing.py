@@ -16,7 +16,7 @@ from toolchains.system import paths
 
 @pytest.mark.slow
 def test_at_the_root_pip_prints_what_to_type() -> None:
-    argv = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--dry-run", "--editable", paths.ROOT]
+    argv = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--dry-run", f"--editable={paths.ROOT}"]
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode != 0
     assert "type: ./foundry help\n" in done.stdout + done.stderr
@@ -29,7 +29,7 @@ def test_only_an_editable_plugin_names_the_folder_of_core(backend: str, build: s
     call = f"import sys, hatchling.build; hatchling.build.{build}(sys.argv[1])"
     # pip runs the build without this variable.
     environment = {name: value for name, value in os.environ.items() if name != "HATCH_BUILD_NO_HOOKS"}
-    argv = [sys.executable, "-c", call, tmp_path]
+    argv = [sys.executable, "-c", call, str(tmp_path)]
     subprocess.run(argv, cwd=paths.BACKENDS / backend, env=environment, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

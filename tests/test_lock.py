@@ -127,10 +127,10 @@ def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
         {"linked": (replace(LINKED, left_out=()),)},
         {"linked": (replace(LINKED, debs=()),)},
         {"builder": None},
-        {"builder": replace(with_parts().builder, sdists=(replace(SDIST, version="2.0"),))},  # type: ignore[type-var]
+        {"builder": replace(build_system("one-build", wheels=()), sdists=(replace(SDIST, version="2.0"),))},
     ],
 )
-def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict) -> None:
+def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict[str, Any]) -> None:
     before, after = sealed(with_parts()), sealed(replace(with_parts(), **change))
     assert after.targets["one"].digest != before.targets["one"].digest
 
@@ -194,7 +194,7 @@ def test_a_triton_that_names_an_llvm_version_only_is_read_back(tmp_path: Path) -
         ({"tritons": {"3.2.0": LockedTriton("3.2.0", "d" * 40, TRITON)}}, True),
     ],
 )
-def test_a_variant_is_proven_if_it_has_parts_of_its_own(change: dict, proven: bool) -> None:
+def test_a_variant_is_proven_if_it_has_parts_of_its_own(change: dict[str, Any], proven: bool) -> None:
     variant = replace(target("variant"), backend="one", **change)
     locked = sealed(replace(target("one"), backend="one"), variant)
     assert [found.name for found in locked.proven()] == ["one", "variant"] if proven else ["one"]
@@ -222,7 +222,9 @@ def test_each_artifact_has_a_line_of_its_own(file: Path) -> None:
         {"left_out": ()},
     ],
 )
-def test_whatever_a_target_uses_is_in_its_digest_and_in_the_locks_but_in_no_other_targets(change: dict) -> None:
+def test_whatever_a_target_uses_is_in_its_digest_and_in_the_locks_but_in_no_other_targets(
+    change: dict[str, Any],
+) -> None:
     before, after = sealed(target("one"), target("two")), sealed(replace(target("one"), **change), target("two"))
     assert after.targets["one"].digest != before.targets["one"].digest
     assert after.targets["two"].digest == before.targets["two"].digest

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolchains.testing import conformance, operations
+from toolchains.testing import operations
 from toolchains.testing.operations import Cell, cells, contradictions, section, write
+from toolchains.testing.verdict import BAD
 
 RELEASE, SUITE = "3.9.0", "0123456789abcdef"
 
@@ -33,7 +34,7 @@ def cell(*results: Any) -> Cell:
         (["not applicable"], Cell("n/a")),
         (["refused", "refused"], Cell("no", reasons=("tt.scan",))),
         (["pass", "refused"], Cell("in part", reasons=("tt.scan",))),
-        *((["pass", "refused", bad], Cell("wrong")) for bad in set(conformance.BAD) - {"not run"}),
+        *((["pass", "refused", bad], Cell("wrong")) for bad in set(BAD) - {"not run"}),
     ],
 )
 def test_one_bad_test_decides_about_a_cell_and_a_refusal_is_not_hidden(outcomes: list[str], expected: Cell) -> None:

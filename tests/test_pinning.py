@@ -13,7 +13,6 @@ import msgspec
 import pytest
 from archives import DebianArchive, artifact, wheel
 from repositories import Repository, mirror
-from rich.console import Console
 
 from toolchains.cli import pin as pinning
 from toolchains.config import components, inventory
@@ -29,6 +28,7 @@ from toolchains.fetch.wheel import ConflictError
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Linked, Lock
 from toolchains.resolve import agreement, conan_lock, resolution
+from toolchains.system.console import Console
 from toolchains.system.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
 
 # Each test starts apt several times.
@@ -234,7 +234,8 @@ class TestResolving:
         assert [each.name for each in named] == ["plain", "plain-build"]
         new = resolution.resolve(world.pinned, old, world.store, only=named)
         assert [a.version for a in new.targets["plain"].debs if a.name == "tool"] == ["2"]
-        assert [a.version for a in new.targets["plain"].builder.debs if a.name == "compiler"] == ["2"]
+        builder = new.targets["plain"].builder
+        assert builder and [a.version for a in builder.debs if a.name == "compiler"] == ["2"]
         assert new.targets["variant"] == old.targets["variant"]
 
     def test_the_same_archives_give_the_same_lock(self, world: World) -> None:
@@ -645,7 +646,7 @@ class TestTheVerb:
 
     def test_check_notices_a_part_that_changed_in_the_store(self, world: World, console: Console) -> None:
         pinning.resolve(world.store, console)
-        part = world.store.part("native", "0" * 64, lambda folder: (folder / "x.tar").write_text("made") and None)
+        part = world.store.part("native", "0" * 64, lambda folder: (folder / "x.tar").write_text("made"))
         pinning.verify(world.store, console)
         (part / "x.tar").write_text("else")
         with pytest.raises(PartError, match=r"(?s)native/000.*x\.tar has other content"):

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
 from toolchains.fromsource import progress, timings
 from toolchains.fromsource.progress import Watcher
 from toolchains.lockfile.lock import LockedTarget
+from toolchains.system.console import Console
 
 BUILD = "conanfile.py (toy/1.0): RUN: cmake --build /foundry/work/build --parallel 2 --target opt"
 # Output of Ninja 1.13 and clang 14.

@@ -34,12 +34,12 @@ from toolchains.testing.verdict import Verdict
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "of": 2, "title": "e2e", "ran": {"triton": "3.9.0"}}
 
 
-def result(name: str, failure: str | None = None, **more: object) -> dict[str, Any]:
+def result(name: str, failure: str | None = None, /, **more: object) -> dict[str, Any]:
     blank = {"suite": "k", "name": name, "seconds": 1.0, "error": 0.0, "modelled": None, "failure": failure}
     return {"result": blank | more}
 
 
-def whole(failure: str | None = None, **more: object) -> list[dict[str, Any]]:
+def whole(failure: str | None = None, /, **more: object) -> list[dict[str, Any]]:
     """Return the records of a run that was not cut off."""
     began = [{"began": ["k", name]} for name in ("a", "b")]
     return [PLAN, began[0], result("a", **more), began[1], result("b", failure, **more), {"end": 2, "faults": []}]
@@ -132,7 +132,7 @@ def cases(tmp_path: Path) -> dict[str, str | None]:
 
 
 FORGED = result("b", None)
-BROKEN: dict[str, tuple[list[object], int | FoundryError]] = {
+BROKEN: dict[str, tuple[Sequence[object], int | FoundryError]] = {
     "nothing at all": ([], 0),
     "no plan": (whole()[1:], 0),
     "an empty plan": ([{**PLAN, "plan": []}, {"end": 0, "faults": []}], 0),
@@ -312,7 +312,7 @@ def test_results_that_cannot_be_written_are_said_before_an_image_is_made(
 
 def test_a_target_without_measurements_is_refused_with_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
     request, spirv = Request.read("spirv"), components.target("spirv")
-    monkeypatch.setattr(proof.components, "target", lambda name: replace(spirv, bench=""))
+    monkeypatch.setattr(components, "target", lambda name: replace(spirv, bench=""))
     with pytest.raises(UsageError, match="spirv has no measurements") as caught:
         proof.bench(request)
     assert "toolchains/targets/spirv.toml" in caught.value.next
@@ -346,7 +346,7 @@ def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(s
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
     # The container has nothing else of backends/.
     alone = shutil.copytree(paths.BACKENDS / "spirv", tmp_path / "alone" / "spirv")
-    argv = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "built"]
+    argv = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path / "built")]
     subprocess.run(argv, cwd=alone, env={**os.environ, **env}, check=True, capture_output=True)
     assert list((tmp_path / "built").glob("*.whl"))
 

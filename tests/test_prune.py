@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from filelock import FileLock
 
 from toolchains.artifacts import native
 from toolchains.cli import prune
@@ -48,11 +52,23 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     needed = [target.debs[0].sha256, next(iter(locked.builders.values())).debs[0].sha256]
     kept = [f"artifacts/{each[:2]}/{each}/file" for each in needed]
     kept += [f"parts/base/{rootfs.identity(target)}/image.tar", f"parts/upstream/{OLD}/llvm.tar"]
-    gone = [f"artifacts/00/{OLD}/old.deb", f"parts/base/{OLD}/image.tar", f"parts/native/.{OLD}.partial/file"]
+    name = next(iter(prune._images(locked)))
+    text = json.dumps({"rootfs": {"diff_ids": [f"sha256:{'a' * 64}"]}})
+    config = hashlib.sha256(text.encode()).hexdigest()
+    kept += [f"images/{quote(name, safe='')}.json", f"images/configs/{config}", f"images/layers/{'a' * 64}"]
+    gone = [
+        f"images/configs/{OLD}",
+        f"images/layers/{OLD}",
+        f"artifacts/00/{OLD}/old.deb",
+        f"parts/base/{OLD}/image.tar",
+        f"parts/native/.{OLD}.partial/file",
+    ]
     store = tmp_path / "store"
-    for name in (*kept, *gone):
-        (store / name).parent.mkdir(parents=True)
-        (store / name).write_text("x")
+    for path in (*kept, *gone):
+        (store / path).parent.mkdir(parents=True, exist_ok=True)
+        (store / path).write_text("x")
+    (store / kept[-3]).write_text(json.dumps([{"id": "1", "labels": {}, "config": f"sha256:{config}"}]))
+    (store / kept[-2]).write_text(text)
     (store / "locks").mkdir()
     base = f"triton-foundry/base:{target.suite}-"
     docker = Docker(
@@ -86,7 +102,7 @@ def test_nothing_goes_without_being_asked_for(
     assert docker.removed == []
     shown = capsys.readouterr().out
     assert "./foundry prune --remove" in shown
-    for row in ("fetched files", "built parts: base", "left unfinished"):
+    for row in ("fetched files", "built parts: base", "records of images", "left unfinished"):
         assert row in shown
     assert re.search(r"images \(they share layers\)\W+3\W+11\W", shown), "3 images of 11 MB together"
     assert not re.search(r"nothing\W+0\W", shown)
@@ -107,7 +123,7 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
         f"triton-foundry/base:{suite}-{zeros}",
     ]
     said = " ".join(capsys.readouterr().out.split())
-    assert "removed 6 of 7" in said
+    assert "removed 8 of 9" in said
     assert "kept: triton-foundry-llvm-0123" in said
     assert paths.cache() == store
 
@@ -115,7 +131,7 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
 def test_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:
     store, _, _ = machine
     (store / "locks").mkdir(exist_ok=True)
-    with prune.FileLock(store / "locks" / f"native-{OLD}"):
+    with FileLock(store / "locks" / f"native-{OLD}"):
         found = list(prune._store(store, lock.load()))
     assert not [item for item in found if "partial" in item.name]
 

@@ -44,12 +44,12 @@ class Trees:
     triton: Repository
     builder: LockedTarget
 
-    def wanted(self, **profile: str) -> Wanted:
+    def wanted(self, patches: str = "triton/1.0.0") -> Wanted:
         """Return the description of a build of both."""
         commit = self.llvm.git("rev-parse", "HEAD")
         llvm = self._wanted(self.llvm.folder, Profile("triton-1.0.0", "1.2.3git", FolderPin(), take=("llvm",)))
-        settings = {"patches": "triton/1.0.0", "llvm_hash": commit} | profile
-        made = self._wanted(self.triton.folder, Profile("1.0.0", "1.0.0", FolderPin(), **settings))
+        triton = Profile("1.0.0", "1.0.0", FolderPin(), patches=patches, llvm_hash=commit)
+        made = self._wanted(self.triton.folder, triton)
         return replace(made, settings={"llvm": "1.2.3git"}, requires=(llvm,))
 
     def _wanted(self, folder: Path, profile: Profile) -> Wanted:

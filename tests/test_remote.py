@@ -16,6 +16,7 @@ from tiny import NO_ENGINE
 from toolchains.artifacts import native
 from toolchains.cli import cache
 from toolchains.config.projects import FolderPin, Profile, Upstream
+from toolchains.engine import host
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
@@ -492,8 +493,8 @@ def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
             raise AbsentError("not there", why="asked for it")
         return Moved("toy", None, "0" * 64, True)
 
-    monkeypatch.setattr(cache.remote, "pull", pull)
-    monkeypatch.setattr(cache.host, "ensure_engine", lambda: NO_ENGINE)
+    monkeypatch.setattr(remote, "pull", pull)
+    monkeypatch.setattr(host, "ensure_engine", lambda: NO_ENGINE)
     store = Store(tmp_path)
     with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)

@@ -14,6 +14,7 @@ from archives import artifact
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.cli import repro as verb
+from toolchains.engine import host
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
@@ -190,7 +191,7 @@ def test_a_part_and_a_published_id_that_differ_are_named_and_all_else_is_equal(
         provenance.note(name, ImageInfo("sha256:1", (), {}, 1, ()), built)
 
     monkeypatch.setattr(Surroundings, "run", build)
-    monkeypatch.setattr(twice.host, "ensure_engine", lambda: engine)
+    monkeypatch.setattr(host, "ensure_engine", lambda: engine)
     monkeypatch.setattr(twice, "fetch_inputs", lambda *_: [])
     monkeypatch.setattr(twice, "prepare", lambda *_: None)
     monkeypatch.setattr(paths, "EXPECTED", tmp_path / "expected.json")
@@ -224,12 +225,16 @@ RUN cat /proc/sys/kernel/random/uuid > /a/id
 
 
 @pytest.mark.docker
-def test_a_step_that_writes_something_else_each_time_is_named_with_layer_and_file(docker: Engine, tiny: str) -> None:
+def test_a_step_that_writes_something_else_each_time_is_named_with_layer_and_file(
+    docker: Engine, tiny: str, store: Store
+) -> None:
     known, names, made = docker.image(tiny).layers, [], []  # type: ignore[union-attr]
     try:
         for number in range(2):
             names.append(f"foundry-test/repro-{number}:{os.getpid()}")
-            made.append((docker, layer.layer(docker, names[-1], DOCKERFILE, {"BASE": tiny}, {}, [], known).id))
+            made.append(
+                (docker, layer.layer(docker, names[-1], DOCKERFILE, {"BASE": tiny}, {}, [], known, store=store).id)
+            )
         (found,) = twice.compare_engine_images(made[0], made[1], ("it",))
         assert twice.compare_engine_images(made[0], made[0], ("it",)) == []
     finally:
@@ -260,6 +265,6 @@ def test_the_exit_status_says_whether_all_is_equal(
 
 
 def test_another_engine_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twice.host, "ensure_engine", lambda: None)
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
     with pytest.raises(EngineError, match=r"no container engine answers at --engine=unix:///nowhere"):
         twice.repro(REQUEST, engine="unix:///nowhere")

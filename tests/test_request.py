@@ -16,6 +16,7 @@ from toolchains.assembly import ensure, request
 from toolchains.assembly.request import Request
 from toolchains.cli.commandline import MARK, Foundry
 from toolchains.config import components
+from toolchains.engine import host
 from toolchains.fromsource import choice
 from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
@@ -147,7 +148,7 @@ def test_a_verb_refuses_a_wrong_value_before_it_does_anything(
     line: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ensure, "ensure_image", None)
-    monkeypatch.setattr(ensure.host, "ensure_engine", None)
+    monkeypatch.setattr(host, "ensure_engine", None)
     with pytest.raises(SystemExit) as caught:
         Foundry(namespace=Collection.from_module(tasks)).run(["invoke", MARK, *shlex.split(line)])
     assert caught.value.code == UsageError.exit_code

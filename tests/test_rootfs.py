@@ -108,7 +108,7 @@ def test_two_runs_at_two_times_give_the_same_bytes_with_nothing_of_this_host(
 
 def essential(target: LockedTarget, store: Store) -> tuple[Artifact, ...]:
     """Return the locked packages that any system has, with their dependencies. An image of these takes seconds."""
-    fields, provided = {}, {}
+    fields, provided = dict[str, dict[str, str]](), dict[str, str]()
     for deb in target.debs:
         shown = subprocess.check_output(["dpkg-deb", "--field", store.path(deb)], text=True)
         fields[deb.name] = dict(re.findall(r"^([\w-]+): (.*)$", shown, re.MULTILINE))

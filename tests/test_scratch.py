@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_that_a_later_process_would_have_to_remove(
     for function in ("write", "mkdir"):
         with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
             (tmp_path / f"foundry-{os.geteuid()}").mkdir(mode=0o711, exist_ok=True)
-            patch.setattr(scratch.os, function, full)
+            patch.setattr(os, function, full)
             scratch.process_folder(tmp_path)
     assert [path.name for path in tmp_path.rglob("*")] == [f"foundry-{os.geteuid()}", "lock"]
     assert scratch.sweep(tmp_path) == []

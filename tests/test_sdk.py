@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import archives
 import elves
@@ -25,8 +26,10 @@ import pytest
 from elves import Runtime
 from tiny import RecordingEngine
 
+from toolchains.artifacts import native
 from toolchains.assembly import target_image
 from toolchains.config import vendors
+from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import provenance
 from toolchains.lockfile import lock
@@ -251,14 +254,13 @@ def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
 def test_it_is_looked_at_once_and_again_for_other_libraries(
     runtime: Runtime, check: Check, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[str] = []
-    look = preflight.check_sdk
-    monkeypatch.setattr(preflight, "check_sdk", lambda *all: looked.append(all[2]) or look(*all))
+    look = Mock(wraps=preflight.check_sdk)
+    monkeypatch.setattr(preflight, "check_sdk", look)
     check(archive)
     check(archive)
-    assert looked == ["/upmem-sdk-2023.1.0"]
+    assert [call.args[2] for call in look.call_args_list] == ["/upmem-sdk-2023.1.0"]
     supplied.check_given_sdk(replace(dpu, debs=dpu.debs[:2]), Given(archive), runtime.store)
-    assert len(looked) == 2
+    assert look.call_count == 2
 
 
 def test_one_that_was_refused_is_not_remembered(check: Check, tmp_path: Path, build: Path) -> None:
@@ -287,7 +289,7 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     found = check(archive)
     assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
 
-    engine, info = RecordingEngine(()), target_image.ImageInfo("sha256:1", (), {}, 1, ())
+    engine, info = RecordingEngine(()), ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
     provenance.note(target_image._name("dpu-sdk", target_image.identity(dpu, triton, sdk=found)), info, store)
     made = target_image.build_image(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
@@ -299,10 +301,10 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
 def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
     check: Check, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(target_image.native, "identity", lambda name, builder: asked.append(name) or name)
+    identity = Mock(side_effect=lambda name, builder: name)
+    monkeypatch.setattr(native, "identity", identity)
     target_image.identity(dpu, target_image.release(dpu, None), sdk=check(archive))
-    assert asked == ["dpu-legalize"]
+    assert [call.args[0] for call in identity.call_args_list] == ["dpu-legalize"]
 
 
 class TestOfVeriSilicon:
@@ -316,7 +318,7 @@ class TestOfVeriSilicon:
     def folder(self, tmp_path: Path) -> Path:
         """Make an SDK without the compiler and the bridge."""
         driver = elves.make(tmp_path / "driver", {"clGetPlatformIDs": ""}).read_bytes()
-        files = {
+        files: dict[str, bytes | str] = {
             "include/CL/cl.h": b"/* */",
             "drivers/libOpenCL.so.1": driver,
             "lib/libOpenCL.so": "../drivers/libOpenCL.so.1",

@@ -13,6 +13,7 @@ import pytest
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
+from toolchains.engine import host
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -46,7 +47,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     locked = lock.load().targets["dpu"].builder
     assert locked is not None
     used = native.fetch_if_needed(["upmem-emulator"], locked, store)
-    part = native.part("upmem-emulator", used, store=store, engine=ensure.host.ensure_engine())
+    part = native.part("upmem-emulator", used, store=store, engine=host.ensure_engine())
     path = tmp_path_factory.mktemp("sdk") / f"{TOP}.tar.gz"
     with (
         tarfile.open(part.path) as emulator,

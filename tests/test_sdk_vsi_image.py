@@ -19,6 +19,7 @@ import pytest
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
+from toolchains.engine import host
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -38,7 +39,7 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     target = lock.load().targets["vsi"]
     assert target.builder is not None
     used = native.fetch_if_needed(["vsi-reference-sdk"], target.builder, store)
-    part = native.part("vsi-reference-sdk", used, store=store, engine=ensure.host.ensure_engine())
+    part = native.part("vsi-reference-sdk", used, store=store, engine=host.ensure_engine())
     work = tmp_path_factory.mktemp("vsi")
     wanted = [deb for deb in target.debs if deb.name in _PACKAGES]
     for deb in store.fetch(wanted, suite=target.suite, python=target.python):
@@ -123,7 +124,7 @@ def test_a_folder_without_the_compiler_is_refused_before_anything_is_made(
     environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    monkeypatch.setattr(ensure.host, "ensure_engine", lambda: pytest.fail("the engine was asked"))
+    monkeypatch.setattr(host, "ensure_engine", lambda: pytest.fail("the engine was asked"))
     with pytest.raises(SdkError) as caught:
         ensure.ensure_image(Request.read("vsi", sdk=environ["VSI_SDK_DIR"]))
     assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]

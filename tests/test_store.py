@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import Mock
 
 import pytest
 from archives import DebianArchive, Index, artifact, wheel
@@ -182,6 +183,15 @@ def flip(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     swap(file, bytes(content))
+
+
+def put(place: Path, make: Callable[[Path], object]) -> None:
+    """Make something else in the place of a file or a folder."""
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+    make(place)
 
 
 @pytest.mark.slow
@@ -387,11 +397,11 @@ class TestDamagedParts:
         "deep": lambda part: flip(part / "deep/file"),
         "missing": lambda part: (part / "result.tar").unlink(),
         "missing folder": lambda part: (part / "deep/empty").rmdir(),
-        "emptied": lambda part: [shutil.rmtree(part), part.mkdir()],
+        "emptied": lambda part: put(part, Path.mkdir),
         "added": lambda part: (part / "second.whl").write_text(""),
-        "link": lambda part: [(part / "link").unlink(), (part / "link").symlink_to("deep/file")],
-        "a link in its place": lambda part: [(part / "deep/file").unlink(), (part / "deep/file").symlink_to("../link")],
-        "a pipe in its place": lambda part: [(part / "deep/file").unlink(), os.mkfifo(part / "deep/file")],
+        "link": lambda part: put(part / "link", lambda link: link.symlink_to("deep/file")),
+        "a link in its place": lambda part: put(part / "deep/file", lambda file: file.symlink_to("../link")),
+        "a pipe in its place": lambda part: put(part / "deep/file", os.mkfifo),
         "no manifest": lambda part: (part / "manifest.json").unlink(),
         "a manifest cut off": lambda part: swap(part / "manifest.json", b"{"),
         "an empty manifest": lambda part: swap(part / "manifest.json", b""),
@@ -407,9 +417,9 @@ class TestDamagedParts:
         assert not user.has_part("kind", "digest")
         said = "cannot be verified" if fault in ("no manifest", "emptied") else "damaged in the store"
         assert f"{said}: {part}" in capsys.readouterr().err.replace("\n", "")
-        built = []
-        assert user.part("kind", "digest", lambda folder: [built.append(folder), self.build(folder)]) == part
-        assert len(built) == 1
+        build = Mock(wraps=self.build)
+        assert user.part("kind", "digest", build) == part
+        build.assert_called_once()
         assert (part / "result.tar").read_bytes() == b"whole" * 100 and (part / "deep/empty").is_dir()
         assert Store(store.root).has_part("kind", "digest")
         assert [each.name for each in part.parent.iterdir()] == ["digest"]

@@ -17,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from toolchains.assembly import target_image
 from toolchains.cli import scaffold, target
 from toolchains.config import components
 from toolchains.engine.client import Engine, ImageInfo
+from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
@@ -167,7 +169,7 @@ def test_nothing_is_overwritten(there: str, tree: Path) -> None:
 
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_a_target_is_written_as_a_whole_or_not_at_all(moves: int, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, move, done = files(tree), durable.move, []
+    before, move, done = files(tree), durable.move, list[Path]()
 
     def stopped(source: Path, place: Path) -> None:
         if len(done) == moves:
@@ -238,10 +240,10 @@ def test_the_image_is_shown_by_the_name_that_a_build_gives_it(
     shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = lock.load().targets["spirv"]
-    name = target.target_image.image_name(locked, locked.tritons[locked.default_triton])
+    name = target_image.image_name(locked, locked.tritons[locked.default_triton])
     info = ImageInfo("sha256:1", (), {}, 1_240_000_000, ())
     monkeypatch.setattr(target, "_engine", lambda: "an engine")
-    monkeypatch.setattr(target.provenance, "image", lambda asked, **_: info if asked == name else None)
+    monkeypatch.setattr(provenance, "image", lambda asked, **_: info if asked == name else None)
     said = shown("show", "spirv")
     assert f"Triton {locked.default_triton}: {name} (1240 MB)" in said
     assert said.count("(not built)") == len(locked.tritons) - 1

@@ -18,6 +18,7 @@ import pytest
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly.request import Request
 from toolchains.config import components
+from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
@@ -55,7 +56,7 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(suites, "_RESULTS", tmp_path)
-    monkeypatch.setattr(suites.host, "ensure_engine", lambda: None)
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
     (tmp_path / "host.xml").write_text("of all checks")
     ran = []
 
@@ -279,7 +280,7 @@ def test_quick_checks_need_no_engine_and_keep_the_results_of_whole_runs(
 
     monkeypatch.setattr(suites, "run", remember)
     monkeypatch.setattr(suites, "_RESULTS", tmp_path)
-    monkeypatch.setattr(suites.host, "ensure_engine", refuse)
+    monkeypatch.setattr(host, "ensure_engine", refuse)
     (tmp_path / "host.xml").write_text("earlier")
     assert suites.quick() == 0
     assert " 2 passed in " in last_line(capsys)

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 import tasks
-from toolchains.cli import upstream
 from toolchains.config import components, projects
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
+from toolchains.engine import host
 from toolchains.fetch.git import check_git_url
 from toolchains.fetch.store import Store
+from toolchains.fromsource import build
 from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
@@ -34,8 +35,8 @@ def test_a_project_is_built_without_a_network_if_asked_for(offline: bool, monkey
         built.append(store.offline)
         return SimpleNamespace(made=False, path=paths.ROOT / "part")
 
-    monkeypatch.setattr(upstream.build, "ensure_built", build_here)
-    monkeypatch.setattr(upstream.host, "ensure_engine", lambda: None)
+    monkeypatch.setattr(build, "ensure_built", build_here)
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
     tasks.upstream.body.__wrapped__(None, source=[], profile=[], build="upmem-llvm", offline=offline)
     assert built == [offline]
 

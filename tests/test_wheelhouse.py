@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from toolchains.archives.wheel_file import WheelWriter
 from toolchains.artifacts import native
 from toolchains.assembly import platform_wheel, wheelhouse
+from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
@@ -157,9 +158,9 @@ def test_the_library_comes_out_of_the_part_that_is_built(
     packed = tmp_path / "vulkan-runtime.tar"
     with tarfile.open(packed, "w") as file:
         file.add(library, "lib/libfoundry_vulkan.so")
-    monkeypatch.setattr(wheelhouse.native, "fetch_if_needed", lambda names, builder, store: builder)
-    monkeypatch.setattr(wheelhouse.native, "part", lambda name, *_, **__: native.NativePart(name, packed, "0"))
-    monkeypatch.setattr(wheelhouse.host, "ensure_engine", lambda: None)
+    monkeypatch.setattr(native, "fetch_if_needed", lambda names, builder, store: builder)
+    monkeypatch.setattr(native, "part", lambda name, *_, **__: native.NativePart(name, packed, "0"))
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
     (tmp_path / "work").mkdir()
     target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
     assert target.name == "spirv-vulkan"

@@ -38,7 +38,7 @@ sys.exit(7)
 
 
 def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT]
+    invoke = [sys.executable, "-P", "-m", "invoke", "--search-root", str(paths.ROOT)]
     return subprocess.run([*invoke, *words], input=stdin, capture_output=True, text=True, timeout=1200, check=False)
 
 

@@ -47,7 +47,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 def tiny_image(engine: Engine, work: Path) -> Iterator[str]:
     """Build the image and yield its name. The image is removed afterwards."""
     rootfs, image = work / "tiny-rootfs.tar", work / "tiny.tar"
-    tools = [Path(path) for name in _TOOLS if (path := shutil.which(name))]
+    tools = [Path(found) for name in _TOOLS if (found := shutil.which(name))]
     linked = subprocess.run(["ldd", *tools], capture_output=True, text=True, check=False).stdout
     libraries = {Path(path) for path in re.findall(r"(/\S+) \(0x", linked)}
     with tarfile.open(rootfs, "w", dereference=True) as tar:

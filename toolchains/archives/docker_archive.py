@@ -39,13 +39,13 @@ BUILD_LABEL = "org.triton-foundry.build"
 _CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 _GZIP = b"\x1f\x8b"
 # An entry of this name hides everything that lower layers have in its folder; .wh.X marks X as deleted.
-_OPAQUE = ".wh..wh..opq"
-_WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+WHITEOUT = ".wh."
 # Extended attributes belong to the file. Access and change times do not: they come from the machine that built the
 # layer.
-_KEPT_PAX = "SCHILY.xattr."
+KEPT_PAX = "SCHILY.xattr."
 # The parts of a configuration about running the image. Not kept: the engine's host name, parent image and container.
-_KEPT_CONFIG = (
+KEPT_CONFIG = (
     "Cmd",
     "Entrypoint",
     "Env",
@@ -189,12 +189,12 @@ class _Below:
     def add(self, name: str, entry: tarfile.TarInfo) -> None:
         """Record an entry, and the folders that its name implies."""
         folder, last = posixpath.split(name)
-        if last.startswith(_WHITEOUT):
-            gone = folder if last == _OPAQUE else posixpath.join(folder, last.removeprefix(_WHITEOUT))
+        if last.startswith(WHITEOUT):
+            gone = folder if last == OPAQUE else posixpath.join(folder, last.removeprefix(WHITEOUT))
             inside = gone + "/"
             for path in [path for path in self.entries if path.startswith(inside)]:
                 del self.entries[path]
-            if last != _OPAQUE:
+            if last != OPAQUE:
                 self.entries.pop(gone, None)
             return
         self.entries[name] = _metadata(entry) if entry.isdir() else None
@@ -202,10 +202,10 @@ class _Below:
     def is_redundant(self, name: str, entry: tarfile.TarInfo) -> bool:
         """Return whether an entry changes nothing; engines differ in which of these they write."""
         folder, last = posixpath.split(name)
-        if last == _OPAQUE:
+        if last == OPAQUE:
             return folder not in self.entries
-        if last.startswith(_WHITEOUT):
-            return posixpath.join(folder, last.removeprefix(_WHITEOUT)) not in self.entries
+        if last.startswith(WHITEOUT):
+            return posixpath.join(folder, last.removeprefix(WHITEOUT)) not in self.entries
         return entry.isdir() and self.entries.get(name) == _metadata(entry)
 
 
@@ -252,7 +252,7 @@ class _Writer:
                 "architecture": config["architecture"],
                 "os": config["os"],
                 "created": _CREATED,
-                "config": {key: running[key] for key in _KEPT_CONFIG if running.get(key)},
+                "config": {key: running[key] for key in KEPT_CONFIG if running.get(key)},
                 "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
                 "rootfs": {"type": "layers", "diff_ids": self._layers},
             }
@@ -337,7 +337,7 @@ def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _metadata(entry: tarfile.TarInfo) -> tuple[int, int, int, int, tuple[tuple[str, str], ...]]:
-    attributes = sorted((key, value) for key, value in entry.pax_headers.items() if key.startswith(_KEPT_PAX))
+    attributes = sorted((key, value) for key, value in entry.pax_headers.items() if key.startswith(KEPT_PAX))
     return entry.mode & 0o7777, entry.uid, entry.gid, min(int(entry.mtime), EPOCH), tuple(attributes)
 
 

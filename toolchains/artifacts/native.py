@@ -122,8 +122,7 @@ def ensure_builder(builder: LockedTarget, *, store: Store, engine: Engine) -> st
             with step("Conan, CMake and Ninja"):
                 wheels = layer.locked_wheels(builder.wheels, store)
                 sdists = {f"sdists/{sdist.filename}": store.path(sdist) for sdist in builder.sdists}
-                made = layer.layer(engine, name, _dockerfile(), {"BASE": base}, {}, wheels, known, sdists)
-            provenance.note(name, made, store)
+                layer.layer(engine, name, _dockerfile(), {"BASE": base}, {}, wheels, known, sdists, store=store)
     return name
 
 

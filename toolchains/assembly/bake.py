@@ -36,7 +36,7 @@ from toolchains.assembly.target_image import Layer
 from toolchains.engine import host
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
-from toolchains.images import provenance
+from toolchains.images import listing, provenance
 from toolchains.images.base import BaseImage
 from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
 from toolchains.system import durable, paths
@@ -208,7 +208,8 @@ def adopt(request: Request, file: Path) -> None:
         normal = Path(work, "image.tar")
         docker_archive.normalise(file, normal, name=tag)
         docker.load(normal)
-    info = provenance.note(tag, layers.require_image(docker, tag), request.store())
+        store = request.store()
+        info = provenance.note(tag, layers.require_image(docker, tag), store, listing.record(normal, store))
     for other in moving:
         docker.tag(tag, other)
     _console.print(Text(tag, "bold"), f"taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")

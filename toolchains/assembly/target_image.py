@@ -78,10 +78,12 @@ class Layer:
     labels: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
 
-    def make(self, engine: Engine, below: str, known: Sequence[str]) -> ImageInfo:
+    def make(self, engine: Engine, below: str, known: Sequence[str], store: Store) -> ImageInfo:
         """Build the image in an engine that has the image `below`, whose layers are `known`."""
         arguments = {self.base: below, **self.arguments}
-        return layers.layer(engine, self.name, self.dockerfile, arguments, self.labels, self.wheels, known, self.files)
+        return layers.layer(
+            engine, self.name, self.dockerfile, arguments, self.labels, self.wheels, known, self.files, store=store
+        )
 
 
 def release(target: LockedTarget, version: str | None) -> LockedTriton:
@@ -194,8 +196,7 @@ def build_image(
             info = find(name)
             if info is None:
                 with step(f"image {name}"):
-                    info = top.make(engine, python, layers.require_image(engine, python).layers)
-                provenance.note(name, info, store)
+                    info = top.make(engine, python, layers.require_image(engine, python).layers, store)
     for moving in moving_names(target, locked, sdk, sourced):
         if moving not in info.names:
             engine.tag(name, moving)
@@ -287,7 +288,7 @@ def _python(
                 lambda: python_layer(target, locked, store, sourced, engine),
             )
             with step(f"Python packages: {len(target.wheels)} and Triton"):
-                provenance.note(name, layer.make(engine, base, known), store)
+                layer.make(engine, base, known, store)
     return name
 
 

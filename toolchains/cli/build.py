@@ -11,24 +11,31 @@ from rich.text import Text
 from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
+from toolchains.cli import trust
 from toolchains.engine.client import Engine
 from toolchains.repro import expected
 from toolchains.system import durable, json_text
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import proof
+from toolchains.trust import keys
 
 _console = make_console()
 # Number of packages in a table of sizes.
 _ROWS = 20
 
 
-def build(request: Request, *, sizes: bool) -> None:
+def build(request: Request, *, sizes: bool, sign: str) -> None:
     """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for.
+
+    Args:
+        sizes: whether to measure the packages.
+        sign: the path of the key that signs the statement about the image; "" for a statement without a signature.
 
     Raises:
         ImageError: an image of the same inputs was published, and has another ID.
     """
+    signer = keys.read_private(Path(sign)) if sign else None
     file = proof.results_folder(request) / "sizes.json" if sizes else None
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
@@ -42,6 +49,8 @@ def build(request: Request, *, sizes: bool) -> None:
     sourced = made.info.labels.get(target_image.LABEL + "from-source")
     if sourced:
         _console.print(f"from source: {sourced}")
+    if stated := trust.state_image(request, made, request.store(), signer):
+        _console.print(f"{'signed ' if sign else ''}statement: {stated}")
     if file is not None:
         found = _measure(docker, made)
         _console.print(_table(made, found))

@@ -39,6 +39,7 @@ _OVERVIEW = (*_HELP, "help", "--list")
 # How verbs are grouped in the overview, by what a user wants to do; @verb(group=...) puts one into a group.
 GROUPS = {
     "use": "Build a target and use it",
+    "trust": "Let others check what you built",
     "pack": "Run kernels on DPUs without Triton",
     "source": "Build from source, and share what was built",
     "inputs": "Change what goes in",

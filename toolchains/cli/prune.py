@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,9 +21,10 @@ from toolchains.artifacts import native
 from toolchains.assembly import target_image
 from toolchains.engine import client
 from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
 from toolchains.fromsource import server
 from toolchains.fromsource.build import CCACHE_VOLUME
-from toolchains.images import base
+from toolchains.images import base, listing, provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
 from toolchains.system import paths, scratch
@@ -56,10 +57,11 @@ class Item:
 
 def prune(*, remove: bool) -> None:
     """Print what can be removed, with sizes; with `remove`, remove it."""
-    found = [*_store(paths.cache(), lock.load()), *_scratch()]
+    locked = lock.load()
+    images = _images(locked)
+    found = [*_store(paths.cache(), locked), *_records(Store(paths.cache()), images), *_scratch()]
     try:
-        docker = client.connect()
-        found += _engine(docker, lock.load())
+        found += _engine(client.connect(), images)
     except EngineError as error:
         _console.notice(f"the engine's images are left out: {error.what}: {error.why}")
     _console.print(_table(found))
@@ -106,6 +108,13 @@ def _store(root: Path, locked: Lock) -> Iterator[Item]:
             yield _folder("parts that a killed run left unfinished", place)
 
 
+def _records(store: Store, images: Collection[str]) -> Iterator[Item]:
+    """Yield the records of what is in images that this checkout does not build."""
+    configs = [config for name in images for config in provenance.configs(name, store)]
+    for place in listing.unused(store, configs):
+        yield Item("records of images", str(place), place.stat().st_size, place.unlink)
+
+
 def _artifacts(value: object) -> Iterator[Artifact]:
     """Yield all artifacts in a lock, at any depth."""
     if isinstance(value, Artifact):
@@ -135,11 +144,14 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
     return found
 
 
-def _engine(docker: Engine, locked: Lock) -> Iterator[Item]:
-    """Yield our images and volumes in the engine that this checkout does not use."""
-    needed = _images(locked)
+def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:
+    """Yield our images and volumes in the engine that this checkout does not use.
+
+    Args:
+        images: the names of those that it builds.
+    """
     for name, size in _last_first(docker.named("triton-foundry/*")):
-        if name not in needed:
+        if name not in images:
             yield Item("images (they share layers)", name, size, partial(docker.remove, name))
     for id, size in docker.abandoned().items():
         yield Item("images of builds that were killed", id, size, docker.remove_abandoned)

@@ -9,23 +9,27 @@ from rich.text import Text
 
 from toolchains.assembly import wheelhouse
 from toolchains.assembly.request import Request
+from toolchains.cli import trust
 from toolchains.lockfile import lock
 from toolchains.system import paths
 from toolchains.system.console import Console
 from toolchains.system.errors import UsageError
+from toolchains.trust import keys
 
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def wheel(request: Request, *, library: str) -> None:
+def wheel(request: Request, *, library: str, sign: str) -> None:
     """Write the wheels of a target into build/wheels.
 
     Args:
         library: the path of a C library to use instead of our own part; "" for the part.
+        sign: the path of the key that signs the statement about the wheels; "" for a statement without a signature.
 
     Raises:
         UsageError: there is no such file, or the target has no wheels.
     """
+    signer = keys.read_private(Path(sign)) if sign else None
     store, folder = request.store(), paths.BUILD / "wheels" / request.target.backend
     target = wheelhouse.source(lock.load(), request.target)
     if library and not Path(library).is_file():
@@ -33,6 +37,7 @@ def wheel(request: Request, *, library: str) -> None:
     with TemporaryDirectory(dir=paths.scratch()) as work:
         found = Path(library) if library else wheelhouse.library(target, store, Path(work))
         made = wheelhouse.write(target, found, folder, store)
+    stated = trust.state_wheels(target, made.folder, signer)
     for path in made.wheels:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
     place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
@@ -41,3 +46,4 @@ def wheel(request: Request, *, library: str) -> None:
     )
     _console.print(f"  pip install --no-index --find-links {place} --require-hashes -r {place}/requirements.txt")
     _console.print(f"{place / 'README.md'} says how to check it")
+    _console.print(f"{'signed ' if sign else ''}statement: {stated}")

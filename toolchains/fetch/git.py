@@ -52,7 +52,7 @@ _SETTINGS = (
 _REF = re.compile(r"(?!-)(?!.*\.\.)[^\s:+~^?*\[\\\x00-\x1f\x7f]+")
 _FETCHED = "refs/foundry/fetched"
 
-Say = Callable[[str], None]
+Say = Callable[[str], object]
 
 
 @dataclass(frozen=True)

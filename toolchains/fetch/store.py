@@ -248,7 +248,7 @@ class Store:
             )
         return whole, unlisted
 
-    def part(self, kind: str, digest: str, build: Callable[[Path], None]) -> Path:
+    def part(self, kind: str, digest: str, build: Callable[[Path], object]) -> Path:
         """Return a part, named by the digest of its inputs; build it if it does not exist or is damaged.
 
         Args:

@@ -87,6 +87,11 @@ def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
     return BaseImage(tag, folder / "image.tar")
 
 
+def stored(target: LockedTarget, store: Store) -> Path | None:
+    """Return the docker-archive of a target's base image, or None if the store does not have it."""
+    return place if (place := store.root / "parts" / "base" / identity(target) / "image.tar").is_file() else None
+
+
 def load_base(target: LockedTarget, *, what: str, store: Store, engine: Engine) -> tuple[str, tuple[str, ...]]:
     """Ensure that the engine has the base image of a target; return its tag and the digests of its layers.
 

@@ -14,6 +14,7 @@ from toolchains.archives.tar_file import EPOCH
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.engine.image_build import labelled
 from toolchains.fetch.store import Store
+from toolchains.images import listing, provenance
 from toolchains.lockfile.lock import Artifact, digest
 from toolchains.system.errors import EngineError
 from toolchains.system.paths import scratch
@@ -51,6 +52,8 @@ def layer(
     wheels: Sequence[Wheel],
     known: Iterable[str],
     files: Mapping[str, Path] | None = None,
+    *,
+    store: Store,
 ) -> ImageInfo:
     """Run a Dockerfile with these wheels, normalise the result, and leave only that in the engine.
 
@@ -58,6 +61,7 @@ def layer(
         name: the tag of the result.
         known: the layers of the image that the Dockerfile starts from; they are already normalised.
         files: more files for the Dockerfile, by their names in its context.
+        store: records the image and what is in it.
     """
     arguments = {"SOURCE_DATE_EPOCH": str(EPOCH), **arguments}
     known = frozenset(known)
@@ -76,7 +80,7 @@ def layer(
             # Docker with the containerd store requires every layer in the archive, also those that it has.
             docker_archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
-    return require_image(engine, name)
+        return provenance.note(name, require_image(engine, name), store, listing.record(normal, store))
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 Everybody who may use the engine can assign names: `docker tag` gives spirv's name to vsi's image, and `docker commit`
 gives it to an image with other content and the same labels. An image's ID is the digest of its configuration and,
 through that, of its layers. So the store records the ID and the labels of each image that it builds, in
-images/NAME.json, and an image is used only if both match. Any other image is built again: one from another store, from
-before the store was removed, or from somebody else. An image that was intentionally built elsewhere is loaded by
+images/NAME.json, and an image is used only if both match. The digest of the configuration is recorded too: it is the
+ID of most engines, and listing.py knows what it stands for. Any other image is built again: one from another store,
+from before the store was removed, or from somebody else. An image that was intentionally built elsewhere is loaded by
 `./foundry bake TARGET --adopt=FILE`, which records it. Several IDs may be recorded for one name, because an engine with
 another kind of image store has other IDs for the same content.
 
@@ -13,12 +14,12 @@ This does not protect against users who may write to the store or control the en
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict
 from urllib.parse import quote, unquote
+
+import msgspec
 
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -29,47 +30,51 @@ from toolchains.system.errors import FileError
 _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+class _Note(msgspec.Struct, omit_defaults=True):
+    id: str
+    labels: Mapping[str, str]
+    config: str = ""
+
+
 def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
     """Return the engine's image of this name if this store built it, or None. Print a notice about any other image."""
     info = engine.image(name)
     if info is None:
         return None
     noted = _noted(store, name)
-    if _note(info) in noted:
+    if any(_is_of(each, info) for each in noted):
         return info
     _say(name, info.id, "the store has noted another" if noted else f"the store {store.root} has noted none")
     return None
 
 
-def note(name: str, info: ImageInfo, store: Store) -> ImageInfo:
-    """Record an image that was just built, and return it."""
+def note(name: str, info: ImageInfo, store: Store, config: str = "") -> ImageInfo:
+    """Record an image that was just built, with the digest of its configuration, and return it."""
     with store.locked(_place(store, name).stem):
-        noted = _noted(store, name)
-        if _note(info) not in noted:
-            durable.write(_place(store, name), json.dumps([*noted, _note(info)], indent=1, sort_keys=True) + "\n")
+        others = [each for each in _noted(store, name) if not _is_of(each, info)]
+        noted = [*others, _Note(info.id, dict(info.labels), config)]
+        durable.write(_place(store, name), msgspec.json.format(msgspec.json.encode(noted), indent=1).decode() + "\n")
     return info
 
 
 def recorded(store: Store) -> dict[str, str]:
-    """Return the ID of the image that a store recorded last, for each name. Damaged records are left out."""
-    found = {}
-    for place in sorted((store.root / "images").glob("*.json")):
-        with suppress(OSError, FileError, IndexError):
-            found[unquote(place.stem)] = json_text.read(place, list[_Recorded])[-1]["id"]
-    return found
+    """Return the ID of the image that a store recorded last, for each name."""
+    names = (unquote(place.stem) for place in sorted((store.root / "images").glob("*.json")))
+    return {name: noted[-1].id for name in names if (noted := _noted(store, name))}
 
 
-class _Recorded(TypedDict):
-    id: str
+def configs(name: str, store: Store) -> list[str]:
+    """Return the digests of the configurations that this store recorded for the images of a name."""
+    return sorted({each.config for each in _noted(store, name) if each.config})
 
 
-def _note(info: ImageInfo) -> dict[str, Any]:
-    return {"id": info.id, "labels": dict(info.labels)}
+def _is_of(noted: _Note, info: ImageInfo) -> bool:
+    return noted.id == info.id and noted.labels == info.labels
 
 
-def _noted(store: Store, name: str) -> list[Any]:
+def _noted(store: Store, name: str) -> list[_Note]:
     try:
-        return json_text.read(_place(store, name), list[Any])
+        return json_text.read(_place(store, name), list[_Note])
     except (OSError, FileError):
         return []
 

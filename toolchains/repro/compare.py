@@ -27,8 +27,8 @@ from typing import IO, Any, Literal, cast
 from elftools.elf.elffile import ELFFile
 
 from toolchains.archives import docker_archive
-from toolchains.repro import entries
-from toolchains.repro.entries import Entry
+from toolchains.repro import members
+from toolchains.repro.members import Member
 from toolchains.system.paths import scratch
 
 Aspect = Literal["content", "presence", "kind", "mode", "owner", "time", "order", "link", "property"]
@@ -89,7 +89,7 @@ def compare_folders(
     Args:
         without: names of topmost files that are not compared.
     """
-    yield from _entries(entries.of_folder(first, without), entries.of_folder(second, without), where)
+    yield from _entries(members.of_folder(first, without), members.of_folder(second, without), where)
 
 
 def compare_images(first: Path, second: Path, where: Where = ()) -> Iterator[Difference]:
@@ -177,14 +177,14 @@ def _inside(first: IO[bytes], second: IO[bytes], where: Where, closing: ExitStac
             return _compressed(first, second, opened, where)
     if all(start.startswith(_ELF) for start in starts):
         return _sections(first, second, where)
-    one, other = (entries.read(each, closing) for each in (first, second))
+    one, other = (members.read(each, closing) for each in (first, second))
     if one and other and one[0] == other[0]:
         return _entries(one[1], other[1], where, ordered=True)
     return None
 
 
 def _entries(
-    first: Sequence[Entry], second: Sequence[Entry], where: Where, *, ordered: bool = False
+    first: Sequence[Member], second: Sequence[Member], where: Where, *, ordered: bool = False
 ) -> Iterator[Difference]:
     ours, theirs = _by_name(first), _by_name(second)
     for key in dict.fromkeys((*ours, *theirs)):
@@ -205,7 +205,7 @@ def _entries(
             yield Difference(where, "order", *(f"entry {number} is {key[0]}" for key in moved))
 
 
-def _entry(first: Entry, second: Entry, where: Where) -> Iterator[Difference]:
+def _entry(first: Member, second: Member, where: Where) -> Iterator[Difference]:
     aspects: tuple[Aspect, ...] = ("mode", "owner", "time", "link")
     for aspect in aspects:
         one, other = getattr(first, aspect), getattr(second, aspect)
@@ -220,7 +220,7 @@ def _entry(first: Entry, second: Entry, where: Where) -> Iterator[Difference]:
             yield from _streams(one, other, where)
 
 
-def _by_name(found: Sequence[Entry]) -> dict[tuple[str, int], Entry]:
+def _by_name(found: Sequence[Member]) -> dict[tuple[str, int], Member]:
     """Return entries by name and number: an archive may have several of one name."""
     counts: Counter[str] = Counter()
     result = {}

@@ -201,3 +201,9 @@ class CheckError(FoundryError):
     """A check of this repository failed: lint, types, tests or those of a release."""
 
     exit_code = 41
+
+
+class VerificationError(FoundryError):
+    """An artifact is not what the lock, the records or the signatures say."""
+
+    exit_code = 42

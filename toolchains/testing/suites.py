@@ -2,7 +2,7 @@
 
     ruff             all Python code of the repository: lint and format
     import-linter    the packages of toolchains/ and backends/ import only lower layers
-    mypy             toolchains/, tasks.py, backends/*/src and bench/ strictly; scripts and tests as type_checks.py says
+    mypy             toolchains/, tasks.py, backends/*/src, bench/, tests/ strictly; the rest as type_checks.py says
     tests/           pytest on this machine, with the container engine
     e2e              the kernels, run like the verb `e2e`
     published IDs    the images and their parts are those that were published for the same inputs

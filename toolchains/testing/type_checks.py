@@ -1,9 +1,9 @@
-"""Check types: the packages strictly; scripts and tests, which import each other by name, a group at a time, by mypy.
+"""Check types: the packages and tests/ strictly; scripts and tests with kernels, which import each other by name, too.
 
     python -m toolchains.testing.type_checks
 
 A group is what mypy cannot see together with the rest, because two groups have modules of one name. In a group, kernels
-have no types, because Triton gives them none, and what NumPy computes may be Any.
+have no types, because Triton gives them none, and what NumPy computes may be Any; but tests/ is as strict as a package.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/ir": (),
     "conformance": ("conformance/language", "backends/core/tests", "e2e"),
     "e2e": (),
+    "tests": ("e2e",),
 }
+_OPTIONS = ("--explicit-package-bases", "--follow-imports=silent")
 _UNTYPED = ("--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-decorators", "--allow-untyped-calls")
-_OPTIONS = (*_UNTYPED, "--no-warn-return-any", "--explicit-package-bases", "--follow-imports=silent")
+_WITH_KERNELS = (*_UNTYPED, "--no-warn-return-any")
 
 
 def main() -> int:
@@ -33,8 +35,11 @@ def main() -> int:
     plugins = {str(folder.relative_to(paths.ROOT)): _SHARED for folder in sorted(paths.BACKENDS.glob("*/tests"))}
     for group, imported in ({"": ()} | _GROUPS | plugins).items():
         found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (group, *imported) if each)])
-        options = [*_OPTIONS, group] if group else []
-        argv = [sys.executable, "-m", "mypy", *options]
+        kernels = group not in ("", "tests")
+        options = [*_OPTIONS, *(_WITH_KERNELS if kernels else ()), group] if group else []
+        # With other options, mypy would make a cache anew.
+        cache = f"--cache-dir=.mypy_cache/{'kernels' if kernels else group}"
+        argv = [sys.executable, "-m", "mypy", cache, *options]
         failed |= run(argv, log="mypy", cwd=paths.ROOT, env={"MYPYPATH": found}, check=False, line=print).status != 0
     return int(failed)
 

@@ -37,7 +37,7 @@ _TAR_KINDS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class Member:
     """An entry of a container, with its metadata as text for people.
 
     Attributes:
@@ -57,7 +57,7 @@ class Entry:
     more: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(file: IO[bytes], closing: ExitStack) -> tuple[str, list[Entry]] | None:
+def read(file: IO[bytes], closing: ExitStack) -> tuple[str, list[Member]] | None:
     """Return the kind of an archive, and its entries in their order; None for a file that is no archive.
 
     Args:
@@ -79,7 +79,7 @@ def read(file: IO[bytes], closing: ExitStack) -> tuple[str, list[Entry]] | None:
     return None
 
 
-def of_folder(folder: Path, without: Collection[str] = ()) -> list[Entry]:
+def of_folder(folder: Path, without: Collection[str] = ()) -> list[Member]:
     """Return the files, links and empty folders below a folder, sorted. Owners, times and modes are this machine's own.
 
     Args:
@@ -89,15 +89,15 @@ def of_folder(folder: Path, without: Collection[str] = ()) -> list[Entry]:
     for top, folders, files in os.walk(folder):
         linked = [name for name in folders if Path(top, name).is_symlink()]
         if not folders and not files and Path(top) != folder:
-            found.append(Entry(Path(top).relative_to(folder).as_posix(), "folder"))
+            found.append(Member(Path(top).relative_to(folder).as_posix(), "folder"))
         for path in (Path(top, name) for name in (*files, *linked)):
             name = path.relative_to(folder).as_posix()
             if path.is_symlink():
-                found.append(Entry(name, "symbolic link", link=os.readlink(path)))  # noqa: PTH115
+                found.append(Member(name, "symbolic link", link=os.readlink(path)))  # noqa: PTH115
             elif not stat.S_ISREG(path.stat().st_mode):
-                found.append(Entry(name, "pipe or device"))
+                found.append(Member(name, "pipe or device"))
             elif name not in without:
-                found.append(Entry(name, open=partial(_of_folder, path)))
+                found.append(Member(name, open=partial(_of_folder, path)))
     return sorted(found, key=lambda entry: entry.name)
 
 
@@ -105,14 +105,14 @@ def _of_folder(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _tar_entries(tar: tarfile.TarFile) -> Iterator[Entry]:
+def _tar_entries(tar: tarfile.TarFile) -> Iterator[Member]:
     for member in tar:
         kind = _TAR_KINDS.get(member.type, "file")
         own = {"path", "linkpath", "size", "uid", "gid", "uname", "gname", "mtime"}
         more = {key: value for key, value in member.pax_headers.items() if key not in own}
         if kind == "device":
             more["device"] = f"{member.devmajor},{member.devminor}"
-        yield Entry(
+        yield Member(
             member.name,
             kind,
             partial(_of_tar, tar, member),
@@ -128,12 +128,12 @@ def _of_tar(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return cast(IO[bytes], tar.extractfile(member))
 
 
-def _zip_entries(archive: zipfile.ZipFile) -> Iterator[Entry]:
+def _zip_entries(archive: zipfile.ZipFile) -> Iterator[Member]:
     for member in archive.infolist():
         more = {"compression": str(member.compress_type), "made on": str(member.create_system)}
         more |= {"extra field": member.extra.hex(), "comment": repr(member.comment), "flags": str(member.flag_bits)}
         year, month, day, hour, minute, second = member.date_time
-        yield Entry(
+        yield Member(
             member.filename,
             "folder" if member.is_dir() else "file",
             partial(_of_zip, archive, member),
@@ -147,7 +147,7 @@ def _of_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     return archive.open(member)
 
 
-def _ar_entries(file: IO[bytes]) -> Iterator[Entry]:
+def _ar_entries(file: IO[bytes]) -> Iterator[Member]:
     file.seek(len(_AR))
     names = b""
     while header := file.read(_AR_HEADER.size):
@@ -162,7 +162,7 @@ def _ar_entries(file: IO[bytes]) -> Iterator[Entry]:
             name = names[int(name[1:]) :].partition(b"\n")[0].decode("latin-1")
         time = _time(int(date)) if date else ""
         owner = f"{user}:{group}" if user else ""
-        yield Entry(name.rstrip("/") or name, "file", partial(_piece, file, start, size), mode, owner, time)
+        yield Member(name.rstrip("/") or name, "file", partial(_piece, file, start, size), mode, owner, time)
         # Each header is at an even byte.
         file.seek(start + size + size % 2)
 

@@ -1,0 +1,373 @@
+"""Trust: whatever was changed in an image, an archive or a wheel is found and named; a signature counts once."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import random
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from tiny import tiny_image
+
+from toolchains.archives import docker_archive
+from toolchains.artifacts import plugin_wheels
+from toolchains.assembly import target_image
+from toolchains.cli import trust
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.images import layer, listing
+from toolchains.lockfile import lock
+from toolchains.system import paths
+from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
+from toolchains.trust import image_archive, keys, statement
+from toolchains.trust.statement import Resource
+from toolchains.trust.verify import Trusted, verify, wheel_differences
+
+SPIRV = lock.load().targets["spirv"]
+NOBODY = Trusted([], {})
+LONG = "usr/share/" + "a-name-that-ustar-cannot-hold/" * 6 + "file"
+# bin/other is its other name, so the layer's first.
+FILES = {"bin/other": b"\x7fELF" + bytes(range(256)) * 3, "etc/conf": b"a = 1\n", LONG: b"long", "etc/gone": b"x"}
+
+
+def rootfs(path: Path) -> Path:
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for name, content in FILES.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if name.startswith("bin") else 0o644
+            entry.pax_headers = {"SCHILY.xattr.user.note": "kept"} if name == "etc/conf" else {}
+            tar.addfile(entry, io.BytesIO(content))
+        for name, kind, target in (("bin/sh", tarfile.SYMTYPE, "tool"), ("bin/tool", tarfile.LNKTYPE, "bin/other")):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = kind, target
+            tar.addfile(entry)
+    return path
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Store]:
+    """Return a normalised archive, its configuration, and a store that recorded both."""
+    work = tmp_path_factory.mktemp("trust")
+    archive, store = work / "image.tar", Store(work / "store")
+    docker_archive.write_base_image(
+        rootfs(work / "rootfs.tar"), archive, name="test/x:1", architecture="amd64", env=["A=1"], command=["sh"]
+    )
+    config = listing.config(store, listing.record(archive, store))
+    assert config
+    return archive, config, store
+
+
+def findings(archive: Path, config: bytes, store: Store) -> list[str]:
+    """Return what is not accounted for, an archive that cannot be read among it."""
+    try:
+        found = image_archive.check(archive, config, lambda digest: listing.layer(store, digest), ["test/x:1"])
+        return [str(each) for each in found]
+    except ImageError as error:
+        return [f"{error.what}: {error.why}"]
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
+
+
+def test_every_single_byte_of_an_archive_is_accounted_for(recorded: tuple[Path, bytes, Store], tmp_path: Path) -> None:
+    archive, config, store = recorded
+    assert findings(archive, config, store) == []
+    data = archive.read_bytes()
+    places = random.Random(1).sample(range(len(data)), 400)
+    copy = tmp_path / "copy.tar"
+    for at in places:
+        copy.write_bytes(flipped(data, at))
+        assert findings(copy, config, store), f"byte {at}"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_byte_of_a_file_is_named_by_the_file(recorded: tuple[Path, bytes, Store], tmp_path: Path, name: str) -> None:
+    archive, config, store = recorded
+    data, copy = archive.read_bytes(), tmp_path / "copy.tar"
+    at = data.index(FILES[name] + bytes(-len(FILES[name]) % 512))
+    copy.write_bytes(flipped(data, at))
+    assert findings(copy, config, store)[0] == f"{name}: its content"
+    # In its header: readers of tars end where its checksum is wrong.
+    copy.write_bytes(flipped(data, at - 512 + 100))
+    assert findings(copy, config, store) == [f"layer 1: {name}: its header"]
+
+
+def rewritten(archive: Path, copy: Path, change: Callable[[dict[str, tuple[tarfile.TarInfo, bytes]]], object]) -> None:
+    """Write an archive whose layer was changed, with digests that fit."""
+    with tarfile.open(archive) as tar:
+        files = {entry.name: tar.extractfile(entry).read() for entry in tar}  # type: ignore[union-attr]
+    (manifest,) = json.loads(files["manifest.json"])
+    config = json.loads(files[manifest["Config"]])
+    with tarfile.open(fileobj=io.BytesIO(files[manifest["Layers"][0]])) as tar:
+        entries = {e.name: (e, tar.extractfile(e).read() if e.isreg() else b"") for e in tar}  # type: ignore[union-attr]
+    change(entries)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for entry, content in entries.values():
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    digest = hashlib.sha256(packed.getvalue()).hexdigest()
+    config["rootfs"]["diff_ids"] = [f"sha256:{digest}"]
+    text = json.dumps(config, sort_keys=True, separators=(",", ":")).encode()
+    manifest |= {"Config": f"{hashlib.sha256(text).hexdigest()}.json", "Layers": [f"{digest}.tar"]}
+    parts = {f"{digest}.tar": packed.getvalue(), manifest["Config"]: text}
+    parts["manifest.json"] = json.dumps([manifest], separators=(",", ":")).encode()
+    with tarfile.open(copy, "w") as tar:
+        for name, content in parts.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def renamed(entries: dict[str, tuple[tarfile.TarInfo, bytes]]) -> None:
+    entry, content = entries.pop("etc/conf")
+    entry.name = "etc/other"
+    entries["etc/other"] = entry, content
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda files: files.update({"etc/new": (tarfile.TarInfo("etc/new"), b"new")}), "etc/new: it was added"),
+        (lambda files: files.pop("etc/gone"), "etc/gone: it was removed"),
+        (renamed, "etc/other: it was added: etc/conf under another name"),
+        (lambda files: setattr(files["bin/sh"][0], "linkname", "evil"), "bin/sh: its target: tool became evil"),
+        (lambda files: setattr(files["etc/conf"][0], "mode", 0o4755), "etc/conf: its mode: 644 became 4755"),
+        (lambda files: setattr(files["etc/conf"][0], "uid", 7), "etc/conf: its owner: 0:0 became 7:0"),
+        (lambda files: setattr(files["etc/conf"][0], "mtime", 7), "etc/conf: its time: 0 became 7"),
+        (lambda files: files["etc/conf"][0].pax_headers.clear(), "its attributes: {'SCHILY.xattr.user.note': 'kept'}"),
+    ],
+    ids=("added", "removed", "renamed", "target", "mode", "owner", "time", "attributes"),
+)
+def test_a_change_in_a_layer_with_fitting_digests_is_named_by_its_file(
+    recorded: tuple[Path, bytes, Store], tmp_path: Path, change: Callable[..., object], said: str
+) -> None:
+    archive, config, store = recorded
+    rewritten(archive, tmp_path / "copy.tar", change)
+    assert said in findings(tmp_path / "copy.tar", config, store)[0]
+
+
+@pytest.fixture(scope="module")
+def built(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Yield an image that stands for the one of spirv, and the folder of the store that recorded it."""
+    work, name = tmp_path_factory.mktemp("built"), f"foundry-test/trust:{os.getpid()}"
+    store, made = Store(work / "store"), target_image.labels(SPIRV, target_image.release(SPIRV, None))
+    dockerfile = b'ARG BASE\nFROM ${BASE}\nRUN mkdir /made && echo one > /made/one && rm /removed\nCMD ["sh"]\n'
+    with tiny_image(docker, work) as tiny:
+        below = docker.image(tiny)
+        assert below is not None
+        listing.record(work / "tiny.tar", store)
+        layer.layer(docker, name, dockerfile, {"BASE": tiny}, made, [], below.layers, store=store)
+        try:
+            yield name, store.root
+        finally:
+            docker.remove(name)
+
+
+@pytest.fixture
+def as_spirv(built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make the image the one that the lock and this checkout ask for; return its name."""
+    name, root = built
+    monkeypatch.setattr(paths, "cache", lambda: root)
+    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    return name
+
+
+def saved(docker: Engine, name: str, path: Path) -> Path:
+    with path.open("wb") as file:
+        docker.save(name, file)
+    return path
+
+
+@pytest.mark.docker
+def test_an_image_and_what_the_engine_saves_of_it_are_verified_to_the_byte(
+    docker: Engine, as_spirv: str, tmp_path: Path
+) -> None:
+    assert "as this store built" in verify(as_spirv, NOBODY).facts[0]
+    archive = saved(docker, as_spirv, tmp_path / "saved.tar")
+    assert verify(str(archive), NOBODY).digests == verify(as_spirv, NOBODY).digests
+    data, choose = archive.read_bytes(), random.Random(2)
+    # Half of them around the layers, where few of the bytes are.
+    with tarfile.open(archive) as tar:
+        small = [at for entry in tar if entry.size < 9999 for at in range(entry.offset, entry.offset_data + entry.size)]
+    for at in [*(choose.randrange(len(data)) for _ in range(25)), *choose.sample(small, 25)]:
+        with archive.open("r+b") as file:
+            file.seek(at)
+            file.write(flipped(data, at)[at : at + 1])
+        with pytest.raises(VerificationError) as raised:
+            verify(str(archive), NOBODY)
+        assert "is not what it should be: " in raised.value.what, at
+        with archive.open("r+b") as file:
+            file.seek(at)
+            file.write(data[at : at + 1])
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("script", "settings", "said"),
+    [
+        ("echo two > /made/one", {}, "made/one: its content"),
+        ("echo new > /made/new", {}, "made/new: it was added"),
+        ("rm /made/one", {}, "made/one: it was removed"),
+        ("chmod 777 /made/one", {}, "made/one: its mode: 644 became 777"),
+        ("", {"Entrypoint": ["evil"]}, 'the configuration\'s config.Entrypoint: nothing became ["evil"]'),
+        ("", {"Labels": {target_image.LABEL + "lock": "0"}}, "config.Labels.org.triton-foundry.lock: "),
+        ("", {"Env": ["LD_PRELOAD=/evil"]}, "the configuration's config.Env: "),
+    ],
+)
+def test_what_was_committed_over_an_image_is_named(
+    docker: Engine, as_spirv: str, script: str, settings: dict[str, object], said: str
+) -> None:
+    name = f"{as_spirv}-changed"
+    with docker.container(as_spirv) as container:
+        container.call(["sh", "-c", script or ":"])
+        docker._api.commit(container.id, *name.split(":"), conf=settings)
+    try:
+        with pytest.raises(VerificationError) as raised:
+            verify(name, NOBODY)
+    finally:
+        docker.remove(name)
+    assert said in f"{raised.value.what}\n{raised.value.why}"
+
+
+def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> None:
+    made = plugin_wheels.wheel("spirv", Store(paths.cache())).path
+    data, copy = made.read_bytes(), tmp_path / made.name
+    copy.write_bytes(data)
+    assert "byte for byte" in verify(str(copy), NOBODY).facts[0]
+    with zipfile.ZipFile(made) as archive:
+        entry = next(each for each in archive.infolist() if each.filename.endswith("driver.py"))
+    for at in random.Random(3).sample(range(len(data)), 100):
+        copy.write_bytes(flipped(data, at))
+        assert list(wheel_differences(copy, made)), f"byte {at}"
+    copy.write_bytes(flipped(data, entry.header_offset + 30 + len(entry.filename) + 5))
+    with pytest.raises(VerificationError, match=f"{entry.filename}: byte"):
+        verify(str(copy), NOBODY)
+
+
+def test_what_nobody_makes_or_locks_is_not_verified_without_a_signature(tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger-1.0-py3-none-any.whl"
+    stranger.write_bytes(b"anything")
+    with pytest.raises(UsageError, match=f"there is nothing to compare {stranger.name} with"):
+        verify(str(stranger), NOBODY)
+    private = tmp_path / "mine"
+    keys.make(private)
+    said = state(tmp_path / "said", stranger.name, sha256(stranger), private)
+    trusted = Trusted.read([said], [Path(f"{private}.pub")])
+    assert verify(str(stranger), trusted).facts == [f"{stranger.name}: signed by mine.pub"]
+    stranger.write_bytes(b"anythinG")
+    with pytest.raises(VerificationError, match=r"mine\.pub signed another digest"):
+        verify(str(stranger), trusted)
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def state(path: Path, name: str, digest: str, private: Path | None) -> Path:
+    said = statement.make([Resource(name, {"sha256": digest})], kind="wheels", asked={}, derived={}, inputs=[])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(statement.seal(said, keys.read_private(private) if private else None))
+    return path
+
+
+def test_different_rebuilders_must_have_signed_the_same(tmp_path: Path) -> None:
+    thing = tmp_path / "x-1.0-py3-none-any.whl"
+    thing.write_bytes(b"content")
+    folder, private = tmp_path / "rebuilders", tmp_path / "private"
+    for name in ("a", "b", "c"):
+        keys.make(private / name)
+        state(folder / f"{name}.intoto.jsonl", thing.name, sha256(thing), private / name)
+        (folder / f"{name}.pub").write_bytes((private / f"{name}.pub").read_bytes())
+    rebuilders = Trusted.folder(folder)
+    assert verify(str(thing), NOBODY, rebuilders, 3).facts == [f"{thing.name}: signed by a.pub, b.pub, c.pub"]
+    with pytest.raises(VerificationError, match="3 of 4 rebuilders signed"):
+        verify(str(thing), NOBODY, rebuilders, 4)
+    # One key signs for another: the signature counts for the key, not for the file's name.
+    state(folder / "c.intoto.jsonl", thing.name, sha256(thing), private / "a")
+    with pytest.raises(VerificationError, match="2 of 3 rebuilders signed"):
+        verify(str(thing), NOBODY, Trusted.folder(folder), 3)
+    # Somebody unknown, and nobody.
+    keys.make(private / "stranger")
+    state(folder / "c.intoto.jsonl", thing.name, sha256(thing), private / "stranger")
+    state(folder / "b.intoto.jsonl", thing.name, sha256(thing), None)
+    with pytest.raises(VerificationError, match="1 of 2 rebuilders signed"):
+        verify(str(thing), NOBODY, Trusted.folder(folder), 2)
+    # One of them built something else.
+    state(folder / "b.intoto.jsonl", thing.name, "0" * 64, private / "b")
+    with pytest.raises(VerificationError, match=f"{thing.name}: b.pub signed another digest: 0000"):
+        verify(str(thing), NOBODY, Trusted.folder(folder), 1)
+    (folder / "again.pub").write_bytes((folder / "a.pub").read_bytes())
+    with pytest.raises(UsageError, match=r"again.pub and a.pub are the same key|a.pub and again.pub are the same key"):
+        Trusted.folder(folder)
+
+
+def test_a_statement_names_each_file_and_every_locked_input_and_is_the_same_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    (tmp_path / "wheels").mkdir()
+    for name in ("a.whl", "README.md"):
+        (tmp_path / "wheels" / name).write_text(name)
+    written = trust.state_wheels(SPIRV, tmp_path / "wheels", None)
+    before = written.read_bytes()
+    assert trust.state_wheels(SPIRV, tmp_path / "wheels", None).read_bytes() == before
+    (said,) = statement.read(written)
+    expected = {name: sha256(tmp_path / "wheels" / name) for name in ("README.md", "a.whl")}
+    assert {each.name: each.sha256 for each in said.statement.subject} == expected
+    inputs = {each.sha256 for each in said.statement.predicate.definition.dependencies}
+    assert {each.sha256 for each in (*SPIRV.debs, *SPIRV.wheels)} <= inputs
+    assert said.statement.predicate.definition.internal["lock"] == SPIRV.digest
+
+
+def test_a_changed_statement_is_signed_by_nobody(tmp_path: Path) -> None:
+    keys.make(tmp_path / "a")
+    path = state(tmp_path / "said", "x", "1" * 64, tmp_path / "a")
+    public = {"a": keys.read_public(tmp_path / "a.pub")}
+    (said,) = statement.read(path)
+    assert said.signers(public) == ["a"]
+    said.envelope.payload = said.envelope.payload.replace(b"1" * 64, b"2" * 64)
+    path.write_text(json.dumps(said.envelope.to_dict()))
+    (changed,) = statement.read(path)
+    assert changed.statement.subject[0].sha256 == "2" * 64
+    assert changed.signers(public) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "{}", "[]", '{"payload": 1, "payloadType": 2, "signatures": 3}']
+    + [json.dumps({"payload": "eA==", "payloadType": kind, "signatures": []}) for kind in (statement.PAYLOAD, "text")],
+)
+def test_what_is_no_statement_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(FileError, match="has no statement"):
+        statement.read(tmp_path / "x")
+
+
+def test_a_key_is_secret_and_never_replaced(tmp_path: Path) -> None:
+    keys.make(tmp_path / "k")
+    before = (tmp_path / "k").read_bytes()
+    assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UsageError, match="exists"):
+        keys.make(tmp_path / "k")
+    assert (tmp_path / "k").read_bytes() == before
+    with pytest.raises(UsageError, match="has no public ed25519 key"):
+        keys.read_public(tmp_path / "k")
+    with pytest.raises(UsageError, match="has no private ed25519 key"):
+        keys.read_private(tmp_path / "k.pub")
+    other = rsa.generate_private_key(65537, 2048)
+    (tmp_path / "rsa").write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (tmp_path / "rsa.pub").write_bytes(other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    with pytest.raises(UsageError, match=r"it has one of the type rsa|has no private ed25519 key"):
+        keys.read_private(tmp_path / "rsa")
+    with pytest.raises(UsageError, match="has no public ed25519 key"):
+        keys.read_public(tmp_path / "rsa.pub")

@@ -1,0 +1,164 @@
+"""Say how an artifact was made: SLSA provenance 1.2 in an in-toto statement, in a DSSE envelope, signed or not.
+
+A statement is a function of the artifact and of its inputs: it has no time, and no address. So two builders who made
+the same artifact of the same checkout sign the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from securesystemslib.dsse import Envelope
+from securesystemslib.exceptions import FormatError, VerificationError
+from securesystemslib.signer import CryptoSigner, Key
+
+from toolchains.artifacts import plugin_wheels
+from toolchains.system import durable, json_text, paths
+from toolchains.system.errors import FileError, UsageError
+
+SUFFIX = ".intoto.jsonl"
+PAYLOAD = "application/vnd.in-toto+json"
+_STATEMENT = "https://in-toto.io/Statement/v1"
+_PROVENANCE = "https://slsa.dev/provenance/v1"
+# Names of ours for how an artifact is made, and for who made it: not addresses.
+_BUILD = "urn:triton-foundry:build:"
+_BUILDER = "urn:triton-foundry:builder"
+
+
+class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file or an image, as in-toto describes it: its name, and its digests by their algorithms."""
+
+    name: str
+    digest: Mapping[str, str]
+    uri: str = ""
+
+    @property
+    def sha256(self) -> str:
+        return self.digest.get("sha256", "")
+
+
+class _Definition(msgspec.Struct):
+    build_type: str = msgspec.field(name="buildType")
+    external: Mapping[str, Any] = msgspec.field(name="externalParameters")
+    internal: Mapping[str, Any] = msgspec.field(name="internalParameters")
+    dependencies: list[Resource] = msgspec.field(name="resolvedDependencies")
+
+
+class _Builder(msgspec.Struct):
+    id: str
+    version: Mapping[str, str]
+
+
+class _Run(msgspec.Struct):
+    builder: _Builder
+    byproducts: list[Resource] = []
+
+
+class _Predicate(msgspec.Struct):
+    definition: _Definition = msgspec.field(name="buildDefinition")
+    run: _Run = msgspec.field(name="runDetails")
+
+
+class Statement(msgspec.Struct):
+    """What one builder says of some artifacts."""
+
+    type: str = msgspec.field(name="_type")
+    subject: list[Resource]
+    predicate_type: str = msgspec.field(name="predicateType")
+    predicate: _Predicate
+
+
+def make(
+    subject: Sequence[Resource],
+    *,
+    kind: str,
+    asked: Mapping[str, Any],
+    derived: Mapping[str, Any],
+    inputs: Sequence[Resource],
+    byproducts: Sequence[Resource] = (),
+) -> Statement:
+    """Return a statement.
+
+    Args:
+        subject: what was made.
+        kind: how it was made: "image" or "wheels".
+        asked: what the user asked for.
+        derived: what follows from the checkout, such as the lock's digest.
+        inputs: all files that it was made of.
+        byproducts: what else is known of it, such as an image's layers.
+    """
+    ordered = sorted(inputs, key=lambda each: (each.name, each.sha256))
+    return Statement(
+        _STATEMENT,
+        list(subject),
+        _PROVENANCE,
+        _Predicate(
+            _Definition(f"{_BUILD}{kind}", asked, derived, ordered),
+            _Run(_Builder(_BUILDER, {"triton-foundry": plugin_wheels.version()}), list(byproducts)),
+        ),
+    )
+
+
+def seal(statement: Statement, signer: CryptoSigner | None) -> str:
+    """Return a statement in an envelope, as a line of JSON."""
+    payload = json.dumps(msgspec.to_builtins(statement), sort_keys=True, separators=(",", ":")).encode()
+    envelope = Envelope(payload, PAYLOAD, {})
+    if signer:
+        envelope.sign(signer)
+    return json.dumps(envelope.to_dict(), sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def write(name: str, statement: Statement, signer: CryptoSigner | None) -> Path:
+    """Write a statement to build/statements; return the file."""
+    place = paths.BUILD / "statements" / f"{name}{SUFFIX}"
+    durable.write(place, seal(statement, signer))
+    return place
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A statement that was read, the file that it is from, and its envelope."""
+
+    path: Path
+    statement: Statement
+    envelope: Envelope
+
+    def signers(self, keys: Mapping[str, Key]) -> list[str]:
+        """Return the names of the public keys, which are given by name, that signed it."""
+        return [name for name, key in keys.items() if self._is_signed_by(key)]
+
+    def _is_signed_by(self, key: Key) -> bool:
+        try:
+            self.envelope.verify([key], 1)
+        except VerificationError:
+            return False
+        return True
+
+
+def read(path: Path) -> list[Sealed]:
+    """Return the statements in a file: an envelope in each line.
+
+    Raises:
+        UsageError: the file cannot be read.
+        FileError: a line is no statement about how something was built.
+    """
+    found = []
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            envelope = Envelope.from_dict(json_text.parse(line, dict[str, Any]))
+            if envelope.payload_type != PAYLOAD:
+                raise ValueError(f"its payload is {envelope.payload_type}")
+            statement = json_text.parse(envelope.payload, Statement)
+            if (statement.type, statement.predicate_type) != (_STATEMENT, _PROVENANCE):
+                raise ValueError(f"it is a {statement.predicate_type} in a {statement.type}")
+            found.append(Sealed(path, statement, envelope))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", why=str(error.strerror)) from error
+    except (ValueError, KeyError, TypeError, AttributeError, FormatError) as error:
+        raise FileError(f"{path} has no statement", why=repr(error), next="ask for the file again") from error
+    return found

@@ -1,0 +1,392 @@
+"""Check an image, an archive, a wheel or a folder of wheels: against the lock, what was recorded, and statements.
+
+What it is compared with, offline:
+
+    an image, or an archive of one    the configuration and the files that this store recorded when it built the image
+                                      that the lock and this checkout ask for (images/listing.py)
+    a wheel                           the locked sha256; or the wheel of ours, which is made again
+    a folder that `wheel` wrote       the same folder, which is made again
+    each of them                      a statement that a trusted key signed: its digests
+
+At least one of these must exist. The first thing that is not accounted for is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from securesystemslib.signer import Key
+
+from toolchains.archives import docker_archive
+from toolchains.artifacts import plugin_wheels, triton_wheel
+from toolchains.assembly import target_image, wheelhouse
+from toolchains.engine import client
+from toolchains.fetch.store import Store
+from toolchains.images import base, listing, provenance
+from toolchains.images.listing import Entry
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.system import json_text, paths
+from toolchains.system.errors import ImageError, UsageError, VerificationError
+from toolchains.trust import image_archive, keys, statement
+from toolchains.trust.image_archive import Found
+from toolchains.trust.statement import Sealed
+
+# How many findings an error lists.
+_SHOWN = 10
+_TAG = "triton-foundry/"
+
+
+@dataclass
+class Checked:
+    """What was found about an artifact.
+
+    Attributes:
+        digests: the artifact's sha256 by name: of an image its configuration's, of a folder each file's.
+        facts: what it agrees with, for people.
+        found: what is not accounted for.
+    """
+
+    digests: dict[str, str] = field(default_factory=dict)
+    facts: list[str] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Statements, and the public keys that count, by the names of their files."""
+
+    statements: Sequence[Sealed]
+    keys: Mapping[str, Key]
+
+    @classmethod
+    def read(cls, statements: Sequence[Path], public: Sequence[Path]) -> Trusted:
+        """Read files.
+
+        Raises:
+            UsageError: statements without a key, or the reverse; or a file cannot be read.
+            FileError: a file has no statement.
+        """
+        if bool(statements) != bool(public):
+            raise UsageError(
+                "a statement counts for nothing without the key of who signed it, and a key without a statement",
+                next="give both: --statement=FILE --key=FILE.pub",
+            )
+        return cls(
+            [each for path in statements for each in statement.read(path)],
+            {path.name: keys.read_public(path) for path in public},
+        )
+
+    @classmethod
+    def folder(cls, folder: Path) -> Trusted:
+        """Read all statements and public keys in a folder, one key for each rebuilder.
+
+        Raises:
+            UsageError: there is no such folder, or two of its files have the same key.
+        """
+        if not folder.is_dir():
+            raise UsageError(
+                f"there is no folder {folder}", next=f"put the rebuilders' *.pub and *{statement.SUFFIX} into one"
+            )
+        found = cls(
+            [each for path in sorted(folder.rglob(f"*{statement.SUFFIX}")) for each in statement.read(path)],
+            {str(path.relative_to(folder)): keys.read_public(path) for path in sorted(folder.rglob("*.pub"))},
+        )
+        names: dict[str, str] = {}
+        for name, key in found.keys.items():
+            if key.keyid in names:
+                raise UsageError(f"{name} and {names[key.keyid]} are the same key", next="remove one of them")
+            names[key.keyid] = name
+        return found
+
+    def signers(self, name: str, digest: str) -> tuple[list[str], list[Found]]:
+        """Return the names of the keys that signed this digest, and who signed another digest of the same name."""
+        agreeing: list[str] = []
+        found: list[Found] = []
+        for each in self.statements:
+            signers = each.signers(self.keys)
+            for subject in each.statement.subject:
+                if subject.sha256 == digest:
+                    agreeing += signers
+                elif subject.name == name and signers:
+                    found.append(Found(name, f"{', '.join(signers)} signed another digest: {subject.sha256}"))
+        return sorted(set(agreeing)), found
+
+
+def verify(what: str, trusted: Trusted, rebuilders: Trusted | None = None, threshold: int = 1) -> Checked:
+    """Check an artifact.
+
+    Args:
+        what: a target, an image's name, or the path of an archive, a wheel or a folder.
+        trusted: each file or image must have been signed by one of its keys, if there are any.
+        rebuilders: who may have built the same.
+        threshold: number of different keys among the rebuilders' that must have signed the same digest.
+
+    Raises:
+        UsageError: there is no such thing, or nothing to compare it with.
+        VerificationError: something is not accounted for; names the first.
+        EngineError: no container engine, for an image.
+    """
+    path, store = Path(what), Store(paths.cache(), offline=True)
+    signed = bool(trusted.keys or rebuilders)
+    if path.is_dir():
+        checked = _folder(path, store, signed=signed)
+    elif path.suffix == ".whl" and path.is_file():
+        checked = _wheel(path, store, signed=signed)
+    elif path.is_file():
+        checked = _archive(path, "", store, signed=signed)
+    else:
+        checked = _image(what, store, signed=signed)
+    for name, digest in checked.digests.items():
+        if trusted.keys:
+            _count(checked, name, trusted.signers(name, digest), 1, "a trusted key")
+        if rebuilders:
+            _count(checked, name, rebuilders.signers(name, digest), threshold, "rebuilders")
+    if checked.found:
+        first, *more = checked.found
+        lines = [str(each) for each in more[: _SHOWN - 1]]
+        rest = [f"and {len(more) - len(lines)} more"] if len(more) > len(lines) else []
+        raise VerificationError(f"{what} is not what it should be: {first}", why="\n".join([*lines, *rest]))
+    return checked
+
+
+def _count(checked: Checked, name: str, counted: tuple[list[str], list[Found]], threshold: int, who: str) -> None:
+    signers, others = counted
+    checked.found += others
+    if len(signers) < threshold:
+        said = f"{len(signers)} of {threshold} {who} signed sha256 {checked.digests[name]}"
+        checked.found.append(Found(name, said + (f": {', '.join(signers)}" if signers else "")))
+    else:
+        checked.facts.append(f"{name}: signed by {', '.join(signers)}")
+
+
+def _image(what: str, store: Store, *, signed: bool) -> Checked:
+    locked = lock.load().targets
+    name = f"{_TAG}{what}:latest" if what in locked else what
+    docker = client.connect()
+    if docker.image(name) is None:
+        raise UsageError(
+            f"there is no target, image or file {what}", next=f"./foundry build {what}" if what in locked else ""
+        )
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        saved = Path(work, "image.tar")
+        with saved.open("wb") as file:
+            docker.save(name, file)
+        return _archive(saved, name, store, signed=signed)
+
+
+def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
+    """Check a docker-archive.
+
+    Args:
+        called: the name of the image that it is of, if that is known.
+    """
+    try:
+        tags, config = image_archive.read(path)
+        described = json_text.parse(config, docker_archive.ImageConfig)
+    except ImageError as error:
+        return Checked(found=[Found(error.what, error.why)])
+    except ValueError as error:
+        return Checked(found=[Found("the configuration", f"it is damaged: {error}")])
+    labels = described["config"].get("Labels") or {}
+    target, release = _meant(labels, [called] if called.startswith(_TAG) else tags)
+    name = target_image.image_name(target, release)
+    recorded = provenance.configs(name, store)
+    digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
+    checked = Checked({name: digest.removeprefix("sha256:")})
+    again = f"./foundry build {target.name} --triton={release.version} --no-cache"
+    if not recorded and not signed:
+        raise UsageError(
+            f"there is nothing to compare {called or path} with",
+            why=f"this store has not built {name}, which the lock and this checkout ask for",
+            next=f"{again}, or give a statement and a key",
+        )
+    if not recorded:
+        # The digest is what was signed; nothing else is known.
+        checked.found += image_archive.check(path, config, lambda _: None, tags)
+        return checked
+    wanted = digest if digest in recorded else recorded[-1]
+    expected = listing.config(store, wanted)
+    if expected is None:
+        raise UsageError(f"the record of {name} is damaged", next=again)
+    listings = _Listings(store, target)
+    names = [name, *target_image.moving_names(target, release), called]
+    checked.found += image_archive.check(path, expected, listings.of, names)
+    if not checked.found:
+        layers = described["rootfs"]["diff_ids"]
+        checked.facts.append(f"configuration {digest[7:19]} and {len(layers)} layers as this store built {name}")
+        checked.facts.append(f"the lock {target.digest[:12]}, Triton {release.version} and this checkout ask for it")
+    return checked
+
+
+def _meant(labels: Mapping[str, str], tags: Sequence[str]) -> tuple[LockedTarget, LockedTriton]:
+    """Return the target and release that an image is of: what its name says, or else its labels.
+
+    Raises:
+        UsageError: it is of none; or it has what is not in the lock: a vendor's SDK, or a part built from source.
+    """
+    locked, found = lock.load().targets, ""
+    version = labels.get(target_image.LABEL + "triton", "").partition("+")[0]
+    for tag in tags:
+        repository, _, label = tag.removeprefix(_TAG).partition(":")
+        if tag.startswith(_TAG) and repository in locked:
+            found = repository
+            version = label if label in locked[repository].tritons else version
+            break
+    found = found or labels.get(target_image.LABEL + "target", "")
+    if found not in locked:
+        raise UsageError(
+            f"the image is of no target of the lock: {', '.join(tags) or 'without a name'}",
+            why=f"its label names the target {found}" if found else "it has no label that names a target",
+            next=f"targets: {', '.join(locked)}",
+        )
+    return locked[found], target_image.release(locked[found], version if version in locked[found].tritons else None)
+
+
+@dataclass(frozen=True)
+class _Listings:
+    """The entries of a target's layers, from this store's records."""
+
+    store: Store
+    target: LockedTarget
+
+    def of(self, layer: str) -> list[Entry] | None:
+        found = listing.layer(self.store, layer)
+        if found is None and (archive := base.stored(self.target, self.store)):
+            # The base image is a file in the store, and is recorded only here, where it is needed.
+            listing.record(archive, self.store)
+            found = listing.layer(self.store, layer)
+        return found
+
+
+def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    checked = Checked({path.name: digest})
+    wanted = {
+        artifact.sha256: artifact
+        for target in lock.load().targets.values()
+        for artifact in (*target.wheels, *(release.wheel for release in target.tritons.values()))
+        if artifact.filename == path.name
+    }
+    if digest in wanted:
+        checked.facts.append(f"{path.name}: the sha256 of the lock")
+        return checked
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        reference = next((store.path(artifact) for artifact in wanted.values() if store.has(artifact)), None)
+        if not wanted:
+            reference = next((each for each in _made(store, Path(work)) if each.name == path.name), None)
+        checked.found += wheel_differences(path, reference) if reference else ()
+    if reference and not checked.found:
+        checked.facts.append(f"{path.name}: byte for byte the one made of the lock and this checkout")
+    if reference:
+        return checked
+    if wanted:
+        checked.found.append(Found(_damaged_entry(path), f"sha256 {digest} is not the lock's, {next(iter(wanted))}"))
+    elif not signed:
+        raise UsageError(
+            f"there is nothing to compare {path.name} with",
+            why="the lock has no wheel of this name, and this checkout makes none",
+            next="give a statement and the key of who signed it: --statement=FILE --key=FILE.pub",
+        )
+    return checked
+
+
+def _made(store: Store, work: Path) -> Iterator[Path]:
+    """Yield the wheels of ours, made again where the store does not have them; the cheapest come first.
+
+    Args:
+        work: an empty folder, in which some are made.
+    """
+    for package in plugin_wheels.names():
+        yield plugin_wheels.wheel(package, store).path
+    locked = lock.load()
+    for target in locked.targets.values():
+        for release in target.tritons.values():
+            if store.has(release.wheel):
+                yield triton_wheel.repack(release, store.path(release.wheel), backends=(), store=store)
+    for target in locked.targets.values():
+        if wheelhouse.RECIPE in target.recipes:
+            folder = work / target.name
+            library = wheelhouse.library(target, store, work)
+            yield from wheelhouse.write(target, library, folder, store).wheels
+
+
+def wheel_differences(path: Path, reference: Path) -> Iterator[Found]:
+    """Yield what differs between a wheel and the one that it must be, to the byte."""
+    found, wanted = path.read_bytes(), reference.read_bytes()
+    if found == wanted:
+        return
+    with zipfile.ZipFile(reference) as archive:
+        entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
+    before = {entry.filename: entry.CRC for entry in entries}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            after = {entry.filename: entry.CRC for entry in archive.infolist()}
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        after = before
+    lists = [(before.keys() - after.keys(), "it was removed"), (after.keys() - before.keys(), "it was added")]
+    named = [Found(name, what) for names, what in lists for name in sorted(names)]
+    named += [Found(name, "its content") for name in before if name in after and before[name] != after[name]]
+    if named:
+        yield from named
+        return
+    at = next((i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other), len(wanted))
+    last = next((entry.filename for entry in reversed(entries) if entry.header_offset <= at), path.name)
+    yield Found(last, f"byte {at} of the wheel, in or after this file")
+
+
+def _damaged_entry(path: Path) -> str:
+    """Return the first file of a wheel whose content is not what the wheel itself says, or the wheel's name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() or path.name
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, zlib.error):
+        return path.name
+
+
+def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
+    """Check a folder that `wheel` wrote."""
+    found = {each.relative_to(path).as_posix(): each for each in sorted(path.rglob("*")) if not each.is_dir()}
+    checked = Checked({name: hashlib.sha256(each.read_bytes()).hexdigest() for name, each in found.items()})
+    target = _of_wheels(found)
+    if target is None:
+        if not signed:
+            raise UsageError(
+                f"{path} is no folder that ./foundry wheel wrote", next="give a statement and a key of what it is"
+            )
+        return checked
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        library = wheelhouse.library(target, store, Path(work))
+        made = wheelhouse.write(target, library, Path(work, path.resolve().name), store).folder
+        wanted = {each.name: each for each in made.iterdir()}
+        for name in sorted(wanted.keys() | found.keys()):
+            if name not in found:
+                checked.found.append(Found(name, "it is missing"))
+            elif name not in wanted:
+                checked.found.append(Found(name, "it was added"))
+            elif found[name].is_symlink() or found[name].stat().st_mode & 0o111:
+                checked.found.append(Found(name, "it is a link, or can be executed"))
+            elif name.endswith(".whl"):
+                differences = wheel_differences(found[name], wanted[name])
+                checked.found += [Found(f"{name}, {each.where}", each.what) for each in differences]
+            elif found[name].read_bytes() != wanted[name].read_bytes():
+                checked.found.append(Found(name, "its content"))
+    if not checked.found:
+        checked.facts.append(f"{len(found)} files, byte for byte those made of the lock and this checkout")
+    return checked
+
+
+def _of_wheels(found: Mapping[str, Path]) -> LockedTarget | None:
+    """Return the target whose wheels are in a folder, by the plugin among them."""
+    locked = lock.load()
+    for target in locked.targets.values():
+        if any(name.startswith(f"triton_{target.backend}_backend-") for name in found):
+            return wheelhouse.source(locked, target)
+    return None
