@@ -48,6 +48,9 @@ _COMPRESSED: Mapping[bytes, Callable[[IO[bytes]], Any]] = {
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ": lzma.LZMAFile,
 }
+# What the classic builder writes before the command of a step, with the values of its ARGs; characters of the command
+# that name a layer.
+_SHELL, _STEP = re.compile(r"(?:\|\d+ )?(?:\w+=\S* )*/bin/sh -c (?:#\(nop\) +)?"), 80
 _STRING = re.compile(rb"[\t\x20-\x7e]{4,}")
 
 
@@ -114,8 +117,8 @@ def compare_images(first: Path, second: Path, where: Where = ()) -> Iterator[Dif
             zip(other_config["rootfs"]["diff_ids"], other_manifest["Layers"], strict=True),
         )
         for number, (one, other) in enumerate(layers, 1):
-            made_by = steps[number - 1].get("created_by", "") if number <= len(steps) else ""
-            place = (*where, f"layer {number}: {' '.join(made_by.split())[:80]}".rstrip(": "))
+            made_by = _SHELL.sub("", steps[number - 1].get("created_by", "") if number <= len(steps) else "")
+            place = (*where, f"layer {number}: {' '.join(made_by.split())[:_STEP]}".rstrip(": "))
             if one is None or other is None:
                 yield Difference(place, "presence", *(each[0] if each else "" for each in (one, other)))
             elif one[0] != other[0]:
