@@ -195,6 +195,7 @@ def test_a_run_of_all_tests_says_how_many_images_were_compared_and_fails_if_one_
     with pytest.raises(CheckError, match="what was built is not what was published") as caught:
         suites._published(requests, lines.append)
     assert "the part plugin" in caught.value.why
+    assert lines[2:] == lines[:2], "the images are what they were"
     expected.save(Expected(published(image=OTHER).images, {}))
     monkeypatch.setattr(ensure, "ensure_image", lambda _: (None, made(layers=())))
     with pytest.raises(CheckError) as caught:
