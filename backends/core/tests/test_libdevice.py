@@ -34,6 +34,8 @@ from results import check_same
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as libdevice_of_cuda
 
+pytestmark = pytest.mark.any_release
+
 BLOCK = 256
 FLOATS = {"f32": np.float32, "f64": np.float64}
 # The type for references: x86's extended precision, with 64 bits of mantissa.

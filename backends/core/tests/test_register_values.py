@@ -20,6 +20,8 @@ from generated import imported
 from image import BACKEND
 from results import poisoned, unequal
 
+pytestmark = pytest.mark.any_release
+
 HAS_F64 = BACKEND != "vsi"
 TYPES: dict[str, Any] = {
     **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},

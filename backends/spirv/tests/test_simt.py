@@ -21,6 +21,8 @@ from results import check_product, poisoned
 from shared_kernels import linear, softmax
 from triton_spirv_backend import opencl, simt
 
+pytestmark = pytest.mark.any_release
+
 F32 = float(np.finfo(np.float32).eps)
 
 
