@@ -5,6 +5,7 @@ Run them as `./foundry VERB ...`, or `invoke VERB ...` in its activated .venv.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,14 @@ def _packing_target(name: str) -> str:
 
 
 @verb(group="inputs", optional=["update"])
-def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool = False, offline: bool = False) -> None:
+def pin(
+    c: Context,
+    update: str | None = None,
+    check: bool = False,
+    fetch: bool = False,
+    security: bool = False,
+    offline: bool = False,
+) -> None:
     """Show what is pinned and what it resolved to; update, check or fetch it.
 
         ./foundry pin                   show it; changes nothing
@@ -38,13 +46,15 @@ def pin(c: Context, update: str | None = None, check: bool = False, fetch: bool 
                      one component, one target, one builder or one project that is built from source; wheels that
                      others require then stay as locked if they fit
     --check          verify that pins, lock, files and built parts agree, and verify the LLVM commit inside each Triton
+    --security       with --check: ask the archives, too, of which locked packages there are security updates or newer
+                     versions. The exit status is 43 if there are security updates
     --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
                      upstream projects, this fetches the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing
     """
     from toolchains.cli import pin as pinning
 
-    pinning.act(update=update, check=check, fetch=fetch, offline=offline)
+    pinning.act(update=update, check=check, fetch=fetch, security=security, offline=offline)
 
 
 @verb(group="inputs", actions=["status", "apply", "refresh"])
@@ -648,6 +658,64 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
     from toolchains.cli import published
 
     published.act(update=update, offline=offline)
+
+
+@verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])
+def sbom(
+    c: Context,
+    what: str,
+    source: list[str],
+    profile: list[str],
+    part: str = "",
+    format: str = "cyclonedx",
+    output: str = "",
+    licences: bool = False,
+    triton: str = "",
+    offline: bool = False,
+    allow_drift: bool = False,
+    sdk: str = "",
+    from_source: str | None = None,
+) -> None:
+    """Write what an image, a native part or a wheel consists of, with licences.
+
+        ./foundry sbom spirv --output=spirv.cdx.json
+        ./foundry sbom spirv --format=spdx --output=spirv.spdx.json
+        ./foundry sbom dpu --part=dpu-legalize
+        ./foundry sbom build/wheels/spirv/NAME.whl
+        ./foundry sbom --licences
+
+    WHAT is a target or a wheel that Foundry made. This writes a bill of materials: packages with versions, hashes,
+    licences and source packages; Triton with the patches that it has; native parts with the digests of their sources;
+    and what is left out of packages. It is made from the lock and the sources, and needs no image: the same checkout
+    gives the same bytes on each machine. docs/trust.md is the manual.
+
+    --format=spdx    SPDX 2.3 in JSON; the default is cyclonedx, CycloneDX 1.6 in JSON
+    --output=FILE    write to FILE instead of stdout
+    --part=NAME      a native part of the target, with all that it was built with
+    --licences       print the licences of a target's components; without WHAT, of all targets that `ci` prints. The
+                     exit status is 41 if one is unknown
+    --triton=3.6.0   another pinned release than the default one
+    --offline        do not use the network; list what is missing
+    --allow-drift, --sdk=PATH, --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE
+                     as for `build`: what is in an image that was built with them
+    """
+    from toolchains.assembly.request import Request
+    from toolchains.cli import sbom as contents
+
+    read = functools.partial(
+        Request.read,
+        triton=triton,
+        offline=offline,
+        allow_drift=allow_drift,
+        sdk=sdk,
+        from_source=from_source,
+        source=source,
+        profile=profile,
+    )
+    if licences:
+        contents.licences(what, read)
+    else:
+        contents.sbom(what, read, part=part, form=format, output=output)
 
 
 @verb(group="project")

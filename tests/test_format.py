@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ import test_triton
 
 from toolchains.archives import docker_archive, folders, prefix, wheel_file
 from toolchains.artifacts import triton_wheel
+from toolchains.contents import component as contents
+from toolchains.contents import wheel_documents
+from toolchains.contents.component import Component, Licence
 from toolchains.fetch.store import Store
 
 FILES = {"bin/tool": b"#!/bin/sh\n", "lib/data": b"\0" * 600, "lib/empty": b""}
@@ -33,6 +37,7 @@ GOLDEN = {
         "9f2cb799967eb03fd757a11059209ae617ce5a1d96e650e7fdfc30d9efdf7f08",
     ),
     "prefix": (prefix.FORMAT, 1, "df192374dfc31cccf255654feedde527e71be5f1db84311d2264cdb8add8a1d3"),
+    "contents": (contents.FORMAT, 1, "7db637282a7da0da46a75737cef9e39b90196b8308704c4c409fe0e43dfea60b"),
     "wheel_file": (wheel_file.FORMAT, 1, "99a61e2d259abf3a340ac5816d4cbaf0a0429109654a9e7d83317ccc2c04f942"),
 }
 
@@ -81,6 +86,12 @@ def written(what: str, work: Path) -> bytes:
             return test_archive.normalised(work, *layers)
         case "prefix":
             prefix.normalise(tar(work / "package.tar", tree(work / "root")), target)
+        case "contents":
+            each = Component(
+                "wheel", "tiny", "1.0", Licence("MIT AND LicenseRef-a", "a", texts=(("LicenseRef-a", "a", "b"),))
+            )
+            subject = replace(each, parts=(replace(each, version="2"),), ancestors=(each,), properties=(("a", "b"),))
+            return b"".join(wheel_documents.documents(subject, "tiny-1.0.dist-info").values())
         case "wheel_file":
             writer = wheel_file.WheelWriter(target, "tiny-1.0.dist-info")
             for name, content in FILES.items():
@@ -105,8 +116,11 @@ def test_another_repacked_triton_has_another_revision(
     stripped = tmp_path / "stripped"
     stripped.write_bytes(b"what strip leaves depends on the machine's libc")
     monkeypatch.setattr(triton_wheel, "_stripped", lambda *_: stripped)
-    result = triton_wheel.repack(test_triton.locked(wheel), wheel, backends=(), store=Store(tmp_path / "store"))
+    release = test_triton.locked(wheel)
+    # The documents in the result have this digest, and the wheel has the machine's libc.
+    release = replace(release, wheel=replace(release.wheel, sha256="0" * 64))
+    result = triton_wheel.repack(release, wheel, backends=(), store=Store(tmp_path / "store"))
     assert (triton_wheel.FORMAT, hashlib.sha256(result.read_bytes()).hexdigest()) == (
-        1,
-        "8e620b53ec59cb2f45a49807af0dc10f4c3d3de697f56ed61d5527f1696e0ef0",
+        2,
+        "80e31da15c625954b52cdfbb439a0784d798104917a9407ea9b6befe5bf8ac0f",
     )

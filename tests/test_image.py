@@ -112,7 +112,7 @@ def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_pat
 
 def test_a_variants_lines_follow_those_of_its_backend() -> None:
     def dockerfiles(name: str) -> list[str]:
-        return [path.name for path in target_image._dockerfiles(lock.load().targets[name], None)]
+        return [path.name for path in target_image.dockerfiles(lock.load().targets[name], None)]
 
     assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
     assert dockerfiles("spirv-bench") == ["spirv.Dockerfile", "spirv-bench.Dockerfile"]

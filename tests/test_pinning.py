@@ -27,9 +27,17 @@ from toolchains.fetch.store import Store
 from toolchains.fetch.wheel import ConflictError
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Linked, Lock
-from toolchains.resolve import agreement, conan_lock, resolution
+from toolchains.resolve import age, agreement, conan_lock, resolution
 from toolchains.system.console import Console
-from toolchains.system.errors import HashMismatchError, LlvmHashError, PartError, PinError, TruncatedError, UsageError
+from toolchains.system.errors import (
+    HashMismatchError,
+    LlvmHashError,
+    OutdatedError,
+    PartError,
+    PinError,
+    TruncatedError,
+    UsageError,
+)
 
 # Each test starts apt several times.
 pytestmark = pytest.mark.slow
@@ -161,6 +169,49 @@ def disagreements(locked: Lock, targets: Sequence[Target]) -> list[str]:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path, monkeypatch)
+
+
+class TestAge:
+    def test_what_is_behind_the_archives_is_listed_and_a_security_update_is_an_error(
+        self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        locked, archive = world.resolve(), world.archive.archive
+        pockets = [archive, replace(archive, pocket="-security")]
+        security = DebianArchive(world.archive.folder, "trixie-security")
+        world.archive.add("peer", "2")
+        debs = Debs("trixie", tmp_path / "apt" / "both", pockets)
+        monkeypatch.setattr(world.store, "debs", lambda suite, extra=(): debs)
+        asked: list[str] = []
+
+        class Newest:
+            def __init__(self, python: str) -> None:
+                pass
+
+            def newest(self, names: Sequence[str]) -> dict[str, str]:
+                asked.extend(names)
+                return {"library": "2.0", "triton": "2.0"}
+
+        monkeypatch.setattr(age, "Wheels", Newest)
+        monkeypatch.setattr(age, "FILE", tmp_path / "age.json")
+        monkeypatch.setattr(pinning.locks, "load", lambda: locked)
+        monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
+        assert age.last(locked) is None
+        pinning.check_age(world.store, pinning.make_console())
+        assert "3 packages had newer versions, 0 security updates" in capsys.readouterr().out
+        found = age.last(locked)
+        assert found is not None
+        old = next(version for version in TRITON.llvm_hashes if version != "2.0")
+        assert [(each.name, each.locked, each.current, each.is_security, each.systems) for each in found.newer] == [
+            ("peer", "1", "2", False, ("variant",)),
+            ("library", "1.0", "2.0", False, ("plain", "variant")),
+            ("triton", old, "2.0", False, ("plain", "variant")),
+        ]
+        assert set(asked) == {"library", "triton"}, "what the pins name, and not what that depends on"
+        security.add("tool", "1+deb13u1")
+        monkeypatch.setattr(debs._apt, "_updated", False)
+        with pytest.raises(OutdatedError, match="security updates of what is locked: tool"):
+            pinning.check_age(world.store, pinning.make_console())
+        assert age.last(replace(locked, digest="0" * 64)) is None
 
 
 class TestResolving:

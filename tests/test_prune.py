@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from toolchains.artifacts import native
 from toolchains.cli import prune
+from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.images import base as rootfs
 from toolchains.lockfile import lock
@@ -52,6 +53,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     needed = [target.debs[0].sha256, next(iter(locked.builders.values())).debs[0].sha256]
     kept = [f"artifacts/{each[:2]}/{each}/file" for each in needed]
     kept += [f"parts/base/{rootfs.identity(target)}/image.tar", f"parts/upstream/{OLD}/llvm.tar"]
+    kept += [f"parts/copyright/{packages.identity(target.linked[0].debs[0])}/copyright"]
     name = next(iter(prune._images(locked)))
     text = json.dumps({"rootfs": {"diff_ids": [f"sha256:{'a' * 64}"]}})
     config = hashlib.sha256(text.encode()).hexdigest()
@@ -61,6 +63,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
         f"images/layers/{OLD}",
         f"artifacts/00/{OLD}/old.deb",
         f"parts/base/{OLD}/image.tar",
+        f"parts/copyright/{OLD}/copyright",
         f"parts/native/.{OLD}.partial/file",
     ]
     store = tmp_path / "store"
@@ -123,7 +126,7 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
         f"triton-foundry/base:{suite}-{zeros}",
     ]
     said = " ".join(capsys.readouterr().out.split())
-    assert "removed 8 of 9" in said
+    assert "removed 9 of 10" in said
     assert "kept: triton-foundry-llvm-0123" in said
     assert paths.cache() == store
 

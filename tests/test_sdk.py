@@ -27,7 +27,7 @@ from elves import Runtime
 from tiny import RecordingEngine
 
 from toolchains.artifacts import native
-from toolchains.assembly import target_image
+from toolchains.assembly import image_contents, target_image
 from toolchains.config import vendors
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -296,6 +296,16 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     assert made.name.startswith("triton-foundry/dpu-sdk:")
     moving = [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
     assert [word for what, word in engine.asked if what == "tag"] == moving
+
+
+def test_what_is_in_an_image_names_it_in_the_place_of_our_own_part(
+    check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
+) -> None:
+    found, store = check(archive), Store(tmp_path / "store", offline=True)
+    own = {each.name for each in image_contents._own(dpu, store, None)}
+    assert own - {each.name for each in image_contents._own(dpu, store, found)} == {found.replaces}
+    (supplied,) = image_contents._others(found, None)
+    assert (supplied.name, supplied.sha256, supplied.licence.expression) == ("upmem", found.sha256, "")
 
 
 def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(

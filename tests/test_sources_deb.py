@@ -122,6 +122,31 @@ class TestAFurtherSuite:
         ]
 
 
+def test_what_has_newer_versions_and_what_security_asks_for_is_told_apart(
+    archive: DebianArchive, tmp_path: Path
+) -> None:
+    security = DebianArchive(archive.folder, "trixie-security")
+    backports = DebianArchive(archive.folder, "trixie-backports", DebianArchive.BACKPORTS)
+    locked = [archive.add(name, "1") for name in ("current", "gone", "fixed", "newer", "ported")]
+    locked.append(replace(backports.add("taken", "2~bpo1"), suite="trixie-backports"))
+    for name in ("newer", "gone"):
+        archive.add(name, "2")
+    security.add("fixed", "1+deb13u1")
+    security.add("gone", "1.5")
+    security.add("current", "0.9+deb12u1")
+    backports.add("ported", "3~bpo1")
+    backports.add("taken", "2~bpo2")
+    pockets = [archive.archive, replace(archive.archive, pocket="-security")]
+    assert Debs("trixie", tmp_path / "both", pockets, ["trixie-backports"]).newer(locked) == {
+        "gone": ("2", True),
+        "fixed": ("1+deb13u1", True),
+        "newer": ("2", False),
+        "taken": ("2~bpo2", False),
+    }
+    with pytest.raises(PinError, match="apt knows no archive of security updates for trixie"):
+        Debs("trixie", tmp_path / "one", [archive.archive]).newer(locked)
+
+
 def test_an_archive_that_does_not_answer_is_a_fetch_error(tmp_path: Path) -> None:
     nowhere = Archive(f"copy:{tmp_path}/nowhere", "", "trusted=yes")
     with pytest.raises(FetchError, match="did not answer"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from toolchains.archives.wheel_file import WheelWriter
 from toolchains.artifacts import native
 from toolchains.assembly import platform_wheel, wheelhouse
+from toolchains.assembly.wheelhouse import Library
 from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -70,7 +72,7 @@ def requirements(wheel: Path) -> list[Requirement]:
 def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     names = {canonicalize_name(wheel.name.split("-")[0]) for wheel in made.wheels}
     assert names == {"triton-spirv-backend", "triton-foundry-core", "xdsl", "leaf"}
     assert {each.name for wheel in made.wheels for each in requirements(wheel)} - names == {"numpy"} == {*made.own}
@@ -82,7 +84,7 @@ def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
 def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     (core,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_foundry_core")]
     assert {str(tag) for tag in parse_wheel_filename(core.name)[3]} == {"py3-none-manylinux_2_34_x86_64"}
     with zipfile.ZipFile(core) as archive:
@@ -91,11 +93,28 @@ def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
 
 
+def test_the_document_in_a_wheel_names_what_was_put_into_it(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    documents = {}
+    for wheel in made.wheels:
+        if wheel.name.startswith("triton_"):
+            with zipfile.ZipFile(wheel) as archive:
+                (name,) = [name for name in archive.namelist() if name.endswith(".cdx.json")]
+                assert f"{name},sha256=" in archive.read(f"{name.split('/')[0]}/RECORD").decode()
+                documents[wheel.name.split("-")[0]] = json.loads(archive.read(name))
+    (put,) = [each for each in documents["triton_foundry_core"]["components"] if "scope" not in each]
+    assert put["hashes"][0]["content"] == hashlib.sha256(library.read_bytes()).hexdigest()
+    facts = documents["triton_spirv_backend"]["metadata"]["component"]["properties"]
+    assert {"name": "triton-foundry:requires", "value": "triton-foundry-core"} in facts
+
+
 @pytest.mark.slow
 def test_pip_installs_it_by_hashes_and_triton_would_find_the_plugin(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
-    made = wheelhouse.write(target, library, tmp_path / "out", store)
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--require-hashes"]
     pip += ["--target", str(tmp_path / "site"), "--find-links", str(made.folder)]
     subprocess.run([*pip, "-r", made.folder / "requirements.txt"], check=True)
@@ -116,11 +135,11 @@ def test_two_folders_have_the_same_bytes_and_a_folder_with_other_files_is_left_a
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
     for name in ("one", "two", "one"):
-        wheelhouse.write(target, library, tmp_path / name, store)
+        wheelhouse.write(target, Library.given(library), tmp_path / name, store)
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     (tmp_path / "one" / "thesis.txt").write_text("years of work")
     with pytest.raises(UsageError, match="has other files"):
-        wheelhouse.write(target, library, tmp_path / "one", store)
+        wheelhouse.write(target, Library.given(library), tmp_path / "one", store)
     assert (tmp_path / "one" / "thesis.txt").exists()
 
 
@@ -143,7 +162,7 @@ def test_what_is_required_and_not_locked_is_an_error(
 ) -> None:
     less = replace(target, wheels=tuple(wheel for wheel in target.wheels if wheel.name != "leaf"))
     with pytest.raises(PinError, match="leaf is required and not locked for spirv"):
-        wheelhouse.write(less, library, tmp_path / "out", store)
+        wheelhouse.write(less, Library.given(library), tmp_path / "out", store)
     assert not (tmp_path / "out").exists()
 
 
@@ -164,4 +183,6 @@ def test_the_library_comes_out_of_the_part_that_is_built(
     (tmp_path / "work").mkdir()
     target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
     assert target.name == "spirv-vulkan"
-    assert wheelhouse.library(target, store, tmp_path / "work").read_bytes() == library.read_bytes()
+    found = wheelhouse.library(target, store, tmp_path / "work")
+    assert found.path.read_bytes() == library.read_bytes()
+    assert (found.part.name, found.part.licence.expression) == ("vulkan-runtime", "MIT")

@@ -7,10 +7,11 @@ import configparser
 import csv
 import hashlib
 import io
+import re
 import shutil
 import stat
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from toolchains.system.errors import UnsafeArchiveError
 FORMAT = 1
 # The earliest date that zip can express.
 _DATE = (1980, 1, 1, 0, 0, 0)
+_RECORD = re.compile(r"[^/]+\.dist-info/RECORD")
 
 
 def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
@@ -92,6 +94,21 @@ class WheelWriter:
         entry.create_system = 3  # Unix; Python's default is the system it runs on
         entry.external_attr = (stat.S_IFREG | (0o755 if executable else 0o644)) << 16
         return entry
+
+
+def read_files(wheel: Path) -> dict[str, bytes]:
+    """Return the files of a wheel by their names, without RECORD."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [entry.filename for entry in wheel_files(archive)]
+        return {name: archive.read(name) for name in names if not _RECORD.fullmatch(name)}
+
+
+def write_files(path: Path, info: str, files: Mapping[str, bytes | Path]) -> None:
+    """Write a wheel of these files, none of which is executable."""
+    writer = WheelWriter(path, info)
+    for name in sorted(files):
+        writer.add(name, files[name])
+    writer.close()
 
 
 def drop_missing_entry_points(text: str, names: Collection[str]) -> str:

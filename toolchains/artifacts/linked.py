@@ -18,6 +18,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from toolchains.archives import folders, prefix
+from toolchains.contents import licences
+from toolchains.contents.component import Component, properties
+from toolchains.contents.packages import DebianPackages
 from toolchains.fetch.store import Store
 from toolchains.images import base
 from toolchains.lockfile.lock import Linked, LockedTarget, digest
@@ -34,6 +37,25 @@ _SCRIPT = "link.sh"
 def identity(what: Linked) -> str:
     """Return the digest of all inputs of a program's part."""
     return _identity(what, _sources(what))
+
+
+def component(what: Linked, debs: DebianPackages) -> Component:
+    """Return a program as a component, whose ancestors are the packages that it is linked in and with.
+
+    Args:
+        debs: describes these packages.
+    """
+    sources = _sources(what)
+    return Component(
+        "program",
+        what.recipe,
+        identity(what)[:16],
+        licences.of_linked(what.recipe, sources[_SCRIPT].read_bytes()),
+        ancestors=debs.components(what.debs),
+        properties=properties(
+            inputs=identity(what), sources=folders.files_digest(sources), left_out=list(what.left_out)
+        ),
+    )
 
 
 def fetch_if_needed(target: LockedTarget, store: Store) -> LockedTarget:

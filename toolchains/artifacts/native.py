@@ -19,6 +19,8 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders, prefix
 from toolchains.archives.tar_file import EPOCH
+from toolchains.contents import licences
+from toolchains.contents.component import Component, properties
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
@@ -31,8 +33,8 @@ from toolchains.system.steps import step
 
 # Folders of a recipe that are not built: an edit in them, or in README.md, causes no build.
 _NOT_BUILT = ("tests", "conformance", "calibration")
-# The recipe that the other recipes extend.
-_BASE = "native"
+# The recipe that the other recipes extend, and the version that it gives them.
+_BASE, _VERSION = "native", "1.0"
 # The files of cmake/ that the project's own recipes share; the others are for upstream's projects.
 _SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
 # The revision of how a package becomes a part: raise it whenever that changes. It is part of the part's identity.
@@ -59,6 +61,22 @@ def identity(name: str, builder: LockedTarget) -> str:
         UsageError: there is no such recipe.
     """
     return _identity(_sources(name), builder)
+
+
+def component(name: str, builder: LockedTarget) -> Component:
+    """Return a recipe's part as a component, without what it was built with; its builder's digest names that."""
+    return Component(
+        "native",
+        name,
+        _VERSION,
+        licences.of_recipe(name),
+        properties=properties(
+            inputs=identity(name, builder),
+            sources=folders.files_digest(_sources(name)),
+            builder=recipe_builder_name(builder),
+            builder_inputs=builder_identity(builder),
+        ),
+    )
 
 
 def fetch_if_needed(names: Sequence[str], builder: LockedTarget, store: Store) -> LockedTarget:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.archives import folders
+from toolchains.archives import folders, wheel_file
 from toolchains.archives.tar_file import EPOCH
+from toolchains.contents import component as contents
+from toolchains.contents import packages, wheel_documents
+from toolchains.contents.component import Component, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import digest
 from toolchains.system import paths
@@ -20,7 +23,7 @@ from toolchains.system.children import run
 from toolchains.system.errors import UsageError
 
 # The revision of how sources become a wheel: raise it whenever that changes. It is part of the wheel's identity.
-FORMAT = 1
+FORMAT = 2
 # Folders that are not part of a wheel: an edit in them does not change the image. A package names more folders in its
 # pyproject.toml: [tool.hatch.build.targets.sdist] exclude.
 _NOT_BUILT = ("tests", "examples")
@@ -68,26 +71,54 @@ def wheel(name: str, store: Store) -> PluginWheel:
             copies[inner].parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, copies[inner])
         found = _identity(copies)
-        folder = store.part("plugin", found, lambda folder: _build(Path(work), folder, log=f"wheel-{name}"))
+        folder = store.part("plugin", found, lambda folder: _build(Path(work), folder, found, log=f"wheel-{name}"))
     (result,) = folder.glob("*.whl")
     return PluginWheel(result, found)
 
 
+def component(wheel: PluginWheel, *, parts: Sequence[Component] = (), requires: Sequence[str] = ()) -> Component:
+    """Return a built package as a component.
+
+    Args:
+        parts: what is put into it.
+        requires: distributions that it then requires in addition.
+    """
+    return _component(wheel.path, wheel.identity, parts, requires)
+
+
+def _component(wheel: Path, identity: str, parts: Sequence[Component] = (), requires: Sequence[str] = ()) -> Component:
+    with wheel.open("rb") as file:
+        read = packages.read_wheel(file)
+    version = metadata.version("hatchling")
+    hatchling = Component("wheel", "hatchling", version, purl=purl("pypi", "hatchling", version))
+    facts = properties(inputs=identity, requires=requires)
+    return replace(read, parts=tuple(parts), tools=(hatchling,), properties=facts)
+
+
 def _identity(sources: Mapping[str, Path]) -> str:
     return digest(
-        {"format": FORMAT, "hatchling": metadata.version("hatchling"), "sources": folders.files_digest(sources)}
+        {
+            "format": [FORMAT, wheel_file.FORMAT, contents.FORMAT],
+            "hatchling": metadata.version("hatchling"),
+            "sources": folders.files_digest(sources),
+        }
     )
 
 
-def _build(sources: Path, folder: Path, *, log: str) -> None:
+def _build(sources: Path, folder: Path, identity: str, *, log: str) -> None:
+    built = sources / "built"
     run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", built],
         # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image, the SDK is outside the
         # wheel.
         cwd=sources,
         env={"SOURCE_DATE_EPOCH": str(EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
         log=log,
     )
+    (wheel,) = built.glob("*.whl")
+    info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+    documents = wheel_documents.documents(_component(wheel, identity), info)
+    wheel_file.write_files(folder / wheel.name, info, wheel_file.read_files(wheel) | documents)
 
 
 def _sources(name: str) -> dict[str, Path]:

@@ -8,7 +8,8 @@ The steps of repack():
        ones asked for
     4. strip debug information from libtriton.so: strip --strip-unneeded, 499 MB to 192 MB for 3.9.0. GNU strip 2.40
        and 2.44 give the same bytes, so its version is not part of the result's identity
-    5. make name, version, metadata, entry points and RECORD agree. triton.__version__ changes too, because the keys
+    5. add the documents that say what is in it, as PEP 770 has them
+    6. make name, version, metadata, entry points and RECORD agree. triton.__version__ changes too, because the keys
        of the cache of compiled kernels include it, but do not include every file that we patch
 
 The result is a part in the store, named by identity(): the same wheel, patches and rules are never repacked twice.
@@ -23,11 +24,15 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
 from toolchains.archives import wheel_file
+from toolchains.contents import component as contents
+from toolchains.contents import licences, packages, wheel_documents
+from toolchains.contents.component import Component, patches, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import LockedTriton
 from toolchains.patching import series
@@ -37,9 +42,11 @@ from toolchains.system import children, paths
 from toolchains.system.errors import LlvmHashError, PatchTargetError, PinError
 
 # The revision of how a wheel is rewritten: raise it whenever that changes. It is part of the wheel's identity.
-FORMAT = 1
+FORMAT = 2
 LIBRARY = "triton/_C/libtriton.so"
 _BACKENDS = "triton/backends/"
+# The recipe of the project whose libraries are in libtriton.so.
+_LLVM = "llvm"
 _COMMIT = re.compile(rb"LLVM version \S+ \(([0-9a-f]{40})\)")
 # A version without a commit: LLVM was built from an archive of its sources. Other files have this and the commit.
 _VERSION = re.compile(rb"LLVM version ([^\s\0]+)\0")
@@ -115,7 +122,8 @@ def identity(locked: LockedTriton, backends: Collection[str]) -> str:
         version(locked),
         series.series_digest(locked.version),
         _file_digest(_rules()),
-        f"format {FORMAT} {wheel_file.FORMAT}",
+        f"format {FORMAT} {wheel_file.FORMAT} {contents.FORMAT}",
+        licences.of_recipe(_LLVM).expression,
         *sorted(backends),
     ]
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()
@@ -144,17 +152,56 @@ def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: 
 def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: Path) -> None:
     check_llvm_hash(locked, file)
     patched = Series.load(series.series_folder(locked.version)).changes(WheelTree(file))
-    rewrite(locked, file, folder, backends=backends, patched=patched)
+    rewrite(locked, file, folder, component(locked, file, backends), backends=backends, patched=patched)
+
+
+def component(locked: LockedTriton, file: Path, backends: Collection[str]) -> Component:
+    """Return a repacked wheel as a component; for the arguments see repack()."""
+    with file.open("rb") as content:
+        official = replace(packages.read_wheel(content), sha256=locked.wheel.sha256)
+    llvm = Component(
+        "source",
+        "llvm-project",
+        locked.llvm_hash,
+        licences.of_recipe(_LLVM),
+        purl("github", "llvm-project", locked.llvm_hash, namespace="llvm"),
+        commit=locked.llvm_hash,
+    )
+    made_from = replace(official, ancestors=(official,), sha256="", parts=(llvm,))
+    return rewritten(locked, made_from, identity(locked, backends))
+
+
+def rewritten(locked: LockedTriton, made_from: Component, identity: str) -> Component:
+    """Return what rewrite() makes of a wheel of Triton: another version, patched, without what no target uses.
+
+    Args:
+        made_from: a component with that wheel, or its sources, as the ancestor.
+        identity: the digest of all inputs.
+    """
+    return replace(
+        made_from,
+        version=version(locked),
+        purl=purl("pypi", "triton", version(locked)),
+        patches=patches(Series.load(series.series_folder(locked.version))),
+        properties=properties(inputs=identity, left_out=[*_drop(), f"{_BACKENDS}*/*"], stripped=LIBRARY),
+    )
 
 
 def rewrite(
-    locked: LockedTriton, file: Path, folder: Path, *, backends: Collection[str], patched: Mapping[str, str]
+    locked: LockedTriton,
+    file: Path,
+    folder: Path,
+    described: Component,
+    *,
+    backends: Collection[str],
+    patched: Mapping[str, str],
 ) -> None:
     """Write a release's wheel to a folder again: slim, stripped, under its new name.
 
     Args:
         locked: the release; only its version is used.
         file: its wheel.
+        described: the result as a component.
         backends: the backends inside the wheel to keep.
         patched: new texts of files by their paths in Triton's source tree.
 
@@ -162,7 +209,7 @@ def rewrite(
         PinError: the wheel is of another version.
         UnsafeArchiveError: it has an entry that leaves its folder.
     """
-    drop = tomllib.loads(_rules().read_text())["drop"]
+    drop = _drop()
     old, new = locked.version, version(locked)
     old_info, new_info = f"triton-{old}.dist-info/", f"triton-{new}.dist-info/"
     target = folder / file.name.replace(f"triton-{old}-", f"triton-{new}-", 1)
@@ -202,6 +249,8 @@ def rewrite(
                 raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
             if made not in present:
                 writer.add(made, text.encode(), executable=False)
+        for made, document in wheel_documents.documents(described, new_info.rstrip("/")).items():
+            writer.add(made, document)
         writer.close()
 
 
@@ -222,6 +271,11 @@ def _replace(content: bytes, old: str, new: str, name: str) -> bytes:
 def _is_kept_backend(name: str, backends: Collection[str]) -> bool:
     backend, slash, _ = name.removeprefix(_BACKENDS).partition("/")
     return not (name.startswith(_BACKENDS) and slash) or backend in backends
+
+
+def _drop() -> list[str]:
+    """Return the patterns of what is left out."""
+    return [str(pattern) for pattern in tomllib.loads(_rules().read_text())["drop"]]
 
 
 def _rules() -> Path:

@@ -7,11 +7,12 @@ machine the library is in the wheel, whose tag then says which machines can load
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolchains.archives.wheel_file import WheelWriter, wheel_files
+from toolchains.archives import wheel_file
+from toolchains.contents import wheel_documents
+from toolchains.contents.component import Component
 from toolchains.sdk import elf
 from toolchains.system.errors import UsageError
 
@@ -42,11 +43,17 @@ def tag(library: Path) -> str:
 
 
 def rewrite(
-    wheel: Path, folder: Path, *, requires: Sequence[str] = (), libraries: Mapping[str, Path] | None = None
+    wheel: Path,
+    folder: Path,
+    described: Component,
+    *,
+    requires: Sequence[str] = (),
+    libraries: Mapping[str, Path] | None = None,
 ) -> Path:
     """Write a copy of a pure wheel into a folder, the same bytes each time; return its path.
 
     Args:
+        described: the result as a component.
         requires: distributions that it requires in addition.
         libraries: shared libraries to add, by their paths in the wheel. The wheel is then for their platform.
     """
@@ -57,23 +64,13 @@ def rewrite(
     # The numbers are compared: 2_9 is older than 2_34.
     platform = max(platforms, key=lambda each: [int(number) for number in each.split("_")[1:3]], default="any")
     target = folder / f"{name}-{version}-py3-none-{platform}.whl"
-    writer = WheelWriter(target, info)
-    with zipfile.ZipFile(wheel) as source:
-        content: dict[str, bytes | Path] = {entry.filename: source.read(entry) for entry in wheel_files(source)}
-    del content[f"{info}/RECORD"]
-    marks = re.sub(rb"(?m)^Tag: .*$", f"Tag: py3-none-{platform}".encode(), _bytes(content, f"{info}/WHEEL"))
+    content = wheel_file.read_files(wheel)
+    marks = re.sub(rb"(?m)^Tag: .*$", f"Tag: py3-none-{platform}".encode(), content[f"{info}/WHEEL"])
     if libraries:
         marks = re.sub(rb"(?m)^Root-Is-Purelib: .*$", b"Root-Is-Purelib: false", marks)
-    head, empty, text = _bytes(content, f"{info}/METADATA").partition(b"\n\n")
+    head, empty, text = content[f"{info}/METADATA"].partition(b"\n\n")
     head += b"".join(f"\nRequires-Dist: {each}".encode() for each in requires)
-    content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text, **libraries}
-    for each in sorted(content):
-        writer.add(each, content[each])
-    writer.close()
+    content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text}
+    content |= wheel_documents.documents(described, info)
+    wheel_file.write_files(target, info, {**content, **libraries})
     return target
-
-
-def _bytes(content: Mapping[str, bytes | Path], name: str) -> bytes:
-    found = content[name]
-    assert isinstance(found, bytes)
-    return found

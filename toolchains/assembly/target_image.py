@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 LABEL = "org.triton-foundry."
 # None of the vendor backends inside Triton's wheel: a target has its own.
-_VENDOR_BACKENDS: tuple[str, ...] = ()
+VENDOR_BACKENDS: tuple[str, ...] = ()
 # What python.Dockerfile compiles.
-_PYTHON_FILES = (DOCKER / "mlir.c", DOCKER / "pocl.c")
+PYTHON_FILES = (DOCKER / "mlir.c", DOCKER / "pocl.c")
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ def identity(
         {
             "python": _python_identity(target, locked, sourced),
             "plugins": own or [plugin_wheels.identity(name) for name in plugins(target)],
-            "native": native_parts or [native.identity(name, _builder(target)) for name in _recipes(target, sdk)],
+            "native": native_parts or [native.identity(name, _builder(target)) for name in recipes(target, sdk)],
             "sdk": sdk.identity if sdk else None,
             "dockerfile": folders.files_digest(
-                {f"Dockerfile{n or ''}": path for n, path in enumerate(_dockerfiles(target, sourced))}
+                {f"Dockerfile{n or ''}": path for n, path in enumerate(dockerfiles(target, sourced))}
             ),
             "labels": labels(target, locked, drift, sdk, sourced),
             **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
@@ -167,7 +167,7 @@ def build_image(
     Raises:
         FoundryError: whichever step failed.
     """
-    repository = _repository(target, sdk, sourced)
+    repository = repository_name(target, sdk, sourced)
 
     def find(name: str) -> ImageInfo | None:
         return provenance.image(name, engine=engine, store=store) if cache else None
@@ -177,7 +177,7 @@ def build_image(
     made = info is None
     if info is None:
         used = fetch(target, locked, store, sdk)
-        if drift := _drift(target, used):
+        if drift := describe_drift(target, used):
             name = _name(repository, identity(used, locked, drift=drift, sdk=sdk, sourced=sourced))
             info = find(name)
     if info is None:
@@ -237,10 +237,10 @@ def _top(
     """Return a target's own layer, of files in the store and of parts that are built now; see gather."""
     # Fetched here, while the base image is made.
     used = linked.fetch_if_needed(used, store)
-    drift = _drift(target, used)
+    drift = describe_drift(target, used)
     with step(f"plugins: {', '.join(plugins(target))}"):
         own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
-    parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in _recipes(target, sdk)]
+    parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in recipes(target, sdk)]
     files = {f"parts/{part.name}.tar": part.path for part in parts}
     files |= {f"parts/{each.recipe}.tar": linked.part(each, used.suite, store) for each in used.linked}
     files |= {f"parts/{what.package}.tar": debian_files.part(what, used, store) for what in used.patched}
@@ -256,9 +256,9 @@ def _top(
         used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
     )
     return Layer(
-        name=_name(_repository(target, sdk, sourced), found),
+        name=_name(repository_name(target, sdk, sourced), found),
         base="PYTHON",
-        dockerfile=b"\n".join(path.read_bytes() for path in _dockerfiles(target, sourced)),
+        dockerfile=b"\n".join(path.read_bytes() for path in dockerfiles(target, sourced)),
         wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
         arguments=sdk.arguments if sdk else {},
         labels=labels(target, locked, drift, sdk, sourced),
@@ -269,7 +269,7 @@ def _top(
 def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
     """Fetch all files of an image into the store, and return the target with the files that are really used."""
     if target.builder:
-        target = replace(target, builder=native.fetch_if_needed(_recipes(target, sdk), target.builder, store))
+        target = replace(target, builder=native.fetch_if_needed(recipes(target, sdk), target.builder, store))
     wanted = [*target.debs, *target.wheels, locked.wheel]
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
@@ -311,13 +311,13 @@ def python_layer(
         own = compiled_triton.make_wheel(locked, sourced.triton, built, store)
     else:
         with step(f"Triton {triton_wheel.version(locked)}"):
-            own = triton_wheel.repack(locked, store.path(locked.wheel), backends=_VENDOR_BACKENDS, store=store)
+            own = triton_wheel.repack(locked, store.path(locked.wheel), backends=VENDOR_BACKENDS, store=store)
     return Layer(
         name=python_name(target, locked, sourced),
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
         wheels=[*layers.locked_wheels(target.wheels, store), layers.Wheel(own, store.sha256(own))],
-        files={path.name: path for path in _PYTHON_FILES},
+        files={path.name: path for path in PYTHON_FILES},
     )
 
 
@@ -328,14 +328,14 @@ def parts(target: LockedTarget, locked: LockedTriton) -> dict[str, set[str]]:
         "plugin": {plugin_wheels.identity(name) for name in plugins(target)},
         "native": {native.identity(name, _builder(target)) for name in target.recipes},
         "linked": {linked.identity(each) for each in target.linked},
-        "triton": {triton_wheel.identity(locked, _VENDOR_BACKENDS)},
+        "triton": {triton_wheel.identity(locked, VENDOR_BACKENDS)},
         "patched": {debian_files.identity(what, target) for what in target.patched},
     }
 
 
 def image_name(target: LockedTarget, locked: LockedTriton) -> str:
     """Return the name of a target's image if it were built now from the default parts."""
-    return _name(_repository(target, None, None), identity(target, locked))
+    return _name(repository_name(target, None, None), identity(target, locked))
 
 
 def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
@@ -351,8 +351,8 @@ def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Source
             "wheels": sorted(wheel.sha256 for wheel in target.wheels),
             "triton": compiled_triton.identity(locked, from_source)
             if from_source
-            else triton_wheel.identity(locked, _VENDOR_BACKENDS),
-            "recipe": layers.identity(DOCKER / "python.Dockerfile", *_PYTHON_FILES),
+            else triton_wheel.identity(locked, VENDOR_BACKENDS),
+            "recipe": layers.identity(DOCKER / "python.Dockerfile", *PYTHON_FILES),
         }
     )
 
@@ -362,7 +362,7 @@ def plugins(target: LockedTarget) -> tuple[str, ...]:
     return components.target(target.name).plugins
 
 
-def _recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
+def recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
     """Return the native parts of the image: all except the one that a vendor SDK replaces."""
     return tuple(name for name in target.recipes if not sdk or name != sdk.replaces)
 
@@ -373,7 +373,7 @@ def _builder(target: LockedTarget) -> LockedTarget:
     return target.builder
 
 
-def _dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
+def dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
     """Return the Dockerfiles to join: the backend's, then a variant's if it exists, then those of parts from source."""
     files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
     more = [DOCKER / "from-source" / f"{each.name}.Dockerfile" for each in (sourced.parts if sourced else ())]
@@ -384,7 +384,7 @@ def _name(repository: str, identity: str) -> str:
     return f"triton-foundry/{repository}:{identity[:16]}"
 
 
-def _repository(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) -> str:
+def repository_name(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) -> str:
     return target.name + ("-sdk" if sdk else "") + ("-source" if sourced else "")
 
 
@@ -392,20 +392,20 @@ def moving_names(
     target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None, sourced: Sourced | None = None
 ) -> list[str]:
     """Return the tags that move to the next image of a target: the release's, and "latest" for the default release."""
-    repository = _repository(target, sdk, sourced)
+    repository = repository_name(target, sdk, sourced)
     names = [f"triton-foundry/{repository}:{locked.version}"]
     if locked.version == target.default_triton:
         names.append(f"triton-foundry/{repository}:latest")
     return names
 
 
-def _drift(locked: LockedTarget, used: LockedTarget) -> str:
+def describe_drift(locked: LockedTarget, used: LockedTarget) -> str:
     """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
     texts = _changes(locked.debs, used.debs)
     for each, now in zip(locked.linked, used.linked, strict=True):
         if changed := _changes(each.debs, now.debs):
             texts.append(f"{each.recipe} linked with {', '.join(changed)}")
-    if locked.builder and used.builder and (built := _drift(locked.builder, used.builder)):
+    if locked.builder and used.builder and (built := describe_drift(locked.builder, used.builder)):
         texts.append(f"built with {built}")
     return ", ".join(texts)
 

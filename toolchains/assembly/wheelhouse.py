@@ -15,7 +15,7 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from toolchains.archives import folders, prefix
 from toolchains.artifacts import native, plugin_wheels
 from toolchains.assembly import platform_wheel, target_image
+from toolchains.contents.component import Component, Licence
+from toolchains.contents.licences import UNKNOWN
 from toolchains.engine import host
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
@@ -39,6 +41,25 @@ _IN_CORE = f"foundry_core/vulkan/{LIBRARY}"
 _ANY = "py3-none-any"
 # In a backend's folder: the README.md of its wheels, with names in braces for what differs.
 _README = "WHEELS.md"
+_CORE = ("triton-foundry-core",)
+
+
+@dataclass(frozen=True)
+class Library:
+    """The C library of the Vulkan road: its path, and what it is."""
+
+    path: Path
+    part: Component
+
+    @classmethod
+    def given(cls, path: Path) -> Library:
+        """Return a library that a user gave."""
+        unknown = Licence(origin=f"{UNKNOWN}the file was given by --library")
+        return cls(path, Component("native", LIBRARY, "", unknown))
+
+    @property
+    def component(self) -> Component:
+        return replace(self.part, sha256=hashlib.sha256(self.path.read_bytes()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -73,8 +94,8 @@ def source(locked: Lock, target: LockedTarget) -> LockedTarget:
     return found
 
 
-def library(target: LockedTarget, store: Store, folder: Path) -> Path:
-    """Build the C library if the store does not have it, and unpack it to a folder; return its path."""
+def library(target: LockedTarget, store: Store, folder: Path) -> Library:
+    """Build the C library if the store does not have it, and unpack it to a folder."""
     if target.builder is None:
         raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
     builder = native.fetch_if_needed([RECIPE], target.builder, store)
@@ -85,10 +106,10 @@ def library(target: LockedTarget, store: Store, folder: Path) -> Path:
         (entry,) = [entry for name, entry in entries.items() if Path(name).name == LIBRARY and not entry.link]
         with entry.open() as content, (folder / LIBRARY).open("wb") as file:
             shutil.copyfileobj(content, file)
-    return folder / LIBRARY
+    return Library(folder / LIBRARY, native.component(RECIPE, builder))
 
 
-def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wheelhouse:
+def write(target: LockedTarget, library: Library, folder: Path, store: Store) -> Wheelhouse:
     """Write the wheels of a target; a folder that an earlier call wrote is replaced.
 
     Args:
@@ -109,11 +130,13 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wh
         names = target_image.plugins(target)
         with step(f"wheels of {', '.join(names)}"):
             for name in names:
-                made = plugin_wheels.wheel(name, store).path
+                made = plugin_wheels.wheel(name, store)
                 if name == "core":
-                    platform_wheel.rewrite(made, work, libraries={_IN_CORE: library})
+                    described = plugin_wheels.component(made, parts=[library.component])
+                    platform_wheel.rewrite(made.path, work, described, libraries={_IN_CORE: library.path})
                 else:
-                    platform_wheel.rewrite(made, work, requires=["triton-foundry-core"])
+                    described = plugin_wheels.component(made, requires=_CORE)
+                    platform_wheel.rewrite(made.path, work, described, requires=_CORE)
         needed, own = _needed(work.glob("*.whl"), target, store)
         for artifact in needed:
             shutil.copyfile(store.path(artifact), work / artifact.filename)
@@ -122,7 +145,7 @@ def write(target: LockedTarget, library: Path, folder: Path, store: Store) -> Wh
         pins = [f"{'=='.join(name.split('-')[:2])} --hash=sha256:{digest}\n" for name, digest in sums.items()]
         (work / "requirements.txt").write_text("".join(pins))
         rows = "\n".join(f"| {name} | {digest} |" for name, digest in sums.items())
-        platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library).split('_')[1:3])} or newer"
+        platform = f"x86-64 Linux with glibc {'.'.join(platform_wheel.tag(library.path).split('_')[1:3])} or newer"
         readme = (paths.BACKENDS / target.backend / _README).read_text(encoding="utf-8")
         (work / "README.md").write_text(readme.format(platform=platform, own=", ".join(own), rows=rows))
         for path in (work, *work.iterdir()):

@@ -106,13 +106,15 @@ class Foundry(Program):
         )
 
     def _completed(self, words: list[str]) -> list[str]:
-        """Return the words, with an empty one after an action without a name: invoke has no optional positional words.
+        """Return the words, with an empty one in place of a missing one: invoke has no optional positional words.
 
         An unknown action gets one too, so that the error is about the action and not about a missing name.
         """
         body = self.collection[words[0]].body
         nameless: Sequence[str] = getattr(body, "nameless", ())
         bare = [word for word in words[1:] if not word.startswith("-")]
+        if getattr(body, "wordless", False) and not bare:
+            return [*words, ""]
         named = {*body.actions} - {*nameless}
         return [*words, ""] if nameless and len(bare) == 1 and bare[0] not in named else words
 

@@ -6,6 +6,7 @@
                                 sources. Other wheels keep their locked versions if these fit. The archive has one
                                 version of each Debian package, so all Debian packages of a target are resolved again
     ./foundry pin --check       check that the lock, the pins and the files agree
+    ./foundry pin --check --security  ask the archives, too, for security updates and newer versions of what is locked
     ./foundry pin --fetch       fetch everything in the lock into the store, for builds without a network; of the
                                 sources, only the Debian packages of default profiles
 
@@ -33,24 +34,30 @@ from toolchains.config.projects import FolderPin, Profile, SourcePackagePin, Ups
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock as locks
 from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
-from toolchains.resolve import agreement, conan_lock, resolution
+from toolchains.resolve import age, agreement, conan_lock, resolution
+from toolchains.resolve.age import Age
 from toolchains.system import paths
 from toolchains.system.console import Console
-from toolchains.system.errors import PinError, UsageError
+from toolchains.system.errors import OutdatedError, PinError, UsageError
 from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
 
 
-def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -> None:
+def act(*, update: str | bool | None, check: bool, fetch: bool, security: bool, offline: bool) -> None:
     """Run the verb `pin`; its help is in tasks.py.
 
     Args:
         update: None for no update, True for every component, or a component's name.
 
     Raises:
-        UsageError: the lock is to be checked and to be replaced at the same time.
+        UsageError: the lock is to be checked and to be replaced at the same time, or --security is without --check.
     """
+    if security and (offline or not check):
+        raise UsageError(
+            "--security is an addition to --check, and asks the archives",
+            next="./foundry pin --check --security, without --offline",
+        )
     if update and check:
         raise UsageError(
             "--check and --update exclude each other",
@@ -65,6 +72,8 @@ def act(*, update: str | bool | None, check: bool, fetch: bool, offline: bool) -
         fetch_all(store, console)
     if check:
         verify(store, console)
+    if security:
+        check_age(store, console)
     if not (update or fetch or check):
         show(console)
 
@@ -123,6 +132,41 @@ def show(console: Console) -> None:
             )
     console.print(table)
     console.print(f"lock {lock.digest[:12]}")
+    known = age.last(lock)
+    console.print(_summary(known) if known else "age: not compared with the archives; ./foundry pin --check --security")
+
+
+def check_age(store: Store, console: Console) -> None:
+    """Compare the lock with the archives, and print what is behind.
+
+    Raises:
+        OutdatedError: there are security updates.
+        FetchError, PinError: the archives cannot be asked.
+    """
+    with console.status("asking the archives"):
+        found = age.ask(locks.load(), _pinned(), store)
+    if found.newer:
+        table = Table(title="what the archives have in newer versions")
+        for heading in ("kind", "name", "locked", "newest", "security", "in"):
+            table.add_column(heading)
+        for each in sorted(found.newer, key=lambda each: (not each.is_security, each)):
+            security = "yes" if each.is_security else ""
+            table.add_row(each.kind, each.name, each.locked, each.current, security, ", ".join(each.systems))
+        console.print(table)
+    console.print(_summary(found))
+    if urgent := sorted({each.name for each in found.newer if each.is_security}):
+        raise OutdatedError(
+            f"there are security updates of what is locked: {', '.join(urgent)}",
+            next="./foundry pin --update, and ./foundry test",
+        )
+
+
+def _summary(found: Age) -> str:
+    urgent = {each.name for each in found.newer if each.is_security}
+    names = {(each.kind, each.name) for each in found.newer}
+    return (
+        f"age: newer versions of {len(names)} packages, security updates of {len(urgent)}, when the archives were asked"
+    )
 
 
 def resolve(store: Store, console: Console, name: str | None = None) -> None:

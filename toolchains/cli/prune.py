@@ -19,6 +19,7 @@ from rich.table import Table
 
 from toolchains.artifacts import native
 from toolchains.assembly import target_image
+from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
@@ -136,7 +137,8 @@ def _builders(locked: Lock) -> list[LockedTarget]:
 
 def _parts(locked: Lock) -> dict[str, set[str]]:
     """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
-    found = {"base": {base.identity(each) for each in _builders(locked)}}
+    copyright = {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"}
+    found = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
     for target in locked.targets.values():
         for release in target.tritons.values():
             for kind, identities in target_image.parts(target, release).items():

@@ -40,6 +40,7 @@ def verb(
     group: str = "",
     actions: Sequence[str] = (),
     nameless: Sequence[str] = (),
+    wordless: bool = False,
     optional: Sequence[str] = (),
     iterable: Sequence[str] = (),
     passing: bool = False,
@@ -56,6 +57,7 @@ def verb(
         group: its group in the overview; see commandline.GROUPS.
         actions: the allowed values of its argument `action`; commandline.py refuses other values.
         nameless: the actions without a further word; the argument after `action` is then "".
+        wordless: whether its first word may be missing; the argument is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         passing: whether all words after the last positional one are for a user's script; see script_words.py.
@@ -104,6 +106,7 @@ def verb(
         positional = [each.name for each in parameters if each.default is each.empty and each.name not in many]
         passed = len(positional) if passing else 0
         vars(guarded).update(__signature__=signature, group=group, actions=actions, nameless=nameless, passing=passed)
+        vars(guarded).update(wordless=wordless)
         return task(optional=some, iterable=many, positional=positional)(guarded)
 
     return make

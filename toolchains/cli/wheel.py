@@ -35,8 +35,8 @@ def wheel(request: Request, *, library: str, sign: str) -> None:
     if library and not Path(library).is_file():
         raise UsageError(f"there is no file {library}")
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        found = Path(library) if library else wheelhouse.library(target, store, Path(work))
-        made = wheelhouse.write(target, found, folder, store)
+        given = wheelhouse.Library.given(Path(library)) if library else None
+        made = wheelhouse.write(target, given or wheelhouse.library(target, store, Path(work)), folder, store)
     stated = trust.state_wheels(target, made.folder, signer)
     for path in made.wheels:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")

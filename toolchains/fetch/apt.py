@@ -63,6 +63,10 @@ class Apt:
             ) from error
         self._updated = True
 
+    def archives(self) -> Sequence[Archive]:
+        """Return the archives that are used."""
+        return apt_sources.archives() if self._archives is None else self._archives
+
     def run(
         self,
         program: str,
@@ -97,8 +101,7 @@ class Apt:
             (self._root / folder).mkdir(parents=True, exist_ok=True)
         # An empty list of installed packages, so that apt resolves a whole system.
         (self._root / "status").write_text("")
-        archives = apt_sources.archives() if self._archives is None else self._archives
-        sources = apt_sources.sources_list(self._suite, archives, self._kind, self._extra)
+        sources = apt_sources.sources_list(self._suite, self.archives(), self._kind, self._extra)
         (self._root / "sources.list").write_text(sources)
         (self._root / "apt.conf").write_text(_CONFIGURATION.format(root=self._root))
 

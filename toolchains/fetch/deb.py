@@ -14,6 +14,8 @@ from toolchains.fetch.source import Report
 from toolchains.lockfile.lock import Artifact
 from toolchains.system.errors import CommandError, GoneError, PinError
 
+# The end of a suite's name in the archive of its security updates.
+_SECURITY = "-security"
 # The packages of every system: those that mmdebstrap's variant minbase installs.
 _BASE = ("?essential", "?priority(required)")
 
@@ -96,6 +98,42 @@ class Debs:
                 for artifact in artifacts:
                     _rename(artifact, into)
 
+    def newer(self, artifacts: Sequence[Artifact]) -> dict[str, tuple[str, bool]]:
+        """Return the newest version of each package that is locked at another one, and whether security asks for it.
+
+        Raises:
+            FetchError: the archive did not answer.
+            PinError: the machine's apt has no archive of security updates for the suite.
+        """
+        if not any(archive.pocket == _SECURITY for archive in self._apt.archives()):
+            raise PinError(
+                f"apt knows no archive of security updates for {self._suite}",
+                why="without one, nobody can say that there are none",
+                next=f"add the archive {self._suite}-security to this machine's apt sources",
+            )
+        with self._apt.lock:
+            self._apt.update()
+            rows = self._madison([artifact.name for artifact in artifacts])
+        found = {}
+        for artifact in artifacts:
+            # madison prints the newest version first. A further suite counts for what was taken from it.
+            others = set(self._extra) - {artifact.suite}
+            versions = [
+                (version, suite) for name, version, suite in rows if name == artifact.name and suite not in others
+            ]
+            known = [version for version, _ in versions]
+            behind = known.index(artifact.version) if artifact.version in known else len(known)
+            if versions and behind and known[0] != artifact.version:
+                found[artifact.name] = known[0], any(suite.endswith(_SECURITY) for _, suite in versions[:behind])
+        return found
+
+    def _madison(self, names: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Return name, version and suite of all versions of these packages, the newest one of a package first."""
+        # The format is: NAME | VERSION | URI SUITE/COMPONENT ARCHITECTURE Packages
+        printed = self._apt.run("apt-cache", "madison", *sorted(set(names)), log="suites-debs", check=False)
+        rows = [[column.strip() for column in row.split("|")] for row in printed.splitlines()]
+        return [(name, version, place.split()[1].partition("/")[0]) for name, version, place in rows]
+
     def _carried(self, names: Sequence[str]) -> dict[tuple[str, str], Artifact]:
         """Return every version of these packages in the archive, by name and version."""
         records = self._apt.run("apt-cache", "show", *sorted(set(names)), log="show-debs", check=False)
@@ -112,12 +150,9 @@ class Debs:
         """Return the suite of each version of these packages that only a further suite has, by name and version."""
         if not self._extra:
             return {}
-        # The format is: NAME | VERSION | URI SUITE/COMPONENT ARCHITECTURE Packages
-        rows = self._apt.run("apt-cache", "madison", *sorted(set(names)), log="suites-debs", check=False).splitlines()
         suites: dict[tuple[str, str], set[str]] = {}
-        for row in rows:
-            name, version, place = (column.strip() for column in row.split("|"))
-            suites.setdefault((name, version), set()).add(place.split()[1].partition("/")[0])
+        for name, version, suite in self._madison(names):
+            suites.setdefault((name, version), set()).add(suite)
         return {key: min(found) for key, found in suites.items() if found <= set(self._extra)}
 
 

@@ -86,6 +86,15 @@ class Wheels:
         for batch in rounds:
             self._pip.download(list(batch.values()), into, line)
 
+    def newest(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the newest version of each of these distributions that runs on the target, by canonical name.
+
+        Raises:
+            PinError: the index does not have one of them.
+            FetchError: the index did not answer.
+        """
+        return {name: wheel.version for name, wheel in self._report(names, False, {}).items()}
+
     def _report(self, wanted: Sequence[str], dependencies: bool, keep: Mapping[str, str]) -> dict[str, Reported]:
         """Return what pip would install, by canonical name."""
         with NamedTemporaryFile("w", suffix=".txt", dir=scratch()) as constraints:

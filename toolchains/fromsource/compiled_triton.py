@@ -13,13 +13,17 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import wheel_file
 from toolchains.archives.wheel_file import wheel_files
 from toolchains.artifacts import triton_wheel
+from toolchains.contents import component as contents
+from toolchains.contents.component import Component
 from toolchains.fetch.store import Store
+from toolchains.fromsource import built_component
 from toolchains.fromsource.build import Built, Wanted
 from toolchains.lockfile.lock import LockedTriton, digest
 from toolchains.system import paths
@@ -39,7 +43,7 @@ def identity(locked: LockedTriton, want: Wanted) -> str:
             "built": want.identity,
             "version": triton_wheel.version(locked),
             "rules": hashlib.sha256((paths.PATCHES / "triton" / "slim.toml").read_bytes()).hexdigest(),
-            "format": [FORMAT, triton_wheel.FORMAT, wheel_file.FORMAT],
+            "format": [FORMAT, triton_wheel.FORMAT, wheel_file.FORMAT, contents.FORMAT],
         }
     )
 
@@ -63,12 +67,22 @@ def make_wheel(locked: LockedTriton, want: Wanted, built: Built, store: Store) -
             why=f"its patches: {want.profile.patches or 'none'}; those of the release: {series}",
             next=f'a profile with patches = "{series}", or a release of Triton that goes with this one: --triton',
         )
-    folder = store.part("triton", identity(locked, want), lambda folder: _make(locked, want, built.path, folder))
+    described = component(locked, want)
+    folder = store.part(
+        "triton", identity(locked, want), lambda folder: _make(locked, want, built.path, folder, described)
+    )
     (result,) = folder.glob("*.whl")
     return result
 
 
-def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path) -> None:
+def component(locked: LockedTriton, want: Wanted) -> Component:
+    """Return the wheel as a component."""
+    return triton_wheel.rewritten(
+        locked, replace(built_component.component(want), kind="wheel"), identity(locked, want)
+    )
+
+
+def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path, described: Component) -> None:
     with _wheel(part) as file:
         if not file.name.startswith(f"triton-{locked.version}-"):
             raise PinError(
@@ -79,7 +93,7 @@ def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path) -> None:
             _check_llvm(llvm.source.commit, file)
         with zipfile.ZipFile(file) as archive:
             found = {match[1] for entry in wheel_files(archive) if (match := _BACKEND.match(entry.filename))}
-        triton_wheel.rewrite(locked, file, folder, backends=found.difference(_VENDORS), patched={})
+        triton_wheel.rewrite(locked, file, folder, described, backends=found.difference(_VENDORS), patched={})
 
 
 @contextmanager

@@ -207,3 +207,9 @@ class VerificationError(FoundryError):
     """An artifact is not what the lock, the records or the signatures say."""
 
     exit_code = 42
+
+
+class OutdatedError(FoundryError):
+    """The lock has packages for which there are security updates."""
+
+    exit_code = 43

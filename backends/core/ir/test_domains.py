@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from foundry_core.codegen.pipeline import to_structured
+from foundry_core.emit.mlir import ORDERS_OF_BOOLEANS
 from foundry_core.errors import LoweringError
 from foundry_core.footprint import Footprint, Footprints
 from foundry_core.front.structured import kernel
@@ -69,3 +73,15 @@ def test_a_footprint_has_each_byte_that_a_program_reaches() -> None:
                         assert bytes == set(range(footprint.writes.low, footprint.writes.high)), (name, size, ids)
                         solid += 1
     assert compared > 2000 and solid > 500, (compared, solid)
+
+
+@pytest.mark.parametrize("predicate", ORDERS_OF_BOOLEANS)
+def test_booleans_are_ordered_as_numbers_of_one_bit(predicate: str) -> None:
+    """As a signed number of one bit, true is -1."""
+    name, inverted = ORDERS_OF_BOOLEANS[predicate]
+    combine = {"arith.andi": operator.and_, "arith.ori": operator.or_}[name]
+    order = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}[predicate[1:]]
+    sign = -1 if predicate[0] == "s" else 1
+    for pair in itertools.product((False, True), repeat=2):
+        x, y = (not each if at == inverted else each for at, each in enumerate(pair))
+        assert combine(x, y) == order(sign * pair[0], sign * pair[1])

@@ -1,0 +1,182 @@
+"""State what a target's image consists of, from the lock and the sources, without the image.
+
+Debian packages    the locked ones, all installed; patched files in their pedigree
+Python packages    the locked wheels, the repacked Triton, the plugins, and pip, which `python3 -m venv` installs
+our own            native parts, linked programs, what docker/python.Dockerfile compiles
+others             a vendor's SDK, what is built from source
+properties         which files of packages are left out, and the Dockerfiles
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
+from toolchains.assembly import target_image
+from toolchains.contents import licences, packages
+from toolchains.contents.component import Component, Licence, patches, properties
+from toolchains.contents.licences import UNKNOWN
+from toolchains.contents.packages import DebianPackages
+from toolchains.fetch.store import Store
+from toolchains.fromsource import built_component, compiled_triton
+from toolchains.fromsource.choice import Sourced
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.patching import debian_files
+from toolchains.system import paths
+from toolchains.system.errors import PinError, UsageError, suggestion
+from toolchains.system.steps import step
+
+if TYPE_CHECKING:
+    from toolchains.sdk.supplied import Sdk
+
+# The packages with the wheels that `python3 -m venv` installs; setuptools is among them before Python 3.12.
+_ENSURED, _ENSURED_BEFORE_312 = ("python3-pip-whl",), ("python3-setuptools-whl",)
+# The steps of python.Dockerfile that remove files of Python packages.
+_REMOVED = re.compile(r"&& (rm -rf .+|find \S+ .+ -delete) \\$", re.MULTILINE)
+_ALL = "its licence is that of all its parts"
+
+
+def image(
+    target: LockedTarget,
+    locked: LockedTriton,
+    *,
+    store: Store,
+    sdk: Sdk | None = None,
+    sourced: Sourced | None = None,
+) -> Component:
+    """Return a target's image as a component; its version is the digest in the image's name.
+
+    Args:
+        target: the locked target.
+        locked: the release of Triton.
+        store: gets the files of all packages, because these state the licences.
+        sdk: a vendor SDK that the user supplied.
+        sourced: what is built from source instead of taken prebuilt.
+
+    Raises:
+        OfflineError, GoneError, FetchError: a file is not available; see Store.fetch.
+    """
+    used = _fetched(target, locked, store, sdk)
+    drift = target_image.describe_drift(target, used)
+    with step(f"what is in {len(used.debs)} Debian packages"):
+        debs = list(_debian_packages(used, store))
+    parts = [*debs, *_python_packages(used, locked, store, sourced), *_own(used, store, sdk), *_others(sdk, sourced)]
+    identity = target_image.identity(used, locked, drift=drift, sdk=sdk, sourced=sourced)
+    labels = target_image.labels(target, locked, drift, sdk, sourced)
+    dockerfiles = [paths.DOCKER / "python.Dockerfile", *target_image.dockerfiles(target, sourced)]
+    return Component(
+        "image",
+        f"triton-foundry/{target_image.repository_name(target, sdk, sourced)}",
+        identity[:16],
+        Licence(origin=_ALL),
+        parts=tuple(parts),
+        properties=properties(
+            inputs=identity,
+            suite=target.suite,
+            label=[f"{name}={value}" for name, value in labels.items()],
+            left_out=list(used.left_out),
+            kept=list(used.kept),
+            removed=_REMOVED.findall(dockerfiles[0].read_text(encoding="utf-8")),
+            dockerfile=[f"docker/{path.relative_to(paths.DOCKER)} sha256:{_sha256(path)}" for path in dockerfiles],
+        ),
+    )
+
+
+def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store) -> Component:
+    """Return one of a target's native parts or linked programs as a component, with what it is built with.
+
+    Raises:
+        UsageError: the target has no such part.
+    """
+    known = [*target.recipes, *(each.recipe for each in target.linked)]
+    if name not in known:
+        raise UsageError(
+            f"{target.name} has no native part {name}{suggestion(name, known)}",
+            why=f"its parts: {', '.join(known) or 'none'}",
+            next=f"./foundry target show {target.name}",
+        )
+    used = _fetched(target, locked, store, None)
+    (found,) = [each for each in _own(used, store, None) if each.name == name]
+    if used.builder is None or name not in target.recipes:
+        return found
+    builder = native.fetch_builder(used.builder, store)
+    tools = (
+        *DebianPackages(builder.suite, builder.debs, store).components(builder.debs),
+        *(packages.wheel(each, store) for each in builder.wheels),
+        *(packages.sdist(each, store) for each in builder.sdists),
+    )
+    return replace(native.component(name, builder), tools=tools)
+
+
+def _fetched(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
+    """Fetch the files of all components; return the target with those that are really used."""
+    used = linked.fetch_if_needed(target_image.fetch(target, locked, store, sdk), store)
+    for each in used.linked:
+        if missing := {*each.debs} - {*store.fetch(each.debs, suite=target.suite, python=target.python)}:
+            raise PinError(
+                f"{each.recipe} was linked with packages that the archive no longer has",
+                why=", ".join(sorted(map(str, missing))),
+                next="./foundry pin --update",
+            )
+    return used
+
+
+def _debian_packages(target: LockedTarget, store: Store) -> Iterator[Component]:
+    """Yield the Debian packages of an image."""
+    patched = {what.package: debian_files.load_series(what) for what in target.patched}
+    for component in DebianPackages(target.suite, target.debs, store).components(target.debs):
+        series = patched.get(component.name)
+        yield replace(component, patches=patches(series)) if series else component
+
+
+def _python_packages(
+    target: LockedTarget, locked: LockedTriton, store: Store, sourced: Sourced | None
+) -> Iterator[Component]:
+    """Yield the Python packages of an image's environment."""
+    before = tuple(map(int, target.python.split("."))) < (3, 12)
+    names = _ENSURED + _ENSURED_BEFORE_312 * before
+    for deb in target.debs:
+        if deb.name in names:
+            for wheel in packages.ensured(deb, store):
+                yield replace(wheel, properties=properties(installed_from=str(deb)))
+    for locked_wheel in target.wheels:
+        yield packages.wheel(locked_wheel, store)
+    if sourced and sourced.triton:
+        yield compiled_triton.component(locked, sourced.triton)
+    else:
+        yield triton_wheel.component(locked, store.path(locked.wheel), target_image.VENDOR_BACKENDS)
+    for name in target_image.plugins(target):
+        yield plugin_wheels.component(plugin_wheels.wheel(name, store))
+
+
+def _own(target: LockedTarget, store: Store, sdk: Sdk | None) -> Iterator[Component]:
+    """Yield the native parts and programs of an image."""
+    for name in target_image.recipes(target, sdk):
+        assert target.builder is not None, "an image with native parts has a builder"
+        yield native.component(name, target.builder)
+    for program in target.linked:
+        yield linked.component(program, DebianPackages(target.suite, (*target.debs, *program.debs), store))
+    files = [paths.DOCKER / "python.Dockerfile", *target_image.PYTHON_FILES]
+    sources = properties(source=[f"docker/{path.name} sha256:{_sha256(path)}" for path in files])
+    version = plugin_wheels.version()
+    # The library in Z3's place, the programs of libMLIR, and the library in front of PoCL.
+    yield Component("program", "triton-foundry-programs", version, licences.of_recipe("native"), properties=sources)
+
+
+def _others(sdk: Sdk | None, sourced: Sourced | None) -> Iterator[Component]:
+    """Yield what a user supplied, or chose to build from source."""
+    if sdk:
+        terms = Licence(origin=f"{UNKNOWN}it is the vendor's, and was supplied by a user")
+        facts = properties(label=[f"{name}={value}" for name, value in sdk.labels.items()])
+        yield Component("native", sdk.kind.key, sdk.version, terms, sha256=sdk.sha256, properties=facts)
+    for want in sourced.parts if sourced else ():
+        yield built_component.component(want)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

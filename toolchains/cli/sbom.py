@@ -1,0 +1,111 @@
+"""The verb sbom: write what an image, a wheel or a native part consists of, or show the licences of it."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from toolchains.assembly import image_contents
+from toolchains.assembly.request import Request
+from toolchains.contents.component import Component
+from toolchains.contents.wheel_documents import ENDINGS, WRITERS
+from toolchains.lockfile import lock
+from toolchains.system import durable
+from toolchains.system.console import Console
+from toolchains.system.errors import CheckError, UsageError, suggestion
+
+_console = Console(highlight=False, soft_wrap=True)
+Reading = Callable[[str], Request]
+_REVIEWED = "toolchains/contents/licences.toml"
+
+
+def sbom(what: str, read: Reading, *, part: str, form: str, output: str) -> None:
+    """Write the document about an image, a wheel or a native part.
+
+    Args:
+        what: a target, or the path of a wheel that Foundry made.
+        read: returns the request for a target.
+        part: the name of a native part of the target; "" for the target's image.
+        form: "cyclonedx" or "spdx".
+        output: the file to write; "" for stdout.
+
+    Raises:
+        UsageError: there is no such target, part or format, or the wheel has no document.
+    """
+    if not what:
+        raise UsageError("sbom needs a target or a wheel", next="./foundry sbom TARGET")
+    if form not in WRITERS:
+        raise UsageError(f"there is no format {form}{suggestion(form, list(WRITERS))}", next="--format=cyclonedx")
+    is_wheel = what.endswith(".whl")
+    document = _in_wheel(Path(what), form) if is_wheel else WRITERS[form](describe(read(what), part))
+    if output:
+        durable.write(Path(output), document.decode())
+        _console.print(f"written to {output}")
+    else:
+        sys.stdout.write(document.decode())
+
+
+def describe(request: Request, part: str = "") -> Component:
+    """Return a target's image, or one of its native parts, as a component."""
+    if part:
+        return image_contents.part(request.target, request.release, part, store=request.store())
+    store, checked = request.store(), None
+    if request.given:
+        from toolchains.sdk import supplied
+
+        checked = supplied.check_given_sdk(request.target, request.given, store)
+    return image_contents.image(request.target, request.release, store=store, sdk=checked, sourced=request.sourced())
+
+
+def licences(what: str, read: Reading) -> None:
+    """Print the licences in a target's image, or in those of all targets that are proven.
+
+    Args:
+        what: a target, or "" for all.
+        read: returns the request for a target.
+
+    Raises:
+        CheckError: the licence of a component is unknown.
+    """
+    names = [what] if what else [target.name for target in lock.load().proven()]
+    found: dict[str, Component] = {}
+    for name in names:
+        found |= {each.reference: each for each in describe(read(name)).contained()}
+    _show(found.values())
+    unknown = [each for each in found.values() if not each.licence.expression]
+    if unknown:
+        raise CheckError(
+            f"the licence of {len(unknown)} of {len(found)} components is unknown",
+            why="\n".join(f"{each.name} {each.version}: {each.licence.origin}" for each in unknown),
+            next=f"read the file that states it, and add an entry with its sha256 to {_REVIEWED}",
+        )
+
+
+def _show(components: Iterable[Component]) -> None:
+    """Print each licence, and below it the components that have it."""
+    by_licence: dict[str, set[str]] = {}
+    for each in components:
+        by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
+    for expression, names in sorted(by_licence.items()):
+        _console.print(Text(expression, "bold"))
+        _console.print(Text(f"    {', '.join(sorted(names))}"))
+
+
+def _in_wheel(wheel: Path, form: str) -> bytes:
+    """Return the document in a wheel."""
+    if not wheel.is_file():
+        raise UsageError(f"there is no file {wheel}")
+    with zipfile.ZipFile(wheel) as archive:
+        names: Sequence[str] = [
+            name for name in archive.namelist() if "/sboms/" in name and name.endswith(ENDINGS[form])
+        ]
+        if len(names) != 1:
+            raise UsageError(
+                f"{wheel.name} has no document in the format {form}",
+                why="only the wheels that Foundry makes have one: those of `wheel`, and those in images",
+            )
+        return archive.read(names[0])

@@ -1,0 +1,282 @@
+"""Read licences from packages' own files, as expressions of SPDX. Nothing is guessed.
+
+Debian packages    the machine-readable form of debian/copyright: all licences that its stanzas name
+Python packages    METADATA: License-Expression; License, if it is an identifier of SPDX; a classifier that names one
+others             licences.toml, in which a person states what a package's file says; it counts for that file only
+
+A name in a debian/copyright is translated if Debian defines it with the same meaning, or if it is an identifier of
+SPDX. Any other one becomes a LicenseRef with the package's text.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from pathlib import Path
+
+from license_expression import ExpressionError, get_spdx_licensing
+
+from toolchains.config.reading import File, Text, convert, read_table, wrong
+from toolchains.contents.component import Licence
+from toolchains.system import paths
+
+REVIEWED = Path(__file__).parent / "licences.toml"
+UNKNOWN = "unknown: "
+_OWN = "LicenseRef-"
+_licensing = get_spdx_licensing()
+# What SPDX lists, by lower case: Debian's BSD-3-clause is its BSD-3-Clause.
+_LISTED = {
+    name.lower(): name
+    for name, symbol in _licensing.known_symbols.items()
+    if not symbol.is_exception and not name.startswith(_OWN)
+}
+# Debian's names with one meaning, and the name that LLVM's packages have for their licence.
+_NAMES = {
+    "expat": "MIT",
+    "apache-2": "Apache-2.0",
+    "artistic-2": "Artistic-2.0",
+    "cc0": "CC0-1.0",
+    "mpl-2": "MPL-2.0",
+    "apache-2-llvm-exceptions": "Apache-2.0 WITH LLVM-exception",
+}
+_EXCEPTIONS = {
+    "font": "Font-exception-2.0",
+    "libtool": "Libtool-exception",
+    "linux-syscall-note": "Linux-syscall-note",
+    "texinfo": "Texinfo-exception",
+}
+_GNU = re.compile(r"(A?GPL|LGPL|GFDL|GFDL-NIV)-([1-3](?:\.[1-3])?)(?:\.0)?(\+?)", re.IGNORECASE)
+# An uncommon form, which is not taken apart.
+_OPAQUE = re.compile(r"and/or|[,|()]")
+_RECIPE = re.compile(r'^    license = "(.+)"$', re.MULTILINE)
+_AND, _OR = re.compile(" (?:and|AND) "), re.compile(" (?:or|OR) ")
+_FIELD = re.compile(r"([^\s:#][^\s:]*):[ \t]*(.*)")
+# Classifiers that name one licence. Others name a family: "BSD License".
+_CLASSIFIERS = {
+    "License :: OSI Approved :: MIT License": "MIT",
+    "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+}
+
+
+class Review(File, frozen=True):
+    """The licence of a package whose files do not state it by names, as a person read it.
+
+    Attributes:
+        licence: an expression of SPDX. A LicenseRef in it stands for all terms in the file that have no name in SPDX.
+        file: the file that was read: of a Debian package its copyright file, of a wheel its name in .dist-info.
+        sha256: of that file, in each version that was read.
+    """
+
+    licence: Text
+    file: Text
+    sha256: tuple[Text, ...]
+
+
+class Reviews(File, frozen=True):
+    """The reviewed licences.
+
+    Attributes:
+        debian: by source package.
+        python: by name.
+        linked: programs that are linked with static archives, by recipe; the file is its link.sh.
+    """
+
+    debian: Mapping[str, Review] = {}
+    python: Mapping[str, Review] = {}
+    linked: Mapping[str, Review] = {}
+
+
+@functools.cache
+def reviews(path: Path = REVIEWED) -> Reviews:
+    """Read the reviewed licences.
+
+    Raises:
+        PinError: the file is malformed, or has an expression that is not one of SPDX.
+    """
+    found: Reviews = convert(read_table(path), Reviews, path)
+    for table, entries in (("debian", found.debian), ("python", found.python), ("linked", found.linked)):
+        for name, review in entries.items():
+            if errors := _unlisted(review.licence, own=True):
+                raise wrong(path, f"{table}.{name}", "this is no expression of SPDX", errors)
+    return found
+
+
+def of_debian_package(source: str, copyright: bytes) -> Licence:
+    """Return the licence of a package.
+
+    Args:
+        source: the name of its source package.
+        copyright: its copyright file.
+    """
+    found = _machine_readable(source, copyright)
+    return found or _reviewed(reviews().debian.get(source), copyright, f"[debian.{source}]", "its copyright file")
+
+
+def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) -> Licence:
+    """Return the licence of a Python package.
+
+    Args:
+        name: as METADATA has it, normalised.
+        metadata: METADATA, or the PKG-INFO of a source distribution.
+        files: the content of its files by their names: only those that may state a licence.
+    """
+    if stated := str(metadata["License-Expression"] or ""):
+        return Licence(stated, "METADATA, License-Expression")
+    stated = str(metadata["License"] or "").strip()
+    if stated and not _unlisted(stated):
+        return Licence(stated, "METADATA, License")
+    classifiers = {str(each) for each in metadata.get_all("Classifier") or []}
+    named = {each for each in classifiers if each.startswith("License ::")}
+    if len(named) == 1 and (listed := _CLASSIFIERS.get(*named)):
+        return Licence(listed, "METADATA, Classifier")
+    review = reviews().python.get(name)
+    return _reviewed(review, files.get(review.file, b"") if review else b"", f"[python.{name}]", "METADATA")
+
+
+def of_linked(recipe: str, script: bytes) -> Licence:
+    """Return the licence of a program that a recipe's script links."""
+    return _reviewed(reviews().linked.get(recipe), script, f"[linked.{recipe}]", "its link.sh")
+
+
+@functools.cache
+def of_recipe(name: str) -> Licence:
+    """Return the licence that a recipe states, or that its base class states for all of ours."""
+    for recipe in (name, "native"):
+        text = (paths.RECIPES / recipe / "conanfile.py").read_text(encoding="utf-8")
+        if stated := _RECIPE.search(text):
+            return Licence(stated[1], f"toolchains/recipes/{recipe}/conanfile.py")
+    raise AssertionError("the base class states one")
+
+
+def _reviewed(review: Review | None, content: bytes, entry: str, what: str) -> Licence:
+    """Return what a person wrote of a file, if it is this one."""
+    found = hashlib.sha256(content).hexdigest()
+    if review is None:
+        why = f"{what} does not name it, and licences.toml has no {entry}"
+        return Licence(origin=f"{UNKNOWN}{why}" + f" (sha256 {found})" * bool(content))
+    if found not in review.sha256:
+        return Licence(origin=f"{UNKNOWN}{review.file} is not the one that was read for {entry} (sha256 {found})")
+    own = sorted(key for key in _keys(review.licence) if key.startswith(_OWN))
+    texts = tuple((reference, reference.removeprefix(_OWN), _decoded(content)) for reference in own)
+    return Licence(review.licence, f"licences.toml, {entry}, from {review.file}", reviewed=True, texts=texts)
+
+
+def _keys(expression: str) -> list[str]:
+    """Return the identifiers in an expression."""
+    keys: list[str] = _licensing.license_keys(_licensing.parse(expression, strict=True))
+    return keys
+
+
+def _unlisted(expression: str, *, own: bool = False) -> str:
+    """Return why a text is no expression of SPDX; "" if it is one.
+
+    Args:
+        own: whether it may have a LicenseRef.
+    """
+    try:
+        keys = set(_keys(expression))
+    except ExpressionError as error:
+        return str(error)
+    refs = {key for key in keys if key.startswith(_OWN)}
+    return ", ".join(sorted(keys - (set(_licensing.known_symbols) - refs) - (refs if own else set())))
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _machine_readable(source: str, copyright: bytes) -> Licence | None:
+    """Return all licences that a machine-readable copyright file names; None for any other file."""
+    stanzas = list(_stanzas(_decoded(copyright)))
+    if not stanzas or not {"format", "format-specification"} & stanzas[0].keys():
+        return None
+    of_files = [stanza["license"] for stanza in stanzas if "files" in stanza and "license" in stanza]
+    header = stanzas[0].get("license", "")
+    stated = of_files + [header] * bool(header.partition("\n")[0].strip())
+    names = [each.partition("\n")[0].strip() for each in stated]
+    if not names or not all(names):
+        return None
+    bodies = {
+        name: body
+        for stanza in stanzas
+        for name, _, body in [stanza.get("license", "").partition("\n")]
+        if body.strip()
+    }
+    translated = _Translation(source, bodies)
+    terms = {term for name in names for term in translated.terms(name)}
+    origin = "debian/copyright, machine-readable"
+    return Licence(" AND ".join(sorted(terms)), origin, texts=tuple(sorted(translated.texts.values())))
+
+
+def _stanzas(text: str) -> Iterator[dict[str, str]]:
+    """Yield a file's stanzas: fields with all their lines, by their names in lower case. Other lines are ignored."""
+    stanza: dict[str, str] = {}
+    field = ""
+    for line in [*text.splitlines(), ""]:
+        if not line.strip():
+            if stanza:
+                yield stanza
+            stanza, field = {}, ""
+        elif line[0] in " \t":
+            if field:
+                stanza[field] += "\n" + line.strip()
+        elif match := _FIELD.match(line):
+            field = match[1].lower()
+            stanza[field] = match[2]
+
+
+class _Translation:
+    """Translates names of a copyright file, and keeps the texts of those that SPDX does not list."""
+
+    def __init__(self, source: str, bodies: Mapping[str, str]) -> None:
+        self._source = source
+        self._bodies = bodies
+        self.texts: dict[str, tuple[str, str, str]] = {}
+
+    def terms(self, text: str) -> Iterator[str]:
+        """Yield the licences that all apply, of a text such as "GPL-2+ or Artistic, and Expat"."""
+        text = " ".join(text.split())
+        # "and" goes before "or", except behind a comma.
+        for part in text.split(", and "):
+            if _OPAQUE.search(part):
+                yield self._own(part)
+                continue
+            choices = [[self._name(name) for name in _AND.split(each)] for each in dict.fromkeys(_OR.split(part))]
+            if len(choices) == 1:
+                yield from choices[0]
+            else:
+                texts = [each[0] if len(each) == 1 else f"({' AND '.join(each)})" for each in choices]
+                yield f"({' OR '.join(texts)})"
+
+    def _name(self, name: str) -> str:
+        plain, _, exception = name.partition(" with ")
+        if listed := self._listed(plain):
+            if not exception:
+                return listed
+            kind = exception.lower().removesuffix(" exception").strip()
+            if kind in _EXCEPTIONS and exception.lower().endswith(" exception"):
+                return f"{listed} WITH {_EXCEPTIONS[kind]}"
+        return self._own(name)
+
+    def _listed(self, name: str) -> str:
+        if match := _GNU.fullmatch(name):
+            family, version, later = match[1].upper(), match[2], "or-later" if match[3] else "only"
+            number = version if "." in version else f"{version}.0"
+            free = "-no-invariants" if family == "GFDL-NIV" else ""
+            made = f"{family.removesuffix('-NIV')}-{number}{free}-{later}"
+            return made if made.lower() in _LISTED else ""
+        return _NAMES.get(name.lower()) or _LISTED.get(name.lower(), "")
+
+    def _own(self, name: str) -> str:
+        """Return a LicenseRef, which belongs to this source package: others use the same name for other texts."""
+        word = re.sub(r"[^A-Za-z0-9.]+", "-", f"{self._source}-{name.replace('+', '-or-later')}").strip("-")
+        reference = f"{_OWN}{word}"
+        self.texts[reference] = (reference, name, self._bodies.get(name, ""))
+        return reference

@@ -1,0 +1,196 @@
+"""Describe the files that the lock names, as components: Debian packages, wheels, source distributions.
+
+Licences and source packages are read from the files themselves, which are in the store. What is read of a Debian
+package is kept as a part, because it takes decompressing the package.
+"""
+
+from __future__ import annotations
+
+import email
+import io
+import json
+import posixpath
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from packaging.utils import canonicalize_name
+
+from toolchains.archives.tar_file import reading
+from toolchains.contents import licences
+from toolchains.contents.component import Component, Licence, purl
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Artifact, digest
+from toolchains.system.errors import UnsafeArchiveError
+
+# The revision of what is kept of a package: raise it whenever that changes.
+FORMAT = 1
+_KIND = "copyright"
+_AR_MAGIC, _AR_HEADER = b"!<arch>\n", 60
+_DOC = "usr/share/doc"
+# Where Debian keeps the wheels from which `python3 -m venv` installs pip, and setuptools up to Python 3.11.
+_ENSURED = "usr/share/python-wheels"
+# Files of a wheel that may state its licence.
+_STATING = ("LICENSE", "LICENCE", "COPYING")
+_METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+
+
+@dataclass(frozen=True)
+class DebianPackages:
+    """The Debian packages of one suite, as components.
+
+    Args:
+        suite: "trixie".
+        known: packages whose copyright file others may refer to; all are in the store.
+        store: has their files.
+    """
+
+    suite: str
+    known: Sequence[Artifact]
+    store: Store
+
+    def component(self, deb: Artifact) -> Component:
+        """Return a package with its source package as the ancestor."""
+        facts = self._facts(deb)
+        name, _, version = facts["source"].partition(" ")
+        version = version.strip("()") or deb.version
+        suite = deb.suite or self.suite
+        source = Component(
+            "source", name, version, purl=purl("deb", name, version, namespace="debian", arch="source", distro=suite)
+        )
+        where = purl("deb", deb.name, deb.version, namespace="debian", arch=facts["architecture"], distro=suite)
+        return Component("deb", deb.name, deb.version, self._licence(deb, name), where, deb.sha256, ancestors=(source,))
+
+    def components(self, debs: Iterable[Artifact]) -> tuple[Component, ...]:
+        return tuple(self.component(deb) for deb in debs)
+
+    def _licence(self, deb: Artifact, source: str) -> Licence:
+        """Return a package's licence; several packages of one source may share one copyright file."""
+        by_name = {each.name: each for each in (*self.known, deb)}
+        seen, name = [deb.name], self._facts(deb)["shares"]
+        while name:
+            if name in seen or name not in by_name:
+                return Licence(origin=f"{licences.UNKNOWN}its copyright file is that of {name}, which is not locked")
+            seen.append(name)
+            name = self._facts(by_name[name])["shares"]
+        return licences.of_debian_package(source, (self._kept(by_name[seen[-1]]) / "copyright").read_bytes())
+
+    def _facts(self, deb: Artifact) -> dict[str, str]:
+        """Return what a package's control file says: its architecture and source; and whose copyright file it has."""
+        facts: dict[str, str] = json.loads((self._kept(deb) / "facts.json").read_bytes())
+        return facts
+
+    def _kept(self, deb: Artifact) -> Path:
+        return self.store.part(_KIND, identity(deb), lambda folder: _read(deb, self.store.path(deb), folder))
+
+
+def identity(deb: Artifact) -> str:
+    """Return the digest that names what is kept of a package."""
+    return digest({"deb": deb.sha256, "format": FORMAT})
+
+
+def _read(deb: Artifact, file: Path, folder: Path) -> None:
+    """Write what is kept of a package into a folder."""
+    with _member(file, "control.tar") as tar:
+        (control,) = [_content(tar, entry) for entry in tar if posixpath.normpath(entry.name) == "control"]
+    fields = email.message_from_bytes(control)
+    place = f"{_DOC}/{deb.name}"
+    shares, copyright = "", b""
+    with _member(file, "data.tar") as tar:
+        for entry in tar:
+            name = posixpath.normpath(entry.name)
+            if name in (place, f"{place}/copyright"):
+                if entry.issym():
+                    # /usr/share/doc/PACKAGE is a link to another package's folder, or its copyright to another's.
+                    target = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), entry.linkname))
+                    shares = target.removeprefix(f"/{_DOC}/").split("/")[0]
+                elif entry.isfile():
+                    copyright = _content(tar, entry)
+                if shares or copyright:
+                    break
+    facts = {
+        "architecture": str(fields["Architecture"]),
+        "source": str(fields["Source"] or deb.name),
+        "shares": shares,
+    }
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    (folder / "copyright").write_bytes(copyright)
+
+
+@contextmanager
+def _member(deb: Path, name: str) -> Iterator[tarfile.TarFile]:
+    """Yield one of the two tars of a Debian package, which is an archive of ar's, to be read in order."""
+    with deb.open("rb") as file, reading(f"{deb.name} is damaged"):
+        if file.read(len(_AR_MAGIC)) != _AR_MAGIC:
+            raise UnsafeArchiveError(f"{deb.name} is not a Debian package")
+        while header := file.read(_AR_HEADER):
+            size = int(header[48:58])
+            if header[:16].decode("ascii").strip(" /").startswith(name):
+                with tarfile.open(fileobj=_Section(file, size), mode="r|*") as tar:
+                    yield tar
+                return
+            file.seek(size + size % 2, io.SEEK_CUR)
+        raise UnsafeArchiveError(f"{deb.name} has no {name}")
+
+
+class _Section(io.RawIOBase):
+    """A part of a file, from where it is: its end is an end for those who read it."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self._left = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+def _content(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    content = tar.extractfile(entry)
+    return content.read() if content else b""
+
+
+def wheel(artifact: Artifact, store: Store) -> Component:
+    """Return a locked wheel as a component."""
+    with store.path(artifact).open("rb") as file:
+        return replace(read_wheel(file), sha256=artifact.sha256)
+
+
+def sdist(artifact: Artifact, store: Store) -> Component:
+    """Return a locked source distribution as a component."""
+    with reading(f"{artifact.filename} is damaged"), tarfile.open(store.path(artifact)) as tar:
+        (metadata,) = [_content(tar, entry) for entry in tar if entry.name.split("/")[1:] == ["PKG-INFO"]]
+    return replace(_distribution(metadata, {}), kind="sdist", sha256=artifact.sha256)
+
+
+def ensured(deb: Artifact, store: Store) -> Iterator[Component]:
+    """Yield the wheels in one of Debian's packages from which `python3 -m venv` installs pip and setuptools."""
+    with _member(store.path(deb), "data.tar") as tar:
+        for entry in tar:
+            name = posixpath.normpath(entry.name)
+            if name.startswith(f"{_ENSURED}/") and name.endswith(".whl") and entry.isfile():
+                yield read_wheel(io.BytesIO(_content(tar, entry)))
+
+
+def read_wheel(file: IO[bytes]) -> Component:
+    """Return a wheel as a component, without its sha256."""
+    with zipfile.ZipFile(file) as archive:
+        (place,) = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
+        info = place.removesuffix("METADATA")
+        names = [name for name in archive.namelist() if name.split("/")[-1].upper().startswith(_STATING)]
+        files = {name.removeprefix(info): archive.read(name) for name in names}
+        return _distribution(archive.read(place), files)
+
+
+def _distribution(metadata: bytes, files: Mapping[str, bytes]) -> Component:
+    fields = email.message_from_bytes(metadata)
+    name, version = canonicalize_name(str(fields["Name"])), str(fields["Version"])
+    return Component("wheel", name, version, licences.of_distribution(name, fields, files), purl("pypi", name, version))

@@ -1,0 +1,132 @@
+"""Write the document about a component in SPDX 2.3, as JSON."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from license_expression import get_spdx_licensing
+from spdx_tools.spdx.model.actor import Actor, ActorType
+from spdx_tools.spdx.model.checksum import Checksum, ChecksumAlgorithm
+from spdx_tools.spdx.model.document import CreationInfo, Document
+from spdx_tools.spdx.model.extracted_licensing_info import ExtractedLicensingInfo
+from spdx_tools.spdx.model.package import ExternalPackageRef, ExternalPackageRefCategory, Package, PackagePurpose
+from spdx_tools.spdx.model.relationship import Relationship, RelationshipType
+from spdx_tools.spdx.model.spdx_no_assertion import SpdxNoAssertion
+from spdx_tools.spdx.writer.json import json_writer
+
+from toolchains.archives.tar_file import EPOCH
+from toolchains.contents.component import AppliedPatch, Component
+from toolchains.lockfile.lock import digest
+
+_DOCUMENT = "SPDXRef-DOCUMENT"
+_PURPOSES = {
+    "image": PackagePurpose.CONTAINER,
+    "program": PackagePurpose.APPLICATION,
+    "source": PackagePurpose.SOURCE,
+}
+_licensing = get_spdx_licensing()
+
+
+def write(subject: Component) -> bytes:
+    """Return the document about a component."""
+    return _Writer(subject).written()
+
+
+class _Writer:
+    """Collects what a document has: packages by their identifiers, and what they are to each other."""
+
+    def __init__(self, subject: Component) -> None:
+        self._subject = subject
+        self._packages: dict[str, Package] = {}
+        self._relationships: list[Relationship] = []
+        self._texts: dict[str, ExtractedLicensingInfo] = {}
+
+    def written(self) -> bytes:
+        subject = self._subject
+        self._relate(_DOCUMENT, RelationshipType.DESCRIBES, self._add(subject))
+        for tool in subject.tools:
+            self._relate(self._add(tool), RelationshipType.BUILD_TOOL_OF, self._add(subject))
+        about = CreationInfo(
+            spdx_version="SPDX-2.3",
+            spdx_id=_DOCUMENT,
+            name=f"{subject.name} {subject.version}",
+            document_namespace=f"https://spdx.org/spdxdocs/{_word(subject.name)}-{subject.serial}",
+            creators=[Actor(ActorType.TOOL, "triton-foundry")],
+            created=datetime.fromtimestamp(EPOCH, UTC).replace(tzinfo=None),
+        )
+        packages, texts = list(self._packages.values()), list(self._texts.values())
+        document = Document(about, packages, relationships=self._relationships, extracted_licensing_info=texts)
+        out = io.StringIO()
+        json_writer.write_document_to_stream(document, out, validate=False)
+        return (out.getvalue() + "\n").encode()
+
+    def _add(self, each: Component) -> str:
+        """Add a component with all that belongs to it, unless the document has it; return its identifier."""
+        identifier = _identifier(each.kind, each.name, each.reference)
+        if identifier in self._packages:
+            return identifier
+        self._packages[identifier] = self._package(identifier, each)
+        for reference, name, text in each.licence.texts:
+            self._texts.setdefault(reference, ExtractedLicensingInfo(reference, text or name, name))
+        for ancestor in each.ancestors:
+            self._relate(identifier, RelationshipType.GENERATED_FROM, self._add(ancestor))
+        for patch in each.patches:
+            self._relate(self._add_patch(patch), RelationshipType.PATCH_FOR, identifier)
+        for part in each.parts:
+            self._relate(identifier, RelationshipType.CONTAINS, self._add(part))
+        return identifier
+
+    def _package(self, identifier: str, each: Component) -> Package:
+        licence = _licensing.parse(each.licence.expression) if each.licence.expression else SpdxNoAssertion()
+        reviewed = each.licence.reviewed
+        return Package(
+            identifier,
+            each.name,
+            SpdxNoAssertion(),
+            version=each.version,
+            files_analyzed=False,
+            checksums=[Checksum(ChecksumAlgorithm.SHA256, each.sha256)] if each.sha256 else [],
+            license_declared=SpdxNoAssertion() if reviewed else licence,
+            license_concluded=licence if reviewed else SpdxNoAssertion(),
+            license_comment=each.licence.origin or None,
+            copyright_text=SpdxNoAssertion(),
+            comment="\n".join(_facts(each)) or None,
+            external_references=[ExternalPackageRef(ExternalPackageRefCategory.PACKAGE_MANAGER, "purl", each.purl)]
+            if each.purl
+            else [],
+            primary_package_purpose=_PURPOSES.get(each.kind, PackagePurpose.LIBRARY),
+        )
+
+    def _add_patch(self, patch: AppliedPatch) -> str:
+        identifier = _identifier("patch", patch.path, patch.sha256)
+        self._packages[identifier] = Package(
+            identifier,
+            patch.path,
+            SpdxNoAssertion(),
+            files_analyzed=False,
+            checksums=[Checksum(ChecksumAlgorithm.SHA256, patch.sha256)],
+            primary_package_purpose=PackagePurpose.SOURCE,
+        )
+        return identifier
+
+    def _relate(self, one: str, how: RelationshipType, other: str) -> None:
+        self._relationships.append(Relationship(one, how, other))
+
+
+def _facts(each: Component) -> Iterable[str]:
+    if each.commit:
+        yield f"commit: {each.commit}"
+    yield from (f"{name}: {value}" for name, value in each.properties)
+
+
+def _identifier(kind: str, name: str, reference: str) -> str:
+    """Return the identifier of a package: readable, and another one for another reference."""
+    return f"SPDXRef-{kind}-{_word(name)}-{digest(reference)[:12]}"
+
+
+def _word(text: str) -> str:
+    """Return a text with the letters only that an identifier may have."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
