@@ -420,7 +420,7 @@ def verify(
     rebuilders: str = "",
     threshold: str = "",
 ) -> None:
-    """Check that an image, an archive, a wheel or a folder of wheels is what the lock says, without a network.
+    """Check that an image, an archive or wheels are what the lock says, without a network.
 
         ./foundry verify spirv
         docker save triton-foundry/dpu:3.9.0 > dpu.tar && ./foundry verify dpu.tar

@@ -22,6 +22,7 @@ from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.report import page, results
 from toolchains.report.results import FORMAT, Report, collect
+from toolchains.resolve import age
 from toolchains.system.errors import FileError, MissingToolError, UsageError
 
 # What a test, a kernel or a device might be called by somebody who wants to write into the page.
@@ -102,6 +103,8 @@ def folder(tmp_path: Path) -> Path:
     )
     sizes = {"image": "triton-foundry/spirv:0123", "packages": {"libc6": 2_000_000, "python: triton": 5_000_000}}
     (made / "spirv" / "3.9.0+foundry.3" / "sizes.json").write_text(json.dumps(sizes))
+    behind = {"kind": "deb", "name": NASTY, "locked": "1", "current": "2", "is_security": True, "systems": ["dpu"]}
+    (made / age.NAME).write_text(json.dumps({"lock": lock.load().digest, "newer": [behind]}))
     return made
 
 
@@ -160,6 +163,11 @@ def made(folder: Path) -> Report:
 
 def shown(report: Report, other: Report | None = None) -> Page:
     return Page(page.render(report, lock.load(), other))
+
+
+def test_what_is_behind_the_archives_is_shown_and_so_is_that_nobody_asked(made: Report, tmp_path: Path) -> None:
+    assert shown(made).row(f"deb {NASTY}") == [f"deb {NASTY}", "1", "2", "yes", "dpu"]
+    assert "Not compared with the archives" in shown(collect(tmp_path / "none", lock.load())).text
 
 
 def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: Report) -> None:

@@ -164,9 +164,8 @@ def check_age(store: Store, console: Console) -> None:
 def _summary(found: Age) -> str:
     urgent = {each.name for each in found.newer if each.is_security}
     names = {(each.kind, each.name) for each in found.newer}
-    return (
-        f"age: newer versions of {len(names)} packages, security updates of {len(urgent)}, when the archives were asked"
-    )
+    counts = f"{len(names)} packages had newer versions, {len(urgent)} had security updates"
+    return f"age: when the archives were asked, {counts}"
 
 
 def resolve(store: Store, console: Console, name: str | None = None) -> None:

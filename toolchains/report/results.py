@@ -20,6 +20,8 @@ from xml.etree import ElementTree
 import msgspec
 
 from toolchains.lockfile.lock import Lock
+from toolchains.resolve import age
+from toolchains.resolve.age import Newer
 from toolchains.system import json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import FileError, MissingToolError
@@ -181,6 +183,7 @@ class Report(msgspec.Struct, frozen=True):
         locked: version and hash of each locked file, with the systems that have it, by kind and name.
         changed: what differs in `locked` from the report before: (file, before, after).
         history: the conformance runs of this report and of those before, by Run.key.
+        newer: what of the lock was behind the archives when they were asked; None if they were not.
     """
 
     format: int
@@ -195,6 +198,7 @@ class Report(msgspec.Struct, frozen=True):
     contents: list[Content]
     history: dict[str, list[Point]]
     profiles: list[ProfiledKernel] = []
+    newer: tuple[Newer, ...] | None = None
 
 
 def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
@@ -222,6 +226,7 @@ def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
         list(_contents(folder)),
         _history(before.history if before else {}, runs),
         list(_profiles(folder)),
+        newer=behind.newer if (behind := age.last(lock, folder / age.NAME)) else None,
     )
 
 

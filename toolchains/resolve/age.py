@@ -6,6 +6,8 @@ wheels follow from these.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from toolchains.config.components import ReleasesPin, WheelPin
@@ -16,7 +18,8 @@ from toolchains.lockfile.lock import Lock
 from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import FileError
 
-FILE = paths.RESULTS / "age.json"
+NAME = "age.json"
+FILE = paths.RESULTS / NAME
 
 
 class Newer(msgspec.Struct, frozen=True, order=True):
@@ -73,10 +76,14 @@ def ask(lock: Lock, wanted: Pinned, store: Store) -> Age:
     return found
 
 
-def last(lock: Lock) -> Age | None:
-    """Return what the last call of ask() found, or None if it compared another lock, or there was none."""
+def last(lock: Lock, file: Path | None = None) -> Age | None:
+    """Return what the last call of ask() found, or None if it compared another lock, or there was none.
+
+    Args:
+        file: where it was written; FILE if not given.
+    """
     try:
-        found = json_text.read(FILE, Age)
+        found = json_text.read(file or FILE, Age)
     except (FileNotFoundError, FileError):
         return None
     return found if found.lock == lock.digest else None

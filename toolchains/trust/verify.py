@@ -359,7 +359,7 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
     if target is None:
         if not signed:
             raise UsageError(
-                f"{path} is no folder that ./foundry wheel wrote", next="give a statement and a key of what it is"
+                f"{path} is no folder that the verb wheel wrote", next="give a statement and a key of what it is"
             )
         return checked
     with TemporaryDirectory(dir=paths.scratch()) as work:
