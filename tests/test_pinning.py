@@ -38,6 +38,7 @@ from toolchains.system.errors import (
     TruncatedError,
     UsageError,
 )
+from toolchains.system.terminal import make_console
 
 # Each test starts apt several times.
 pytestmark = pytest.mark.slow
@@ -193,10 +194,10 @@ class TestAge:
 
         monkeypatch.setattr(age, "Wheels", Newest)
         monkeypatch.setattr(age, "FILE", tmp_path / "age.json")
-        monkeypatch.setattr(pinning.locks, "load", lambda: locked)
+        monkeypatch.setattr(lock, "load", lambda: locked)
         monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
         assert age.last(locked) is None
-        pinning.check_age(world.store, pinning.make_console())
+        pinning.check_age(world.store, make_console())
         assert "3 packages had newer versions, 0 had security updates" in capsys.readouterr().out
         found = age.last(locked)
         assert found is not None
@@ -210,7 +211,7 @@ class TestAge:
         security.add("tool", "1+deb13u1")
         monkeypatch.setattr(debs._apt, "_updated", False)
         with pytest.raises(OutdatedError, match="security updates of what is locked: tool"):
-            pinning.check_age(world.store, pinning.make_console())
+            pinning.check_age(world.store, make_console())
         assert age.last(replace(locked, digest="0" * 64)) is None
 
 

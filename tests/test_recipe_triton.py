@@ -156,6 +156,8 @@ def test_it_is_made_as_the_official_one_is_but_not_patched_again(
             "triton/__init__.py",
             "triton/backends/__init__.py",
             "triton/backends/mine/__init__.py",
+            f"{info}/sboms/triton.cdx.json",
+            f"{info}/sboms/triton.spdx.json",
             f"{info}/RECORD",
         ]
         assert archive.read("triton/__init__.py") == b"__version__ = '1.0.0+foundry.1'\n"
