@@ -614,6 +614,52 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     targets.act(action, name, like=like)
 
 
+@verb(group="trust", request=IMAGE)
+def repro(c: Context, request: Request, engine: str = "") -> None:
+    """Build a target's image twice from nothing, and compare the two byte for byte.
+
+        ./foundry repro spirv
+        ./foundry repro dpu --triton=3.6.0 --engine=ssh://another-machine
+
+    The builds differ in the folder of the checkout, the stores and temporary files, host name, umask, locale, time
+    zone, the number of processors, and with --engine the container engine. A table lists these, and what was not
+    varied. The builds' stores have the locked files and nothing that was built. Foundry compares the image's
+    configuration and layers, native parts, the patched Triton and the wheels: the two with each other, and the first
+    with what this machine built before and with toolchains/expected.json.
+
+    Of each difference this prints the layer, the file, and what differs: bytes, mode, owner, time, order, link target
+    or presence. Texts are shown as a diff and libraries by section, also inside archives. All differences are in
+    build/results/<target>/<Triton's version>/repro.txt. The exit status is 0 if all is equal, and 1 if not. The
+    engine's images and their names stay as they were.
+
+    --engine=HOST    let another container engine build the second image; an address as in DOCKER_HOST
+    """
+    from toolchains.cli import repro as rebuilding
+
+    sys.exit(rebuilding.repro(request, engine=engine))
+
+
+@verb(group="trust", optional=["update"])
+def expected(c: Context, update: str | None = None, offline: bool = False) -> None:
+    """Show which images have a published ID, or publish those whose inputs changed.
+
+        ./foundry expected
+        ./foundry expected --update
+        ./foundry expected --update=spirv
+
+    toolchains/expected.json has for each target and release of Triton the digest of the inputs, the image ID and the
+    sha256 of each layer, and the sha256 of the parts: our wheels, the patched Triton, native parts. `build`, `repro`
+    and `test` compare with it what has the same inputs; `release --check` requires that all entries are current.
+
+    --update[=TARGET]  build the images whose inputs changed, and write their entries; of all targets or of this one.
+                     Nothing else is built. Packages that are not as locked are refused
+    --offline        do not use the network; list what is missing
+    """
+    from toolchains.cli import published
+
+    published.act(update=update, offline=offline)
+
+
 @verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])
 def sbom(
     c: Context,
@@ -729,8 +775,8 @@ def release(c: Context, check: bool = False) -> None:
     The version of all packages is in VERSION. CONTRIBUTING.md has the steps of a release.
 
     --check  check that the version was not released before, that all files are committed, that CHANGELOG.md has the
-             version and its date, that locks and generated files are current, and that all wheels build and have the
-             version. The exit status is 41 if one of them is wrong
+             version and its date, that locks, generated files and published IDs are current, and that all wheels build
+             and have the version. The exit status is 41 if one of them is wrong
     """
     from toolchains.cli import release as releasing
 

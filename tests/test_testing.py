@@ -259,8 +259,9 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
         # The result must not depend on what was built from source on this machine.
         assert call.endswith("--from-source=none")
     inside = [number for number, part in enumerate(parts) if not part.beside]
-    assert inside == [7, 8], "after the checks, pytest and e2e of the two images"
-    assert [part.junit is None for part in parts] == [True] * 4 + [False] * 5
+    assert inside == [7, 8, 9], "after the checks, pytest and e2e of the two images"
+    assert parts[7].title == "published IDs"
+    assert [part.junit is None for part in parts] == [True] * 4 + [False] * 3 + [True] + [False] * 2
 
 
 def test_quick_checks_need_no_engine_and_keep_the_results_of_whole_runs(

@@ -141,7 +141,7 @@ def normalise(saved: Path, archive: Path, *, name: str, known: Collection[str] =
         writer = _Writer(file)
         below = _Below()
         for digest, member in zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True):
-            with _uncompressed(content(tar, member), member) as plain:
+            with uncompressed(content(tar, member), member) as plain:
                 if digest not in known:
                     writer.layer(partial(_normalise, plain, below=below))
                     continue
@@ -358,7 +358,7 @@ def content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     return file
 
 
-def _uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
+def uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
     """Return the layer as a plain tar that can be read twice."""
     magic = source.read(len(_GZIP))
     source.seek(0)

@@ -321,6 +321,18 @@ def python_layer(
     )
 
 
+def parts(target: LockedTarget, locked: LockedTriton) -> dict[str, set[str]]:
+    """Return the identities of the parts in the store that a target's image is made of, by kind."""
+    return {
+        "base": {rootfs.identity(target)},
+        "plugin": {plugin_wheels.identity(name) for name in plugins(target)},
+        "native": {native.identity(name, _builder(target)) for name in target.recipes},
+        "linked": {linked.identity(each) for each in target.linked},
+        "triton": {triton_wheel.identity(locked, VENDOR_BACKENDS)},
+        "patched": {debian_files.identity(what, target) for what in target.patched},
+    }
+
+
 def image_name(target: LockedTarget, locked: LockedTriton) -> str:
     """Return the name of a target's image if it were built now from the default parts."""
     return _name(repository_name(target, None, None), identity(target, locked))

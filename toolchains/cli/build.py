@@ -13,6 +13,7 @@ from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.cli import trust
 from toolchains.engine.client import Engine
+from toolchains.repro import expected
 from toolchains.system import durable, json_text
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
@@ -30,6 +31,9 @@ def build(request: Request, *, sizes: bool, sign: str) -> None:
     Args:
         sizes: whether to measure the packages.
         sign: the path of the key that signs the statement about the image; "" for a statement without a signature.
+
+    Raises:
+        ImageError: an image of the same inputs was published, and has another ID.
     """
     signer = keys.read_private(Path(sign)) if sign else None
     file = proof.results_folder(request) / "sizes.json" if sizes else None
@@ -52,6 +56,7 @@ def build(request: Request, *, sizes: bool, sign: str) -> None:
         _console.print(_table(made, found))
         durable.write(file, json.dumps({"image": made.name, "packages": found}, indent=1) + "\n")
         _console.print(f"written to {file}")
+    expected.check_image(expected.load(), docker, made, request.target.name, request.release.version)
 
 
 def _measure(docker: Engine, made: Image) -> dict[str, int]:

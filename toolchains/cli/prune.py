@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from rich.table import Table
 
-from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
+from toolchains.artifacts import native
 from toolchains.assembly import target_image
 from toolchains.contents import packages
 from toolchains.engine import client
@@ -28,7 +28,6 @@ from toolchains.fromsource.build import CCACHE_VOLUME
 from toolchains.images import base, listing, provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
-from toolchains.patching import debian_files
 from toolchains.system import paths, scratch
 from toolchains.system.errors import EngineError
 from toolchains.system.terminal import make_console
@@ -138,18 +137,13 @@ def _builders(locked: Lock) -> list[LockedTarget]:
 
 def _parts(locked: Lock) -> dict[str, set[str]]:
     """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
-    targets = locked.targets.values()
-    return {
-        "base": {base.identity(each) for each in (*targets, *_builders(locked))},
-        "plugin": {plugin_wheels.identity(name) for target in targets for name in target_image.plugins(target)},
-        "native": {
-            native.identity(name, target.builder) for target in targets if target.builder for name in target.recipes
-        },
-        "linked": {linked.identity(each) for target in targets for each in target.linked},
-        "triton": {triton_wheel.identity(release, ()) for target in targets for release in target.tritons.values()},
-        "copyright": {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"},
-        "patched": {debian_files.identity(what, target) for target in targets for what in target.patched},
-    }
+    copyright = {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"}
+    found = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
+    for target in locked.targets.values():
+        for release in target.tritons.values():
+            for kind, identities in target_image.parts(target, release).items():
+                found.setdefault(kind, set()).update(identities)
+    return found
 
 
 def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:

@@ -7,6 +7,7 @@ VERSION has the version of all packages, and CHANGELOG.md a section for each ver
     CHANGELOG.md        its first section is that of the version, has a date, and is not empty
     the locks           they agree with the pins, as for `pin --check`
     generated files     they are what the code writes
+    the published IDs   they are of the inputs of this commit
     the wheels          all packages build, and have the version
 
 CONTRIBUTING.md has the steps of a release.
@@ -28,6 +29,7 @@ from toolchains.cli import reference, tutorials
 from toolchains.config import inventory, schema
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
+from toolchains.repro import expected
 from toolchains.resolve import agreement, conan_lock
 from toolchains.system import children, paths
 from toolchains.system.errors import CheckError, FoundryError
@@ -126,6 +128,12 @@ def stale() -> Iterator[str]:
                 yield f"{path.relative_to(paths.ROOT)} is not current: {command}"
 
 
+def unpublished() -> Iterator[str]:
+    """Yield the images whose IDs are not published, or not for the inputs of this commit."""
+    for image in expected.stale(expected.load(), lock.load()):
+        yield f"toolchains/{paths.EXPECTED.name} is not current for {image}: {expected.UPDATE}"
+
+
 def wrong_wheels() -> Iterator[str]:
     """Build the wheels of all packages, and yield those with another version."""
     version = plugin_wheels.version()
@@ -144,6 +152,7 @@ CHECKS: Mapping[str, Callable[[], Iterator[str]]] = {
     "CHANGELOG.md": wrong_changelog,
     "the locks": wrong_locks,
     "generated files": stale,
+    "the published IDs": unpublished,
     "the wheels": wrong_wheels,
 }
 

@@ -63,14 +63,15 @@ class ImageInfo:
     layers: tuple[str, ...]
 
 
-def connect() -> Engine:
-    """Return the engine at DOCKER_HOST or at the default socket.
+def connect(address: str = "") -> Engine:
+    """Return the engine at an address, by default that of DOCKER_HOST or the default socket.
 
     Raises:
         EngineError: no engine answers.
     """
     try:
-        api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env())
+        given = {**os.environ, "DOCKER_HOST": address} if address else None
+        api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env(environment=given))
         checked = CheckedApi(api)
         # Another program may answer with the API's version, and an engine may refuse all other requests.
         checked.info()

@@ -293,6 +293,10 @@ class Store:
         verdicts.note(verdict, found)
         return True
 
+    def found_part(self, kind: str, digest: str) -> Path | None:
+        """Return the folder of a part that exists and is undamaged; None if it has to be built. See part."""
+        return self._part(kind, digest) if self.has_part(kind, digest) else None
+
     def sha256(self, file: Path) -> str:
         """Return the sha256 that a part's manifest has for a file at the top of the part."""
         entry = (manifest.read(file.parent) or {}).get(file.name)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -55,6 +55,12 @@ def note(name: str, info: ImageInfo, store: Store, config: str = "") -> ImageInf
         noted = [*others, _Note(info.id, dict(info.labels), config)]
         durable.write(_place(store, name), msgspec.json.format(msgspec.json.encode(noted), indent=1).decode() + "\n")
     return info
+
+
+def recorded(store: Store) -> dict[str, str]:
+    """Return the ID of the image that a store recorded last, for each name."""
+    names = (unquote(place.stem) for place in sorted((store.root / "images").glob("*.json")))
+    return {name: noted[-1].id for name in names if (noted := _noted(store, name))}
 
 
 def configs(name: str, store: Store) -> list[str]:

@@ -13,6 +13,8 @@ TARGETS = ROOT / "toolchains" / "targets"
 UPSTREAMS = ROOT / "toolchains" / "upstreams"
 BUILDERS = ROOT / "toolchains" / "builders"
 LOCK = ROOT / "toolchains" / "lock.json"
+# What the lock's images and their parts were built to: IDs and sha256.
+EXPECTED = ROOT / "toolchains" / "expected.json"
 PATCHES = ROOT / "patches"
 BACKENDS = ROOT / "backends"
 DOCKER = ROOT / "docker"

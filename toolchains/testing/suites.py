@@ -4,15 +4,17 @@
     import-linter    the packages of toolchains/ and backends/ import only lower layers
     mypy             toolchains/, tasks.py, backends/*/src, bench/, tests/ strictly; the rest as type_checks.py says
     tests/           pytest on this machine, with the container engine
+    e2e              the kernels, run like the verb `e2e`
+    published IDs    the images and their parts are those that were published for the same inputs
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
-    e2e              the kernels, run like the verb `e2e`
 
-The last two run for every target, and for variants with their own parts: e2e with every pinned release of Triton, tests
-with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as each of _PROCESSORS. In an
-image, the first line of output names the device, and so the kind of processor, on which its tests run.
+The last three run for every target, and for variants with their own parts: e2e and the comparison with every pinned
+release of Triton, tests with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as
+each of _PROCESSORS. In an image, the first line of output names the device, and so the kind of processor, on which its
+tests run.
 
-quick() runs what is above the last two, without the tests that need an engine, a network or seconds.
+quick() runs what is above the last three, without the tests that need an engine, a network or seconds.
 
 If a part fails, the next ones still run. The last line is a summary like pytest's, summed over all parts; a run in
 which no test was executed has failed.
@@ -38,9 +40,18 @@ from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
+from toolchains.repro import expected
 from toolchains.system import json_text, paths
 from toolchains.system.children import run
-from toolchains.system.errors import CommandError, EngineError, PinError, UsageError
+from toolchains.system.errors import (
+    CheckError,
+    CommandError,
+    EngineError,
+    ImageError,
+    PartError,
+    PinError,
+    UsageError,
+)
 from toolchains.testing import distributions, planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 
@@ -169,8 +180,32 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
             CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
             for image in sorted(images, key=lambda image: -len(image.target.debs))
         ),
+        CheckPart("published IDs", partial(_published, requested)),
         *_suites_in_images(images),
     ]
+
+
+def _published(requested: Sequence[Request], line: Line) -> None:
+    """Compare the images and their parts with the published IDs, as far as these are of the same inputs.
+
+    Raises:
+        CheckError: some are different.
+    """
+    published = expected.load()
+    images, others, parts, wrong = 0, 0, 0, []
+    for each in requested:
+        try:
+            engine, made = ensure.ensure_image(each)
+            compared = expected.check_image(published, engine, made, each.target.name, each.release.version)
+            images, others = images + compared, others + (not compared)
+            parts += expected.check_parts(published, each.store(), each.target, each.release)
+        except (ImageError, PartError) as error:
+            wrong.append(str(error))
+    line(f"equal to their published IDs: {images} images and {parts} parts of images")
+    if others:
+        line(f"not compared, because what was published has other inputs: {others}; to publish: {expected.UPDATE}")
+    if wrong:
+        raise CheckError("what was built is not what was published", why="\n".join(wrong))
 
 
 def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:

@@ -1,0 +1,61 @@
+"""The verb expected: show which published IDs are current, or write those of images whose inputs changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rich.table import Table
+
+from toolchains.assembly import ensure
+from toolchains.assembly.request import Request, locked_target
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.repro import expected
+from toolchains.system import paths
+from toolchains.system.terminal import make_console
+
+_console = make_console()
+
+
+def act(*, update: str | bool | None, offline: bool) -> None:
+    """Run the verb `expected`; its help is in tasks.py.
+
+    Args:
+        update: the target whose entries are written, or True for all.
+
+    Raises:
+        UsageError: there is no such target.
+        GoneError: the archive has not all locked packages any more, so what would be published is not what is locked.
+    """
+    locked = lock.load()
+    if isinstance(update, str):
+        locked_target(update)
+    if update:
+        for target, release in expected.releases(locked):
+            if update in (True, target.name):
+                _update(target, release, offline=offline)
+        # What the lock does not have any more goes, also if nothing was built.
+        expected.save(expected.pruned(expected.load(), locked))
+    published = expected.load()
+    table = Table("target", "Triton", "published ID", "state")
+    for target, release in expected.releases(locked):
+        entry = published.image(target.name, release.version)
+        state = "not published" if entry is None else f"out of date: {expected.UPDATE}"
+        if expected.is_current(published, target, release):
+            state = "current"
+        table.add_row(target.name, release.version, entry.image[:19] if entry else "", state)
+    _console.print(table)
+
+
+def _update(target: LockedTarget, release: LockedTriton, *, offline: bool) -> None:
+    if expected.is_current(expected.load(), target, release):
+        return
+    request = Request(target, release, offline=offline)
+    engine, made = ensure.ensure_image(request)
+    if any(request.store().found_part(*part) is None for part in expected.parts(target, release)):
+        # The image exists, and the store was emptied since: all parts are built, and the image has the same ID.
+        engine, made = ensure.ensure_image(replace(request, cache=False))
+    now = expected.update(expected.load(), engine, request.store(), made, target, release)
+    expected.save(now)
+    entry = now.images[target.name][release.version]
+    _console.print(f"{target.name} with Triton {release.version}: {entry.image[:19]} written to {paths.EXPECTED}")

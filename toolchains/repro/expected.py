@@ -1,0 +1,221 @@
+"""The published IDs: what each image of the lock, and each part in it, was built to.
+
+toolchains/expected.json has them. An entry names its inputs by the digest that is also the image's name, so an image
+with other inputs is never compared with it: one with drifted packages, with an SDK, or from source, and one of sources
+that changed since. `./foundry expected --update` writes the entries of images whose inputs changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, cast
+
+import msgspec
+
+from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Image
+from toolchains.engine.client import Engine
+from toolchains.fetch import manifest
+from toolchains.fetch.store import Store
+from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
+from toolchains.repro import compare
+from toolchains.system import durable, json_text, paths
+from toolchains.system.errors import ImageError, PartError
+from toolchains.system.paths import scratch
+
+UPDATE = "./foundry expected --update"
+# The base image is the first layer.
+_LAYERS = "base"
+
+
+class ExpectedImage(msgspec.Struct, frozen=True):
+    """What an image was built to.
+
+    Attributes:
+        inputs: the digest of its inputs; the image's name has the first 16 digits.
+        image: its ID, the sha256 of its configuration. An engine with the containerd store shows another ID.
+        layers: the sha256 of each layer, uncompressed.
+    """
+
+    inputs: str
+    image: str
+    layers: tuple[str, ...]
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """The content of the file.
+
+    Attributes:
+        images: by target and release of Triton.
+        parts: the sha256 of each file of a part, by the part's kind, the digest of its inputs and the file's name.
+    """
+
+    images: Mapping[str, Mapping[str, ExpectedImage]]
+    parts: Mapping[str, Mapping[str, Mapping[str, str]]]
+
+    def image(self, target: str, release: str) -> ExpectedImage | None:
+        """Return the entry of a target with a release of Triton."""
+        return self.images.get(target, {}).get(release)
+
+
+def load(path: Path | None = None) -> Expected:
+    """Read the file; nothing is expected if there is none.
+
+    Raises:
+        FileError: it is damaged.
+    """
+    path = path or paths.EXPECTED
+    return json_text.read(path, Expected) if path.exists() else Expected({}, {})
+
+
+def save(expected: Expected, path: Path | None = None) -> None:
+    """Write the file, sorted, so that a diff is a readable list of changes."""
+    durable.write(path or paths.EXPECTED, json.dumps(msgspec.to_builtins(expected), indent=1, sort_keys=True) + "\n")
+
+
+def releases(locked: Lock) -> Iterator[tuple[LockedTarget, LockedTriton]]:
+    """Yield each target of a lock with each of its releases of Triton."""
+    for target in locked.targets.values():
+        for release in target.tritons.values():
+            yield target, release
+
+
+def parts(target: LockedTarget, release: LockedTriton) -> Iterator[tuple[str, str]]:
+    """Yield kind and identity of the parts of an image whose files are expected."""
+    for kind, identities in target_image.parts(target, release).items():
+        if kind != _LAYERS:
+            yield from ((kind, identity) for identity in sorted(identities))
+
+
+def is_current(expected: Expected, target: LockedTarget, release: LockedTriton) -> bool:
+    """Return whether the file has the image of a target as it would be built now, and the image's parts."""
+    entry = expected.image(target.name, release.version)
+    return (
+        entry is not None
+        and entry.inputs == target_image.identity(target, release)
+        and all(identity in expected.parts.get(kind, {}) for kind, identity in parts(target, release))
+    )
+
+
+def stale(expected: Expected, locked: Lock) -> Iterator[str]:
+    """Yield which images of a lock the file does not have as they would be built now, and which of its are no more."""
+    known = set()
+    for target, release in releases(locked):
+        known.add((target.name, release.version))
+        if not is_current(expected, target, release):
+            yield f"{target.name} with Triton {release.version}"
+    for name, entries in expected.images.items():
+        for version in entries:
+            if (name, version) not in known:
+                yield f"{name} with Triton {version}, which is not locked any more"
+
+
+def check_image(expected: Expected, engine: Engine, made: Image, target: str, release: str) -> bool:
+    """Compare an image in the engine with the published ID.
+
+    Returns:
+        Whether there is one for the image's inputs.
+
+    Raises:
+        ImageError: the image has another ID.
+    """
+    entry = expected.image(target, release)
+    # The name has the digest of all inputs: of drifted packages, an SDK and what was built from source, too.
+    if entry is None or made.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
+        return False
+    found = made.info.id
+    if found != entry.image and made.info.layers == entry.layers:
+        # An engine with the containerd store shows the digest of a manifest.
+        found = image_id(engine, found)
+    if found != entry.image:
+        raise ImageError(
+            f"{made.name} is not the image that was published for these inputs",
+            why=f"its ID:    {found}\npublished: {entry.image}",
+            next=f"./foundry repro {target} --triton={release}",
+        )
+    return True
+
+
+def check_parts(expected: Expected, store: Store, target: LockedTarget, release: LockedTriton) -> int:
+    """Compare the parts of an image that are in the store with the published sha256; return how many were compared.
+
+    Raises:
+        PartError: a file has another sha256.
+    """
+    count = 0
+    for kind, identity in parts(target, release):
+        wanted, folder = expected.parts.get(kind, {}).get(identity), store.found_part(kind, identity)
+        if wanted is None or folder is None:
+            continue
+        count += 1
+        found = _files(folder)
+        if found != wanted:
+            raise PartError(
+                f"the part {kind} {identity[:16]} is not the one that was published for these inputs",
+                why="\n".join(
+                    f"{name}\n  here:      {found.get(name, 'absent')}\n  published: {wanted.get(name, 'absent')}"
+                    for name in sorted({*found, *wanted})
+                    if found.get(name) != wanted.get(name)
+                ),
+                next=f"./foundry repro {target.name} --triton={release.version}",
+            )
+    return count
+
+
+def update(
+    expected: Expected,
+    engine: Engine,
+    store: Store,
+    made: Image,
+    target: LockedTarget,
+    release: LockedTriton,
+) -> Expected:
+    """Return the file's content with the image of a target, and its parts, as they were built now.
+
+    Args:
+        made: the image; all of its parts are in the store.
+
+    Raises:
+        PartError: a part is not in the store.
+    """
+    inputs = target_image.identity(target, release)
+    entry = ExpectedImage(inputs, image_id(engine, made.info.id), tuple(made.info.layers))
+    files = {kind: dict(entries) for kind, entries in expected.parts.items()}
+    for kind, identity in parts(target, release):
+        folder = store.found_part(kind, identity)
+        if folder is None:
+            raise PartError(f"the part {kind} {identity[:16]} is not in the store {store.root}", next=UPDATE)
+        files.setdefault(kind, {})[identity] = _files(folder)
+    images = {**expected.images, target.name: {**expected.images.get(target.name, {}), release.version: entry}}
+    return Expected(images, files)
+
+
+def pruned(expected: Expected, locked: Lock) -> Expected:
+    """Return the file's content without the images that a lock does not have, and without parts of no image now."""
+    wanted = {each for found in releases(locked) for each in parts(*found)}
+    known = {(target.name, release.version) for target, release in releases(locked)}
+    images = {
+        name: {version: each for version, each in entries.items() if (name, version) in known}
+        for name, entries in expected.images.items()
+    }
+    files = {
+        kind: {identity: each for identity, each in entries.items() if (kind, identity) in wanted}
+        for kind, entries in expected.parts.items()
+    }
+    return Expected({name: each for name, each in images.items() if each}, files)
+
+
+def image_id(engine: Engine, image: str) -> str:
+    """Return the sha256 of an image's configuration, which is its ID in Docker's own store."""
+    with cast(IO[bytes], TemporaryFile(dir=scratch())) as file:
+        engine.save(image, file)
+        file.seek(0)
+        return compare.config_digest(file, image)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file of a part, as its manifest has it."""
+    return {name: entry["sha256"] for name, entry in (manifest.read(folder) or {}).items() if "sha256" in entry}

@@ -1,0 +1,401 @@
+"""Build a target's image twice from nothing, in different surroundings, and compare all that was built.
+
+    inputs      the locked files, by their sha256: each build's store gets them from the user's store, and nothing else
+    built       base image, repacked Triton, native parts, linked programs, wheels, each layer of the image
+    compared    the image's configuration and layers in the engine, and the parts in the two stores
+    also with   the image and the parts that this machine built before, at another time, and the published IDs
+
+Each build is a process of its own, of a copy of this checkout. What runs in the engine's containers gets its
+surroundings from the engine: another host name in each build, and the engine's own clock and processors.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from toolchains.archives import folders
+from toolchains.artifacts import native
+from toolchains.assembly import target_image
+from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Image
+from toolchains.engine import client, host
+from toolchains.engine.client import Engine
+from toolchains.fetch import manifest
+from toolchains.fetch.store import Store
+from toolchains.images import provenance
+from toolchains.lockfile.lock import Artifact
+from toolchains.repro import compare, expected
+from toolchains.repro.compare import Difference, Where
+from toolchains.system import children, paths
+from toolchains.system.errors import CommandError, EngineError, ImageError, PartError
+from toolchains.system.steps import step
+
+# What a copy of this checkout leaves out at its top: it is no input, and each checkout has its own.
+_LEFT_OUT = (".git", ".venv", "build", ".import_linter_cache")
+# Variables of this process that a build needs: which engine, and which archives.
+_PASSED = ("DOCKER_", "FOUNDRY_")
+_HOST_NAME = "another-host"
+# Sets what a process inherits, and becomes the command.
+_START = """
+import os, socket, sys
+umask, processors, host, *command = sys.argv[1:]
+os.umask(int(umask, 8))
+os.sched_setaffinity(0, map(int, processors.split(",")))
+if host:
+    socket.sethostname(host)
+os.execv(command[0], command)
+"""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a build finds on its machine, and must not depend on.
+
+    Attributes:
+        name: "first" or "second".
+        checkout: the folder with the copy of this checkout.
+        store, temporary: the folders of its store and for its temporary files.
+        host: the host name to set; "" for the machine's own.
+        umask: in octal.
+        processors: the numbers of the processors that it may use.
+        variables: the locale and the time zone.
+        engine: the address of its engine; "" for the user's.
+    """
+
+    name: str
+    checkout: Path
+    store: Path
+    temporary: Path
+    host: str
+    umask: str
+    processors: tuple[int, ...]
+    variables: Mapping[str, str]
+    engine: str = ""
+
+    def described(self) -> dict[str, str]:
+        """Return what it consists of, for people."""
+        return {
+            "checkout": str(self.checkout),
+            "store": str(self.store),
+            "temporary files": str(self.temporary),
+            "host name": self.host or os.uname().nodename,
+            "umask": self.umask,
+            "processors": str(len(self.processors)),
+            **{name: value for name, value in self.variables.items() if name != "HOSTNAME"},
+            "engine": self.engine or "this machine's",
+        }
+
+    def run(self, words: Sequence[str | Path], line: Callable[[str], None]) -> None:
+        """Run a command in these surroundings, in the checkout's folder.
+
+        Raises:
+            CommandError: it failed; carries the last lines printed.
+        """
+        try:
+            self._run(words, line)
+        except CommandError as error:
+            next = "./foundry build TARGET, which shows whether it fails in the usual surroundings, too"
+            raise CommandError(f"the {self.name} build failed", why=error.why, next=next) from error
+
+    def _run(self, words: Sequence[str | Path], line: Callable[[str], None]) -> None:
+        passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
+        passed |= {"FOUNDRY_CACHE": str(self.store), "TMPDIR": str(self.temporary), **self.variables}
+        if self.engine:
+            passed["DOCKER_HOST"] = self.engine
+        processors = ",".join(map(str, self.processors))
+        children.run(
+            [
+                *(["unshare", "--uts", "--"] if self.host else []),
+                *(sys.executable, "-P", "-c", _START, self.umask, processors, self.host, *words),
+            ],
+            log=f"repro-{self.name}",
+            cwd=self.checkout,
+            env=passed,
+            network=True,
+            line=line,
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What comparing found.
+
+    Attributes:
+        differences: all of them.
+        compared: what was compared, for people.
+    """
+
+    differences: tuple[Difference, ...]
+    compared: tuple[str, ...]
+
+
+def surroundings(work: Path, engine: str) -> tuple[Surroundings, Surroundings]:
+    """Return the surroundings of both builds, as different as this machine allows.
+
+    Args:
+        work: an empty folder for both.
+        engine: the address of the second build's engine; "" for the same one.
+    """
+    processors = tuple(sorted(os.sched_getaffinity(0)))
+    # Only root may set a host name, and only in a namespace of its own. mmdebstrap runs with the rights of a
+    # subordinate user if an ordinary user builds: that one must be able to read what the build wrote.
+    as_root = os.geteuid() == 0
+    named = as_root and children.run(["unshare", "--uts", "true"], log="repro-unshare", check=False).status == 0
+    first = Surroundings(
+        "first",
+        work / "a" / "checkout",
+        work / "a" / "store",
+        work / "a" / "tmp",
+        "",
+        "022",
+        processors,
+        {"LC_ALL": "C.UTF-8", "TZ": "UTC"},
+    )
+    second = Surroundings(
+        "second",
+        work / "another place" / "a checkout with a longer name",
+        work / "another-store",
+        work / "another-folder-for-temporary-files",
+        _HOST_NAME if named else "",
+        "077" if as_root else "002",
+        processors[-1:],
+        {"LC_ALL": "POSIX", "TZ": "XST-11:30", "HOSTNAME": _HOST_NAME},
+        engine,
+    )
+    return first, second
+
+
+def not_varied(first: Surroundings, second: Surroundings, seconds: float) -> list[str]:
+    """Return what was the same in both builds, for people.
+
+    Args:
+        seconds: from the begin of the first build to that of the second.
+    """
+    same = [name for name, value in first.described().items() if second.described()[name] == value]
+    return [
+        f"the clock: the second build began {seconds:.0f} s after the first one",
+        *(f"the {name}" for name in same),
+        "the kernel, the processor's kind, and the packages of .venv",
+    ]
+
+
+def repro(
+    request: Request,
+    *,
+    engine: str = "",
+    line: Callable[[str], None] = lambda _: None,
+    begins: Callable[[Surroundings, Surroundings], None] = lambda *_: None,
+    ends: Callable[[Sequence[str]], None] = lambda _: None,
+) -> Comparison:
+    """Build an image twice from nothing, and compare.
+
+    Args:
+        engine: the address of another engine for the second build; "" for the same one.
+        line: called with each line that the builds print.
+        begins: called with the surroundings before the builds.
+        ends: called with what was not varied after them.
+
+    Raises:
+        FoundryError: whichever step of a build failed.
+    """
+    docker = host.ensure_engine()
+    other = _connect(engine) if engine else docker
+    store = request.store()
+    inputs = fetch_inputs(request, store)
+    options = list(request.options)
+    if not request.allow_drift:
+        options = [*(option for option in options if option != "--offline"), "--offline"]
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        # mmdebstrap may work with the rights of a subordinate user.
+        Path(work).chmod(0o755)
+        both = surroundings(Path(work), engine)
+        begins(*both)
+        began = []
+        with _names_kept((docker, other) if engine else (docker,), request, store, both):
+            # Both before the first build: somebody may edit this checkout meanwhile.
+            for each in both:
+                prepare(each, inputs, store)
+            for each in both:
+                began.append(time.monotonic())
+                with step(f"the {each.name} build of {request.target.name} with Triton {request.release.version}"):
+                    words = [sys.executable, "-P", "-m", "invoke", "--search-root", str(each.checkout)]
+                    each.run([*words, "build", request.target.name, *options], line)
+            ends(not_varied(*both, began[1] - began[0]))
+            with step("comparing"):
+                return _compared(request, store, both, (docker, other))
+
+
+def fetch_inputs(request: Request, store: Store) -> list[Artifact]:
+    """Ensure that a store has all files that an image is built from when no part is built yet; return the files."""
+    target, place = request.target, {"suite": request.target.suite, "python": request.target.python}
+    found = store.fetch([*target.debs, *target.wheels, request.release.wheel], **place)
+    for each in target.linked:
+        found += store.fetch(each.debs, **place)
+    if target.recipes and target.builder:
+        builder = native.fetch_builder(target.builder, store)
+        found += [*builder.debs, *builder.wheels, *builder.sdists]
+    return list(dict.fromkeys(found))
+
+
+def prepare(each: Surroundings, inputs: Sequence[Artifact], store: Store) -> None:
+    """Make the folders of a build: a copy of this checkout, and a store that has only the inputs."""
+    # Neither times nor permissions of the copies are those of this checkout.
+    shutil.copytree(paths.ROOT, each.checkout, symlinks=True, ignore=_left_out, copy_function=shutil.copy)
+    for path in each.checkout.rglob("*"):
+        if not path.is_symlink():
+            path.chmod((0o777 if path.is_dir() or path.stat().st_mode & 0o100 else 0o666) & ~int(each.umask, 8))
+    each.temporary.mkdir(parents=True)
+    new = Store(each.store)
+    for artifact in inputs:
+        source = store.path(artifact)
+        place = each.store / source.relative_to(store.root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            place.hardlink_to(source)
+        except OSError:
+            shutil.copy(source, place)
+        # It is checked, as each file that a store uses.
+        new.path(artifact)
+
+
+def _left_out(folder: str, names: Sequence[str]) -> set[str]:
+    # The published IDs are compared when both builds are done.
+    own = {*_LEFT_OUT, *folders.LITTER} if Path(folder) == paths.ROOT else {*folders.LITTER, paths.EXPECTED.name}
+    return own.intersection(names)
+
+
+def compare_stores(first: Path, second: Path, *, both: bool = True) -> Iterator[tuple[str, list[Difference]]]:
+    """Yield what the parts of two stores are called, and their differences.
+
+    Args:
+        both: whether a part that only the first store has is a difference, too.
+    """
+    found = [{path.relative_to(root) for path in root.glob("parts/*/[!.]*")} for root in (first, second)]
+    for part in sorted(found[0] | found[1] if both else found[0] & found[1]):
+        kind, identity = part.parts[1:]
+        folder = next(root / part for root in (first, second) if (root / part).exists())
+        files = sorted(path.name for path in folder.iterdir() if path.name != manifest.MANIFEST_FILE)
+        name = f"{kind} {', '.join(files)} ({identity[:16]})"
+        if part not in found[0] or part not in found[1]:
+            present = ["built" if part in each else "" for each in found]
+            yield name, [Difference((name,), "presence", present[0], present[1], "its inputs have another digest")]
+        else:
+            without = {manifest.MANIFEST_FILE}
+            yield name, list(compare.compare_folders(first / part, second / part, (name,), without=without))
+
+
+def compare_engine_images(first: tuple[Engine, str], second: tuple[Engine, str], where: Where) -> list[Difference]:
+    """Return the differences of two images, each given by its engine and ID."""
+    if first[1] == second[1]:
+        return []
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        saved = []
+        for number, (engine, id) in enumerate((first, second)):
+            saved.append(Path(work, f"{number}.tar"))
+            with saved[-1].open("wb") as file:
+                engine.save(id, file)
+        digests = []
+        for path in saved:
+            with path.open("rb") as file:
+                digests.append(compare.config_digest(file, str(path)))
+        if digests[0] == digests[1]:
+            return []
+        found = list(compare.compare_images(saved[0], saved[1], where))
+        return found or [Difference(where, "content", digests[0], digests[1], "only the digests of the layers differ")]
+
+
+def _compared(
+    request: Request, store: Store, both: tuple[Surroundings, Surroundings], engines: tuple[Engine, Engine]
+) -> Comparison:
+    differences: list[Difference] = []
+    compared: list[str] = []
+
+    def add(what: str, found: Sequence[Difference]) -> None:
+        differences.extend(found)
+        compared.append(f"{what}: {'different' if found else 'equal'}")
+
+    target, release = request.target, request.release
+    stores = [Store(each.store) for each in both]
+    names = [_image_name(target.name, each) for each in stores]
+    ids = [provenance.recorded(each)[name] for each, name in zip(stores, names, strict=True)]
+    if names[0] != names[1]:
+        add("name", [Difference(("the image",), "content", names[0], names[1], "its inputs have another digest")])
+    built = [(engine, id) for engine, id in zip(engines, ids, strict=True)]
+    add(f"image {names[0]}, {ids[0]}", compare_engine_images(built[0], built[1], (names[0],)))
+    for name, found in compare_stores(both[0].store, both[1].store):
+        add(name, found)
+    # What this machine built before was built at another time, and perhaps by another version of the system.
+    before = provenance.recorded(store).get(names[0])
+    if before and engines[0].image(before):
+        where = (f"{names[0]} that was built here before",)
+        add(where[0], compare_engine_images(built[0], (engines[0], before), where))
+    for name, found in compare_stores(both[0].store, store.root, both=False):
+        add(f"{name} that was built here before", found)
+    published = expected.load()
+    info = engines[0].image(ids[0])
+    assert info is not None, "the engine has what it just built"
+    try:
+        if expected.check_image(published, engines[0], Image(names[0], info, True), target.name, release.version):
+            add("the published ID of the image", [])
+        if count := expected.check_parts(published, stores[0], target, release):
+            add(f"the published sha256 of {count} parts", [])
+    except (ImageError, PartError) as error:
+        add("what was published", [Difference(("toolchains/expected.json",), "content", error.what, error.why)])
+    return Comparison(tuple(differences), tuple(compared))
+
+
+def _image_name(target: str, store: Store) -> str:
+    """Return the name of the target's image that a store recorded."""
+    (name,) = [name for name in provenance.recorded(store) if name.startswith(f"triton-foundry/{target}:")]
+    return name
+
+
+def _connect(address: str) -> Engine:
+    try:
+        return client.connect(address)
+    except EngineError as error:
+        raise EngineError(
+            f"no container engine answers at --engine={address}",
+            why=error.why,
+            next=f"DOCKER_HOST={address} docker version",
+        ) from error
+
+
+@contextmanager
+def _names_kept(
+    engines: Sequence[Engine], request: Request, store: Store, both: Sequence[Surroundings]
+) -> Iterator[None]:
+    """Leave the engines as they were: names lead to the images that had them, and what was built is removed."""
+    before = [
+        {name: id for id, (names, _) in engine.named("triton-foundry/*").items() for name in names}
+        for engine in engines
+    ]
+    known = {*provenance.recorded(store).items()}
+    try:
+        yield
+    finally:
+        recorded = [provenance.recorded(Store(each.store)) for each in both]
+        # What another process built for the user's store meanwhile.
+        kept = {id for _, id in {*provenance.recorded(store).items()} - known}
+        given = {*target_image.moving_names(request.target, request.release)}.union(*recorded)
+        for engine, had in zip(engines, before, strict=True):
+            for name in sorted(given):
+                info = engine.image(name)
+                if info is None or info.id == had.get(name) or info.id in kept:
+                    continue
+                if name in had:
+                    engine.tag(had[name], name)
+                else:
+                    engine.remove(name)
+            for id in {id for each in recorded for id in each.values()} - {*had.values()} - kept:
+                info = engine.image(id)
+                if info and not info.names:
+                    engine.remove(id)
