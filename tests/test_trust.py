@@ -25,6 +25,8 @@ from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import layer, listing
 from toolchains.lockfile import lock
+from toolchains.repro import expected
+from toolchains.repro.expected import Expected, ExpectedImage
 from toolchains.system import paths
 from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
@@ -209,6 +211,31 @@ def test_an_image_and_what_the_engine_saves_of_it_are_verified_to_the_byte(
         with archive.open("r+b") as file:
             file.seek(at)
             file.write(data[at : at + 1])
+
+
+@pytest.mark.docker
+def test_an_image_that_nobody_recorded_here_is_compared_with_the_published_id(
+    docker: Engine, as_spirv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = docker.image(as_spirv)
+    assert info is not None
+    name, version = "triton-foundry/spirv:" + "5" * 16, SPIRV.default_triton
+    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    monkeypatch.setattr(paths, "cache", lambda: tmp_path)
+
+    def publish(inputs: str, id: str) -> None:
+        entry = ExpectedImage(inputs, id, info.layers)
+        monkeypatch.setattr(expected, "load", lambda: Expected({"spirv": {version: entry}}, {}))
+
+    publish("5" * 64, info.id)
+    assert verify(as_spirv, NOBODY).facts == [f"its ID is the published one, {info.id[7:19]}"]
+    publish("5" * 64, f"sha256:{'0' * 64}")
+    with pytest.raises(VerificationError, match=f"the image's ID: {info.id}; published is sha256:000"):
+        verify(as_spirv, NOBODY)
+    # The published one has other inputs.
+    publish("6" * 64, info.id)
+    with pytest.raises(UsageError, match=f"there is nothing to compare {as_spirv} with"):
+        verify(as_spirv, NOBODY)
 
 
 @pytest.mark.docker

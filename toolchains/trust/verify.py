@@ -3,7 +3,8 @@
 What it is compared with, offline:
 
     an image, or an archive of one    the configuration and the files that this store recorded when it built the image
-                                      that the lock and this checkout ask for (images/listing.py)
+                                      that the lock and this checkout ask for (images/listing.py); and the
+                                      published ID of that image (repro/expected.py)
     a wheel                           the locked sha256; or the wheel of ours, which is made again
     a folder that `wheel` wrote       the same folder, which is made again
     each of them                      a statement that a trusted key signed: its digests
@@ -32,6 +33,7 @@ from toolchains.images import base, listing, provenance
 from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.repro import expected
 from toolchains.system import json_text, paths
 from toolchains.system.errors import ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
@@ -201,23 +203,30 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
     checked = Checked({name: digest.removeprefix("sha256:")})
     again = f"./foundry build {target.name} --triton={release.version} --no-cache"
-    if not recorded and not signed:
+    published = expected.load().image(target.name, release.version)
+    if published and name == f"{_TAG}{target.name}:{published.inputs[:16]}":
+        if digest == published.image:
+            checked.facts.append(f"its ID is the published one, {digest[7:19]}")
+        else:
+            checked.found.append(Found("the image's ID", f"{digest}; published is {published.image}"))
+    elif not recorded and not signed:
         raise UsageError(
             f"there is nothing to compare {called or path} with",
-            why=f"this store has not built {name}, which the lock and this checkout ask for",
+            why=f"the lock and this checkout ask for {name}, which this store has not built and nobody published",
             next=f"{again}, or give a statement and a key",
         )
     if not recorded:
-        # The digest is what was signed; nothing else is known.
+        # The digest is what was published or signed; nothing else is known.
         checked.found += image_archive.check(path, config, lambda _: None, tags)
         return checked
     wanted = digest if digest in recorded else recorded[-1]
-    expected = listing.config(store, wanted)
-    if expected is None:
+    text = listing.config(store, wanted)
+    if text is None:
         raise UsageError(f"the record of {name} is damaged", next=again)
     listings = _Listings(store, target)
     names = [name, *target_image.moving_names(target, release), called]
-    checked.found += image_archive.check(path, expected, listings.of, names)
+    # What a file says comes before what follows from it.
+    checked.found[:0] = image_archive.check(path, text, listings.of, names)
     if not checked.found:
         layers = described["rootfs"]["diff_ids"]
         checked.facts.append(f"configuration {digest[7:19]} and {len(layers)} layers as this store built {name}")
