@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from toolchains.archives import wheel_file
 from toolchains.artifacts import plugin_wheels
 from toolchains.fetch.store import Store
 from toolchains.system import paths
@@ -73,6 +74,12 @@ def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
         names = {name for name in archive.namelist() if ".dist-info" not in name}
         assert names == {"toy/__init__.py"}
         assert archive.read("toy/__init__.py") == b"A = 1\n"
+
+
+def test_an_executable_file_stays_one_and_no_other_becomes_one(toy: Path, tmp_path: Path) -> None:
+    (toy / "src/toy/run").write_text("#!/bin/sh\n")
+    (toy / "src/toy/run").chmod(0o755)
+    assert wheel_file.executables(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) == {"toy/run"}
 
 
 HOOK = """

@@ -103,11 +103,17 @@ def read_files(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in names if not _RECORD.fullmatch(name)}
 
 
-def write_files(path: Path, info: str, files: Mapping[str, bytes | Path]) -> None:
-    """Write a wheel of these files, none of which is executable."""
+def executables(wheel: Path) -> set[str]:
+    """Return the names of a wheel's executable files."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename for entry in wheel_files(archive) if entry.external_attr >> 16 & 0o111}
+
+
+def write_files(path: Path, info: str, files: Mapping[str, bytes | Path], executable: Collection[str]) -> None:
+    """Write a wheel of these files, some of which are executable."""
     writer = WheelWriter(path, info)
     for name in sorted(files):
-        writer.add(name, files[name])
+        writer.add(name, files[name], executable=name in executable)
     writer.close()
 
 

@@ -118,7 +118,8 @@ def _build(sources: Path, folder: Path, identity: str, *, log: str) -> None:
     (wheel,) = built.glob("*.whl")
     info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
     documents = wheel_documents.documents(_component(wheel, identity), info)
-    wheel_file.write_files(folder / wheel.name, info, wheel_file.read_files(wheel) | documents)
+    files = wheel_file.read_files(wheel) | documents
+    wheel_file.write_files(folder / wheel.name, info, files, wheel_file.executables(wheel))
 
 
 def _sources(name: str) -> dict[str, Path]:

@@ -72,5 +72,5 @@ def rewrite(
     head += b"".join(f"\nRequires-Dist: {each}".encode() for each in requires)
     content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text}
     content |= wheel_documents.documents(described, info)
-    wheel_file.write_files(target, info, {**content, **libraries})
+    wheel_file.write_files(target, info, {**content, **libraries}, wheel_file.executables(wheel))
     return target
