@@ -184,6 +184,21 @@ def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> 
         assert not {"remove_container", "remove_image"} & {*engine.requests}
 
 
+def test_a_step_of_a_killed_build_that_another_process_removes_meanwhile_is_no_error(engine: ScriptedEngine) -> None:
+    docker = client.connect()
+    machine, _, start = processes.process_name().rsplit(" ", 2)
+    killed = LISTED | {"Labels": {docker_archive.BUILD_LABEL: f"{machine} 999999999 {start}"}, "RepoTags": None}
+    engine.answers = {
+        "images": http(json.dumps([killed])),
+        "remove_image": http('{"message": "unrecognized image ID sha256:335d"}', "500 Internal Server Error"),
+    }
+    assert docker.abandoned() == {LISTED["Id"]: LISTED["Size"]}
+    assert docker.remove_abandoned() == 0, "it is still listed"
+    engine.answers["remove_image"] = http('{"message": "the disk is broken"}', "500 Internal Server Error")
+    with pytest.raises(EngineError, match="cannot remove the image"):
+        docker.remove_abandoned()
+
+
 def test_a_full_disk_of_this_machine_is_not_blamed_on_the_engine(engine: ScriptedEngine) -> None:
     with Path("/dev/full").open("wb") as full, pytest.raises(FileError) as raised:
         client.connect().save("a:b", full)

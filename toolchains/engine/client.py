@@ -50,6 +50,8 @@ _LONGEST_BUILD = 24 * 3600
 _DIGITS = 9
 # Marks our volumes, to tell them from the user's own.
 _VOLUME_LABEL = "org.triton-foundry.volume"
+# The status is 500: another process removes the same steps of a killed build, and one below this one is gone already.
+_REMOVED_MEANWHILE = "unrecognized image ID"
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Engine:
         try:
             self._api.remove_image(image)
         except FAILURES as error:
-            if status_of(error) not in (404, 409):
+            if status_of(error) not in (404, 409) and _REMOVED_MEANWHILE not in str(error):
                 raise diagnosis.failed(f"cannot remove the image {image}", error) from error
 
     def load(self, path: Path) -> None:
