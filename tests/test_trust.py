@@ -266,6 +266,7 @@ def test_what_was_committed_over_an_image_is_named(
     assert said in f"{raised.value.what}\n{raised.value.why}"
 
 
+@pytest.mark.slow
 def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> None:
     made = plugin_wheels.wheel("spirv", Store(paths.cache())).path
     data, copy = made.read_bytes(), tmp_path / made.name
@@ -281,6 +282,7 @@ def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> Non
         verify(str(copy), NOBODY)
 
 
+@pytest.mark.slow
 def test_what_nobody_makes_or_locks_is_not_verified_without_a_signature(tmp_path: Path) -> None:
     stranger = tmp_path / "stranger-1.0-py3-none-any.whl"
     stranger.write_bytes(b"anything")
@@ -307,6 +309,7 @@ def state(path: Path, name: str, digest: str, private: Path | None) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_different_rebuilders_must_have_signed_the_same(tmp_path: Path) -> None:
     thing = tmp_path / "x-1.0-py3-none-any.whl"
     thing.write_bytes(b"content")
