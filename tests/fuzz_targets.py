@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
+import struct
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,12 +33,12 @@ from toolchains.engine.container import Container
 from toolchains.fromsource import source_tar
 from toolchains.lockfile import lock
 from toolchains.patching import series
-from toolchains.repro import members
 from toolchains.report import page, results
+from toolchains.repro import members
 from toolchains.sdk import elf
 from toolchains.sdk.contents import Supply
 from toolchains.system import json_text, paths
-from toolchains.system.errors import FileError, FoundryError, ImageError, PatchError, PinError, UnsafeArchiveError
+from toolchains.system.errors import FoundryError, ImageError, PatchError, PinError
 from toolchains.testing.parts import Count
 from toolchains.trust import image_archive, keys, statement
 
@@ -53,7 +53,8 @@ TOKENS = (
     b" ",
     b"-1",
     b"0",
-    b"9" * 5000,
+    *(b"9" * digits for digits in (19, 400, 5000)),
+    b"1e300",
     b"1e999",
     b"NaN",
     b"\xff\xfe",
@@ -160,7 +161,9 @@ def debs(folder: Path) -> Sequence[bytes]:
 
 def wheels(folder: Path) -> Sequence[bytes]:
     """Return a wheel, stored and compressed."""
-    plain = archives.wheel(folder, "a", "1.0", ["b"], files={"a/__init__.py": "x = 1\n", "a-1.0.dist-info/LICENSE": "MIT"})
+    plain = archives.wheel(
+        folder, "a", "1.0", ["b"], files={"a/__init__.py": "x = 1\n", "a-1.0.dist-info/LICENSE": "MIT"}
+    )
     packed = io.BytesIO()
     with zipfile.ZipFile(plain) as source, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as target:
         for name in source.namelist():
@@ -189,7 +192,11 @@ def images(_: Path) -> Sequence[bytes]:
     }
     manifest = [{"Config": "c.json", "RepoTags": ["a:b"], "Layers": ["l.tar"]}]
     with tarfile.open(fileobj=data, mode="w") as tar:
-        for name, content in (("c.json", _compact(config)), ("l.tar", tars(Path())[0]), ("manifest.json", _compact(manifest))):
+        for name, content in (
+            ("c.json", _compact(config)),
+            ("l.tar", tars(Path())[0]),
+            ("manifest.json", _compact(manifest)),
+        ):
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
@@ -232,7 +239,7 @@ def _image(path: Path) -> None:
 
 
 def _checked_image(path: Path) -> None:
-    _, config = image_archive.read(path)
+    image_archive.read(path)
     list(image_archive.check(path, image_config, lambda _: (), ["a:b"]))
 
 
@@ -368,6 +375,11 @@ define void @k(float addrspace(255)* %0, i32 %1, i8 addrspace(1)* %2) !dbg !1 {
 """
 
 
+# A module with a line, so that it gets scopes: the name of a file before the types, and OpLine in the kernel.
+_NAME, _LINE = struct.pack("<3I", 3 << 16 | 7, 7, 0x632E61), struct.pack("<4I", 4 << 16 | 8, 7, 1, 1)
+WITH_LINES = spirv.EMPTY[:72] + _NAME + spirv.EMPTY[72:-8] + _LINE + spirv.EMPTY[-8:]
+
+
 def _ttir(data: str) -> None:
     parse.parse(data)
 
@@ -383,7 +395,9 @@ def _signature(data: str) -> None:
 
 
 def _statement(folder: Path) -> Sequence[bytes]:
-    made = statement.make([statement.Resource("a", {"sha256": "0" * 64})], kind="image", asked={}, derived={}, inputs=[])
+    made = statement.make(
+        [statement.Resource("a", {"sha256": "0" * 64})], kind="image", asked={}, derived={}, inputs=[]
+    )
     return [statement.seal(made, None).encode()]
 
 
@@ -396,12 +410,18 @@ TARGETS = {
     "wheel": Target(in_file(_wheel), wheels),
     "image": Target(in_file(_image), images, (FoundryError,), sums),
     "verified-image": Target(in_file(_checked_image), images, (ImageError,), sums),
-    "archive-members": Target(in_file(_members), lambda folder: [*tars(folder), *debs(folder), *wheels(folder)], (Exception,), sums),
+    "archive-members": Target(
+        in_file(_members), lambda folder: [*tars(folder), *debs(folder), *wheels(folder)], (Exception,), sums
+    ),
     "copied-out": Target(_copied_out, tars, _WRITES, sums),
     "unpacked": Target(in_file(_unpacked), tars, _WRITES, sums),
     "elf": Target(lambda data, _: elf.read(io.BytesIO(data), ["one"]), libraries, (elf.DamagedElfError,)),
-    "lock": Target(in_file(lock.load), made({"digest": "0", "targets": {}, "sources": {}, "builders": {}}), (PinError,)),
-    "toml": Target(in_file(_pin), files("toolchains/pins/torch-vsi.toml", "toolchains/targets/spirv.toml"), (PinError,)),
+    "lock": Target(
+        in_file(lock.load), made({"digest": "0", "targets": {}, "sources": {}, "builders": {}}), (PinError,)
+    ),
+    "toml": Target(
+        in_file(_pin), files("toolchains/pins/torch-vsi.toml", "toolchains/targets/spirv.toml"), (PinError,)
+    ),
     "patch": Target(in_file(_series), files("patches/triton/3.9.0/0001-select-spirv-by-variable.patch"), (PatchError,)),
     "series": Target(in_file(_listing, "series"), made("# first\n0001.patch\n"), (PatchError,)),
     "revision": Target(
@@ -418,13 +438,20 @@ TARGETS = {
     "json": Target(lambda data, _: json_text.parse(data, dict[str, float]), made({"a": 1.5, "b": 2}), (ValueError,)),
     "report": Target(in_file(page.read), _page),
     "counts": Target(in_file(lambda path: Count().add(path)), JUNIT, ()),
-    **{f"results-{Path(place).parts[0]}-{Path(place).stem}": Target(_result(place), seeds) for place, seeds in RESULTS.items()},
+    **{
+        f"results-{Path(place).parts[0]}-{Path(place).stem}": Target(_result(place), seeds)
+        for place, seeds in RESULTS.items()
+    },
     "ttir": Target(
         text(_ttir),
-        files(f"{_TTIR}/return_under_a_condition.mlir", f"{_TTIR}/store_shifted_in_place.mlir", f"{_TTIR}/invocations_of_opencl.mlir"),
+        files(
+            f"{_TTIR}/return_under_a_condition.mlir",
+            f"{_TTIR}/store_shifted_in_place.mlir",
+            f"{_TTIR}/invocations_of_opencl.mlir",
+        ),
         (LoweringError,),
     ),
-    "spirv": Target(_spirv, made(spirv.EMPTY), (LoweringError,)),
+    "spirv": Target(_spirv, made(spirv.EMPTY, WITH_LINES), (ValueError,)),
     "llvm-ir": Target(text(_signature), made(_SIGNED), (signature.SignatureError,)),
 }
 
@@ -444,4 +471,4 @@ def run(target: Target, data: bytes, folder: Path) -> None:
         pass
     finally:
         shutil.rmtree(inside, ignore_errors=True)
-    assert os.listdir(folder) == []
+    assert not [*folder.iterdir()]

@@ -157,7 +157,7 @@ def opened(file: IO[bytes], called: str) -> Iterator[tarfile.TarFile]:
     Raises:
         ImageError: it is damaged, or something else.
     """
-    with reading(f"not an archive of one image: {called}", error=ImageError), tarfile.open(fileobj=file) as tar:
+    with reading(f"not an archive of one image: {called}", error=ImageError), tar_file.opened(file) as tar:
         yield tar
 
 
@@ -182,7 +182,7 @@ class _Below:
 
     def scan(self, source: IO[bytes]) -> None:
         """Record the content of a layer."""
-        with tarfile.open(fileobj=source) as tar:
+        with tar_file.opened(source) as tar:
             for name, entry in _entries(tar).items():
                 self.add(name, entry)
 
@@ -280,7 +280,7 @@ class _Hashed:
 
 def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
     """Write a normalised copy of a layer, and record its content."""
-    with tarfile.open(fileobj=source) as tar, TarWriter(out) as result:
+    with tar_file.opened(source) as tar, TarWriter(out) as result:
         entries = _entries(tar)
         _link(entries)
         for name in sorted(entries):

@@ -21,8 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
-from toolchains.archives import confine
-from toolchains.archives.tar_file import TarWriter
+from toolchains.archives import confine, tar_file
+from toolchains.archives.tar_file import TarWriter, reading
 from toolchains.system.errors import UnsafeArchiveError
 from toolchains.system.paths import scratch
 
@@ -59,9 +59,9 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
         without: names of topmost files to leave out.
 
     Raises:
-        UnsafeArchiveError: an entry would be written outside the prefix, or is neither a file nor a link.
+        UnsafeArchiveError: an entry would be written outside the prefix, or is no file or link; or the tar is damaged.
     """
-    with open_seekable(source) as tar, target.open("wb") as file:
+    with reading(f"{source.name} is damaged"), open_seekable(source) as tar, target.open("wb") as file:
         found = tar_entries(tar, source.name, below)
         write({name: entry for name, entry in found.items() if name not in without}, file)
 
@@ -180,12 +180,12 @@ def open_seekable(source: Path) -> Iterator[tarfile.TarFile]:
         magic = file.read(8)
     opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
     if opener is None:
-        with tarfile.open(source, "r:") as tar:
+        with tar_file.opened(source, "r:") as tar:
             yield tar
         return
     with cast(IO[bytes], TemporaryFile(dir=scratch())) as plain:
         with opener(source) as packed:
             shutil.copyfileobj(packed, plain, 4 << 20)
         plain.seek(0)
-        with tarfile.open(fileobj=plain, mode="r:") as tar:
+        with tar_file.opened(plain, "r:") as tar:
             yield tar

@@ -1,16 +1,21 @@
-"""Write tars whose bytes depend only on their content. No other module writes tars.
+"""Read tars strictly, and write tars whose bytes depend only on their content. No other module opens or writes tars.
 
 The modules that use this one have FORMAT revisions, which cover these bytes too; tests/test_format.py compares them.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
+import struct
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from pathlib import Path
+from typing import IO, Literal, Self
 
 from toolchains.system.errors import FileError, FoundryError, UnsafeArchiveError
 
@@ -19,6 +24,20 @@ EPOCH = 1767225600
 # A tar ends with two empty blocks.
 END = bytes(2 * tarfile.BLOCKSIZE)
 _CHUNK = 4 << 20
+# What tarfile, zipfile and json do not catch in damaged headers and files. zipfile's word for a compression or an
+# encryption that it does not know is RuntimeError.
+_WRONG = (ValueError, ArithmeticError, LookupError, RuntimeError, struct.error)
+# What reading a damaged archive raises.
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, *_WRONG)
+# Headers that are followed by more of the next entry's, such as a long name; Linux's longest names have 4 KiB.
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_LONGEST_HEADER = 1 << 16
 
 
 @contextmanager
@@ -31,9 +50,42 @@ def reading(what: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Ite
     """
     try:
         yield
-    except (tarfile.TarError, EOFError, zlib.error, ValueError, ArithmeticError, LookupError, RecursionError) as damage:
-        # The last four are what tarfile and json do not catch in damaged headers and files.
+    except DAMAGED as damage:
         raise error(what, why=repr(damage)) from damage
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry of a tar that is read. A damaged header is an error: tarfile takes it for the end of the tar."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tar)
+        except (tarfile.EOFHeaderError, tarfile.EmptyHeaderError):  # type: ignore[attr-defined]
+            raise
+        except (tarfile.HeaderError, *_WRONG) as error:
+            raise tarfile.ReadError(f"a damaged header: {error}") from error
+
+    def _block(self, count: int) -> int:
+        """Return the bytes that this many need with their padding. tarfile calls this for each size in a header.
+
+        A negative size would lead back to an earlier header for ever: CVE-2025-8194. A header that says that it is
+        long would be read into memory, and searched in quadratic time.
+        """
+        if count < 0 or (self.type in _EXTENDED and count > _LONGEST_HEADER):
+            raise tarfile.ReadError(f"{count} is no size of {self.name[:100]!r}")
+        return count + -count % tarfile.BLOCKSIZE
+
+
+def opened(source: Path | IO[bytes], mode: Literal["r", "r:", "r|", "r|*"] = "r") -> tarfile.TarFile:
+    """Open a tar for reading; the modes are those of tarfile.open.
+
+    Raises:
+        tarfile.TarError: also later: it is damaged.
+    """
+    if isinstance(source, Path):
+        return tarfile.open(source, mode, tarinfo=_Entry)  # noqa: TID251
+    return tarfile.open(fileobj=source, mode=mode, tarinfo=_Entry)  # noqa: TID251
 
 
 class TarWriter:

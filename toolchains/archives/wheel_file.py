@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import configparser
 import csv
+import errno
 import hashlib
 import io
 import re
@@ -14,8 +15,10 @@ import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from toolchains.archives import confine
+from toolchains.archives.tar_file import reading
 from toolchains.system.errors import UnsafeArchiveError
 
 # The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
@@ -23,6 +26,21 @@ FORMAT = 1
 # The earliest date that zip can express.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _RECORD = re.compile(r"[^/]+\.dist-info/RECORD")
+
+
+@contextmanager
+def opened(wheel: Path | IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """Open a wheel for reading.
+
+    Raises:
+        UnsafeArchiveError: it is damaged.
+    """
+    with reading(f"{wheel if isinstance(wheel, Path) else 'a wheel'} is damaged"), zipfile.ZipFile(wheel) as archive:
+        try:
+            yield archive
+        except OSError as error:
+            # zipfile looks wherever a damaged table says, also before the file.
+            raise zipfile.BadZipFile(str(error)) if error.errno == errno.EINVAL else error from error
 
 
 def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
@@ -98,14 +116,14 @@ class WheelWriter:
 
 def read_files(wheel: Path) -> dict[str, bytes]:
     """Return the files of a wheel by their names, without RECORD."""
-    with zipfile.ZipFile(wheel) as archive:
+    with opened(wheel) as archive:
         names = [entry.filename for entry in wheel_files(archive)]
         return {name: archive.read(name) for name in names if not _RECORD.fullmatch(name)}
 
 
 def executables(wheel: Path) -> set[str]:
     """Return the names of a wheel's executable files."""
-    with zipfile.ZipFile(wheel) as archive:
+    with opened(wheel) as archive:
         return {entry.filename for entry in wheel_files(archive) if entry.external_attr >> 16 & 0o111}
 
 

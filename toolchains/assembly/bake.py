@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import Any
 
 from rich.text import Text
 
-from toolchains.archives import docker_archive
+from toolchains.archives import docker_archive, tar_file
 from toolchains.archives.tar_file import EPOCH
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
@@ -265,7 +264,7 @@ def _pair(variable: str) -> tuple[str, str, str]:
 
 def _unpack(layer: Layer, folder: Path) -> None:
     """Unpack the context that the engine here would get into a folder."""
-    with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tarfile.open(fileobj=packed) as tar:
+    with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tar_file.opened(packed) as tar:
         tar.extractall(folder, filter="data")
 
 

@@ -23,14 +23,13 @@ import shlex
 import shutil
 import stat
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.archives import confine
+from toolchains.archives import confine, tar_file
 from toolchains.archives import folders as trees
 from toolchains.archives.tar_file import TarWriter, reading
 from toolchains.assembly import container_files, ensure
@@ -370,9 +369,10 @@ def unpack(packed: Path, folder: Path) -> list[str]:
         UnsafeArchiveError: some files would be written outside; the other files are written.
     """
     written, refused = [], []
-    with reading("what came from the container is a damaged archive"), tarfile.open(packed, "r:") as tar:
+    with reading("what came from the container is a damaged archive"), tar_file.opened(packed, "r:") as tar:
         for member in tar:
-            content = tar.extractfile(member) if member.isfile() else None
+            # A sparse file of a few bytes may be larger than this machine's disk.
+            content = tar.extractfile(member) if member.isfile() and not member.issparse() else None
             try:
                 path = confine.path_below(folder, member.name, "the container")
             except UnsafeArchiveError:

@@ -40,7 +40,7 @@ def read_table(path: Path) -> dict[str, Any]:
             f"there is no file {display_path(path)}",
             next="write it, or remove the name where it is used in toolchains/targets",
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PinError(
             f"{display_path(path)} is not TOML", why=str(error), next=f"correct {display_path(path)}"
         ) from error

@@ -12,15 +12,15 @@ import json
 import posixpath
 import re
 import tarfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from packaging.utils import canonicalize_name
 
+from toolchains.archives import ar_file, tar_file, wheel_file
 from toolchains.archives.tar_file import reading
 from toolchains.contents import licences
 from toolchains.contents.component import Component, Licence, purl
@@ -31,7 +31,8 @@ from toolchains.system.errors import UnsafeArchiveError
 # The revision of what is kept of a package: raise it whenever that changes.
 FORMAT = 1
 _KIND = "copyright"
-_AR_MAGIC, _AR_HEADER = b"!<arch>\n", 60
+# No text and no wheel in a package is longer; a few compressed bytes may stand for more than the memory.
+_LONGEST = 64 << 20
 _DOC = "usr/share/doc"
 # Where Debian keeps the wheels from which `python3 -m venv` installs pip, and setuptools up to Python 3.11.
 _ENSURED = "usr/share/python-wheels"
@@ -126,15 +127,11 @@ def _read(deb: Artifact, file: Path, folder: Path) -> None:
 def _member(deb: Path, name: str) -> Iterator[tarfile.TarFile]:
     """Yield one of the two tars of a Debian package, which is an archive of ar's, to be read in order."""
     with deb.open("rb") as file, reading(f"{deb.name} is damaged"):
-        if file.read(len(_AR_MAGIC)) != _AR_MAGIC:
-            raise UnsafeArchiveError(f"{deb.name} is not a Debian package")
-        while header := file.read(_AR_HEADER):
-            size = int(header[48:58])
-            if header[:16].decode("ascii").strip(" /").startswith(name):
-                with tarfile.open(fileobj=_Section(file, size), mode="r|*") as tar:
+        for each in ar_file.members(file):
+            if each.name.strip("/").startswith(name):
+                with tar_file.opened(cast(IO[bytes], _Section(file, each.size)), "r|*") as tar:
                     yield tar
                 return
-            file.seek(size + size % 2, io.SEEK_CUR)
         raise UnsafeArchiveError(f"{deb.name} has no {name}")
 
 
@@ -155,6 +152,8 @@ class _Section(io.RawIOBase):
 
 def _content(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     content = tar.extractfile(entry)
+    if entry.size > _LONGEST:
+        raise ValueError(f"{entry.name} has {entry.size} bytes, where a text is expected")
     return content.read() if content else b""
 
 
@@ -166,7 +165,7 @@ def wheel(artifact: Artifact, store: Store) -> Component:
 
 def sdist(artifact: Artifact, store: Store) -> Component:
     """Return a locked source distribution as a component."""
-    with reading(f"{artifact.filename} is damaged"), tarfile.open(store.path(artifact)) as tar:
+    with reading(f"{artifact.filename} is damaged"), tar_file.opened(store.path(artifact)) as tar:
         (metadata,) = [_content(tar, entry) for entry in tar if entry.name.split("/")[1:] == ["PKG-INFO"]]
     return replace(_distribution(metadata, {}), kind="sdist", sha256=artifact.sha256)
 
@@ -182,7 +181,7 @@ def ensured(deb: Artifact, store: Store) -> Iterator[Component]:
 
 def read_wheel(file: IO[bytes]) -> Component:
     """Return a wheel as a component, without its sha256."""
-    with zipfile.ZipFile(file) as archive:
+    with wheel_file.opened(file) as archive:
         (place,) = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
         info = place.removesuffix("METADATA")
         names = [name for name in archive.namelist() if name.split("/")[-1].upper().startswith(_STATING)]

@@ -15,15 +15,14 @@ import shlex
 import shutil
 import socket
 import sys
-import tarfile
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self, cast
 
-from toolchains.archives import confine
+from toolchains.archives import confine, tar_file
 from toolchains.archives import folders as trees
 from toolchains.archives.tar_file import reading
 from toolchains.engine import diagnosis
@@ -274,8 +273,8 @@ class Container:
         """
         try:
             chunks, _ = self._api.get_archive(self.id, source)
-            data = io.BytesIO(b"".join(chunks))
-            with reading(f"what came from {source} is a damaged archive"), tarfile.open(fileobj=data, mode="r:") as tar:
+            packed = cast(IO[bytes], io.BufferedReader(_Stream(chunks)))
+            with reading(f"what came from {source} is a damaged archive"), tar_file.opened(packed, "r|") as tar:
                 for member in tar:
                     # The names in the engine's archive start with the last part of the requested path.
                     parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
@@ -283,7 +282,8 @@ class Container:
                     file = tar.extractfile(member) if member.isfile() else None
                     if file:
                         path.parent.mkdir(parents=True, exist_ok=True)
-                        path.write_bytes(file.read())
+                        with path.open("wb") as out:
+                            shutil.copyfileobj(file, out)
                     elif member.isdir():
                         path.mkdir(parents=True, exist_ok=True)
         except FAILURES as error:
@@ -311,10 +311,10 @@ class Container:
         failed = f"cannot copy {source} out of a container of {self._image}"
         try:
             chunks, _ = self._api.get_archive(self.id, source)
-            packed = io.BufferedReader(_Stream(chunks))
+            packed = cast(IO[bytes], io.BufferedReader(_Stream(chunks)))
             with (
                 reading(f"what came from {source} is a damaged archive"),
-                tarfile.open(fileobj=packed, mode="r|") as tar,
+                tar_file.opened(packed, "r|") as tar,
             ):
                 member = tar.next()
                 content = tar.extractfile(member) if member and member.isfile() else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.archives import wheel_file
+from toolchains.archives import tar_file, wheel_file
 from toolchains.archives.wheel_file import wheel_files
 from toolchains.artifacts import triton_wheel
 from toolchains.contents import component as contents
@@ -99,7 +98,7 @@ def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path, describe
 @contextmanager
 def _wheel(part: Path) -> Iterator[Path]:
     """Yield the one wheel in a part's tar; it exists as long as the context."""
-    with tarfile.open(part) as tar, TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+    with tar_file.opened(part) as tar, TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         (member,) = [entry for entry in tar if entry.isfile() and entry.name.endswith(".whl")]
         tar.extract(member, work, filter="data")
         yield Path(work, member.name)

@@ -12,14 +12,13 @@ import hashlib
 import io
 import posixpath
 import re
-import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, cast
 
-from toolchains.archives import confine
+from toolchains.archives import confine, tar_file
 from toolchains.archives.tar_file import TarWriter, padding
 from toolchains.patching.series import Series
 from toolchains.system.errors import PatchTargetError, PinError, UnsafeArchiveError
@@ -119,7 +118,7 @@ def write_tree(
         try:
             for entry in entries:
                 packing.add(entry)
-        except (tarfile.TarError, EOFError) as error:
+        except tar_file.DAMAGED as error:
             raise UnsafeArchiveError(f"{called} cannot be read", why=str(error)) from error
         return packing.finish(series)
 
@@ -321,7 +320,7 @@ def read_tree(tar: Path, called: str, *, below: str = "") -> Iterator[SourceEntr
 
     Raises:
         UnsafeArchiveError: an entry is neither a file, a folder nor a link; or there are two topmost folders.
-        tarfile.TarError: it cannot be read.
+        tar_file.DAMAGED: it cannot be read.
     """
     top = ""
 
@@ -334,7 +333,7 @@ def read_tree(tar: Path, called: str, *, below: str = "") -> Iterator[SourceEntr
             )
         return posixpath.join(below, rest)
 
-    with tarfile.open(tar, "r|*") as archive:
+    with tar_file.opened(tar, "r|*") as archive:
         while (member := archive.next()) is not None:
             # Otherwise tarfile would keep every entry in memory until the end.
             archive.members = []  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from typing import IO, cast
 
 import msgspec
 
-from toolchains.archives import docker_archive
+from toolchains.archives import docker_archive, tar_file
 from toolchains.fetch.store import Store
 from toolchains.system import durable
 from toolchains.system.errors import FileError
@@ -83,7 +83,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def scan(layer: IO[bytes]) -> Iterator[Entry]:
     """Yield the entries of a layer, which is an uncompressed tar."""
-    with tarfile.open(fileobj=layer, mode="r:") as tar:
+    with tar_file.opened(layer, "r:") as tar:
         for entry in tar:
             yield Entry.read(tar, entry)
 

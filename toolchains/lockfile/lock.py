@@ -325,7 +325,7 @@ def _parsed(text: bytes, path: Path) -> Lock:
         )
     except PinError as error:
         raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
     if seal(lock.targets, lock.sources, lock.builders) != lock:
         raise PinError(

@@ -167,7 +167,11 @@ class Series:
         if not listing.is_file():
             known = ", ".join(sorted(entry.parent.name for entry in folder.parent.glob("*/series")))
             raise MalformedPatchError(f"{listing} does not exist", why=f"there are series for: {known or 'nothing'}")
-        names = [line for line in (line.split("#")[0].strip() for line in listing.read_text().splitlines()) if line]
+        try:
+            lines = listing.read_bytes().decode().splitlines()
+        except UnicodeDecodeError as error:
+            raise MalformedPatchError(f"{listing} cannot be read", why=str(error)) from None
+        names = [line for line in (line.split("#")[0].strip() for line in lines) if line]
         strays = sorted({entry.name for entry in folder.glob("*.patch")} - set(names))
         if strays:
             raise MalformedPatchError(f"{listing} does not name {', '.join(strays)}", next="add it there, or remove it")
@@ -177,7 +181,7 @@ class Series:
             confine.name(name, str(listing), error=MalformedPatchError)
             try:
                 text = (folder / name).read_bytes().decode()
-            except (FileNotFoundError, UnicodeDecodeError) as error:
+            except (OSError, UnicodeDecodeError) as error:
                 raise MalformedPatchError(f"{name}, named in {listing}, cannot be read", why=str(error)) from None
             digest.update(f"{name}\0{len(text)}\0{text}".encode())
             patches.append(parse(name, text))
@@ -385,5 +389,5 @@ def read_revision(folder: Path) -> tuple[int, str]:
     try:
         data = tomllib.loads(file.read_text())
         return int(data["number"]), str(data["digest"])
-    except (tomllib.TOMLDecodeError, KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise MalformedPatchError(f"{file} cannot be read", why=str(error)) from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import struct
 import tarfile
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,10 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
+from toolchains.archives import ar_file, tar_file
+
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_AR = b"!<arch>\n"
-# Of a member's header in an ar archive: name, date, user, group, mode in octal, size, end.
-_AR_HEADER = struct.Struct("16s12s6s6s8s10s2s")
 # The member that has long names; "/12" names the one at its byte 12.
 _AR_NAMES = "//"
 _TAR_MAGIC = 257, b"ustar"
@@ -65,17 +63,17 @@ def read(file: IO[bytes], closing: ExitStack) -> tuple[str, list[Member]] | None
         closing: closes what was opened.
 
     Raises:
-        Exception: the archive is damaged: what tarfile, zipfile and struct raise for that.
+        Exception: the archive is damaged: what tarfile, zipfile and int raise for that.
     """
     file.seek(0)
     start = file.read(_TAR_MAGIC[0] + len(_TAR_MAGIC[1]))
     file.seek(0)
     if start.startswith(_ZIP):
         return "zip", list(_zip_entries(closing.enter_context(zipfile.ZipFile(file))))
-    if start.startswith(_AR):
+    if start.startswith(ar_file.MAGIC):
         return "ar", list(_ar_entries(file))
     if start[_TAR_MAGIC[0] :] == _TAR_MAGIC[1]:
-        return "tar", list(_tar_entries(closing.enter_context(tarfile.open(fileobj=file, mode="r:"))))
+        return "tar", list(_tar_entries(closing.enter_context(tar_file.opened(file, "r:"))))
     return None
 
 
@@ -148,23 +146,17 @@ def _of_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 def _ar_entries(file: IO[bytes]) -> Iterator[Member]:
-    file.seek(len(_AR))
     names = b""
-    while header := file.read(_AR_HEADER.size):
-        fields = [each.decode("latin-1").rstrip() for each in _AR_HEADER.unpack(header)]
-        name, date, user, group, mode, text, end = fields
-        if end != "`":
-            raise ValueError(f"an ar archive has no header at byte {file.tell() - _AR_HEADER.size}")
-        size, start = int(text), file.tell()
+    for each in ar_file.members(file):
+        name = each.name
         if name == _AR_NAMES:
-            names = file.read(size)
+            names = file.read(each.size)
         elif name[:1] == "/" and name[1:].isdecimal():
             name = names[int(name[1:]) :].partition(b"\n")[0].decode("latin-1")
-        time = _time(int(date)) if date else ""
-        owner = f"{user}:{group}" if user else ""
-        yield Member(name.rstrip("/") or name, "file", partial(_piece, file, start, size), mode, owner, time)
-        # Each header is at an even byte.
-        file.seek(start + size + size % 2)
+        time = _time(int(each.date)) if each.date else ""
+        owner = f"{each.user}:{each.group}" if each.user else ""
+        content = partial(_piece, file, each.start, each.size)
+        yield Member(name.rstrip("/") or name, "file", content, each.mode, owner, time)
 
 
 def _piece(file: IO[bytes], start: int, size: int) -> IO[bytes]:

@@ -72,7 +72,7 @@ class Supply:
                 yield self.path.name, self._folder()
                 return
             with prefix.open_seekable(self.path) as tar:
-                below = _below(kind, self._read(tar))
+                below = _below(kind, prefix.tar_entries(tar, self.path.name))
                 yield posixpath.basename(below), prefix.tar_entries(tar, self.path.name, below)
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error) from error
@@ -95,13 +95,6 @@ class Supply:
                 why=f"sha256 {found}\nbefore {sha256}",
                 next="the same command again, when nothing changes it any more",
             )
-
-    def _read(self, tar: tarfile.TarFile) -> dict[str, PrefixEntry]:
-        try:
-            return prefix.tar_entries(tar, self.path.name)
-        except (ValueError, ArithmeticError, LookupError) as error:
-            # Errors that tarfile does not catch in damaged headers.
-            raise self._unreadable(error) from error
 
     def _folder(self) -> dict[str, PrefixEntry]:
         entries = prefix.folder_entries(self.path)

@@ -5,9 +5,10 @@ pyelftools reads the file. The names are those of the ELF specification and of t
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, cast
 
 from elftools.elf.dynamic import Dynamic, DynamicSection, DynamicSegment
 from elftools.elf.elffile import ELFFile
@@ -17,6 +18,10 @@ from elftools.elf.segments import InterpSegment
 MAGIC = b"\x7fELF"
 # vna_flags: the loader only warns if such a version is missing. vd_flags: not a version, but the file's own name.
 _WEAK, _BASE = 2, 1
+
+
+# Reads of one file: LLVM's library, one of the largest, takes less than a thousandth of them.
+_READS = 1 << 20
 
 
 class DamagedElfError(ValueError):
@@ -69,11 +74,31 @@ def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
         DamagedElfError: it is not an ELF file, or it is damaged.
     """
     try:
-        return _read(ELFFile(stream), functions)
+        return _read(ELFFile(cast(IO[bytes], _Limited(stream))), functions)
     except Exception as error:
         # In a damaged file, each table may point anywhere; pyelftools does not catch the resulting exceptions of
         # Python.
         raise DamagedElfError(str(error) or type(error).__name__) from error
+
+
+class _Limited:
+    """A file that can be read a limited number of times.
+
+    A table of a damaged file may have 2^64 entries, each of which is the same one; pyelftools would read them all.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._left = stream, _READS
+        self._size = stream.seek(0, io.SEEK_END)
+        self.seek, self.tell = stream.seek, stream.tell
+        self.seek(0)
+
+    def read(self, size: int = -1) -> bytes:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError("its tables have no end")
+        # Python allocates as much as is asked for.
+        return self._stream.read(min(size, self._size))
 
 
 def _read(file: ELFFile, functions: Iterable[str]) -> Elf:

@@ -100,6 +100,8 @@ def _parts(file: IO[bytes]) -> dict[str, _Part]:
     """
     parts: dict[str, _Part] = {}
     last, links = "the first file", {}
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
     while True:
         block = file.read(tarfile.BLOCKSIZE)
         if block == bytes(tarfile.BLOCKSIZE):
@@ -111,6 +113,8 @@ def _parts(file: IO[bytes]) -> dict[str, _Part]:
         # tarfile reads more forms of a checksum than anyone writes.
         if block[148:156] != b"%06o\0 " % entry.chksum or entry.name in parts:
             raise ImageError(entry.name, why="its header in the archive is damaged")
+        if not 0 <= entry.size <= size:
+            raise ImageError(entry.name, why=f"it would have {entry.size} bytes")
         last = entry.name
         if entry.issym():
             links[entry.name] = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
@@ -234,7 +238,7 @@ def _in_files(file: IO[bytes], parts: Sequence[_Part], expected: Sequence[str], 
             # A tar ends for its reader where a header is damaged.
             if view.read().strip(b"\0"):
                 return
-    except (tarfile.TarError, EOFError, ValueError, OverflowError):
+    except tar_file.DAMAGED:
         return
     yield from wanted.differences(actual)
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+from .spirv import instructions, reading, words_of
 
 _MARK = "__foundry_line."
 _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+), (?:column: (\d+), )?scope: (!\d+)\b", re.MULTILINE)
@@ -24,7 +26,7 @@ _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*?)", directory: "(.*?)"', 
 _PLACED = re.compile(r", !dbg (!\d+)(?:, |$)")
 _ESCAPED = re.compile(r"\\([0-9A-Fa-f]{2})")
 
-_HEADER_WORDS, _BOUND = 5, 3
+_BOUND = 3
 _SOURCE, _NAME, _STRING, _LINE, _EXT_INST_IMPORT, _EXT_INST = 3, 5, 7, 8, 11, 12
 _MEMORY_MODEL, _ENTRY_POINT, _EXECUTION_MODE_ID, _TYPE_VOID = 14, 15, 331, 19
 _FUNCTION, _FUNCTION_END, _FUNCTION_CALL, _DECORATE, _LABEL = 54, 56, 57, 71, 248
@@ -76,12 +78,12 @@ def unmark(module: bytes, file: str) -> bytes:
     Args:
         file: the path that OpLine names.
     """
-    words = _words(module)
+    words = words_of(module)
     marks: dict[int, tuple[int, int]] = {}
     made = words[_BOUND]
     edits: list[tuple[int, int, Sequence[int]]] = []
     removed: int | None = None
-    for at, opcode, end in _instructions(words):
+    for at, opcode, end in instructions(words):
         if opcode == _NAME and (name := _text(words[at + 2 : end])).startswith(_MARK):
             line, column = name.removeprefix(_MARK).split(".")
             marks[words[at + 1]] = int(line), int(column)
@@ -100,18 +102,22 @@ def unmark(module: bytes, file: str) -> bytes:
     return _edited(words, edits, made + 1)
 
 
+@reading()
 def add_scopes(module: bytes) -> bytes:
     """Say in OpenCL.DebugInfo.100 in which function the lines of a module's one kernel are.
 
     Without lines, the module is returned as it is.
+
+    Raises:
+        ValueError: the module is damaged.
     """
-    words = _words(module)
+    words = words_of(module)
     kernel = void = file = line = first_function = 0
     imports = 0
     name: Sequence[int] = ()
     scopes: list[int] = []
     scoped = False
-    for at, opcode, end in _instructions(words):
+    for at, opcode, end in instructions(words):
         if opcode == _LINE:
             file, line = file or words[at + 1], line or words[at + 2]
             if not scoped:
@@ -161,25 +167,11 @@ def add_scopes(module: bytes) -> bytes:
     return _edited(words, edits, made + len(scopes))
 
 
-def _words(module: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(module) // 4}I", module)
-
-
-def _instructions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield (first word, opcode, word after the last) of each instruction."""
-    at = _HEADER_WORDS
-    while at < len(words):
-        first = words[at]
-        end = at + (first >> 16)
-        yield at, first & 0xFFFF, end
-        at = end
-
-
 def _first_string(words: Sequence[int]) -> int:
     """Return where the module's strings may begin: after entry points and execution modes."""
     return next(
         at
-        for at, opcode, _ in _instructions(words)
+        for at, opcode, _ in instructions(words)
         if _SOURCE <= opcode <= _STRING or (opcode >= _TYPE_VOID and opcode != _EXECUTION_MODE_ID)
     )
 
@@ -190,7 +182,7 @@ def _instruction(opcode: int, *operands: int) -> list[int]:
 
 def _literal(text: str) -> tuple[int, ...]:
     data = text.encode() + b"\0"
-    return _words(data + b"\0" * (-len(data) % 4))
+    return words_of(data + b"\0" * (-len(data) % 4))
 
 
 def _text(words: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Finds the calls of library functions in a SPIR-V module, and has the smallest module.
+"""Reads the instructions of a SPIR-V module, finds its calls of library functions, and has the smallest module.
 
 The numbers are those of the SPIR-V specification: section "Instructions" for opcodes, "Decoration" and "Linkage Type".
 """
@@ -6,6 +6,8 @@ The numbers are those of the SPIR-V specification: section "Instructions" for op
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 _HEADER_WORDS = 5
 _EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _FUNCTION_CALL, _DECORATE = 12, 21, 22, 23, 57, 71
@@ -27,37 +29,63 @@ EMPTY = struct.pack(
 )
 
 
+def words_of(module: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(module) // 4}I", module)
+
+
+def instructions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield (first word, opcode, word after the last) of each instruction."""
+    at = _HEADER_WORDS
+    while at < len(words):
+        end = at + (words[at] >> 16)
+        # An instruction without words would be read for ever.
+        if not at < end <= len(words):
+            raise IndexError(f"no instruction ends at word {end}")
+        yield at, words[at] & 0xFFFF, end
+        at = end
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise ValueError where a module is damaged: it comes from a file of Triton's cache."""
+    try:
+        yield
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"the SPIR-V module is damaged: {error}") from error
+
+
+@reading()
 def widest_call(module: bytes) -> int:
     """Return the width in bytes of the widest vector that a library function takes or returns; 0 without vectors.
 
     A function with the name of an LLVM intrinsic is not a library function, because the device's LLVM turns it into
     instructions. A function that the module itself defines is not one either.
+
+    Raises:
+        ValueError: the module is damaged.
     """
-    words = struct.unpack(f"<{len(module) // 4}I", module)
+    words = words_of(module)
     scalars: dict[int, int] = {}
     vectors: dict[int, int] = {}
     types: dict[int, int] = {}
     imported: set[int] = set()
     widest = 0
-    at = _HEADER_WORDS
-    while at < len(words):
-        opcode, length = words[at] & 0xFFFF, words[at] >> 16
-        operands = words[at + 1 : at + length]
+    for at, opcode, end in instructions(words):
+        operands = words[at + 1 : end]
         if opcode in (_TYPE_INT, _TYPE_FLOAT):
             scalars[operands[0]] = operands[1] // 8
         elif opcode == _TYPE_VECTOR:
             # A vector of Booleans has no width; none is passed.
             vectors[operands[0]] = scalars.get(operands[1], 0) * operands[2]
         elif opcode == _DECORATE and operands[1] == _LINKAGE_ATTRIBUTES and operands[-1] == _IMPORT:
-            name = module[4 * (at + 3) : 4 * (at + length - 1)].rstrip(b"\0")
+            name = module[4 * (at + 3) : 4 * (end - 1)].rstrip(b"\0")
             if not name.startswith(b"llvm."):
                 imported.add(operands[0])
-        elif length > 2 and operands[0] in vectors:
+        elif len(operands) > 1 and operands[0] in vectors:
             # The type of the result, then the result. If the first operand is a value, it is not the number of a type.
             types[operands[1]] = operands[0]
         first = _ARGUMENTS.get(opcode)
         if first is not None and (opcode != _FUNCTION_CALL or operands[2] in imported):
             passed = [operands[0], *(types.get(value, 0) for value in operands[first:])]
             widest = max(widest, *(vectors.get(type, 0) for type in passed))
-        at += length
     return widest

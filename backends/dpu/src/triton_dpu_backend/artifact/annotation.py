@@ -44,4 +44,6 @@ def _escaped(text: str) -> str:
 
 def _plain(text: str) -> str:
     parts = _ESCAPE.split(text)
-    return b"".join(part.encode() if i % 2 == 0 else bytes.fromhex(part) for i, part in enumerate(parts)).decode()
+    return b"".join(part.encode() if i % 2 == 0 else bytes.fromhex(part) for i, part in enumerate(parts)).decode(
+        errors="replace"
+    )

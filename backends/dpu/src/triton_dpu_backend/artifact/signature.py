@@ -23,10 +23,10 @@ _PAD = 8
 _ADDRESS = ("uint32_t", 4)
 # Scalars by their LLVM type: C's type and bytes. LLVM's integers have no sign; C's signed types represent both.
 _SCALARS = {row.llvm: (row.c_type, row.bytes) for row in PASSED.values() if not row.carrier.startswith("u")}
-_POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d+)\))?\s*\*")
+_POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d{1,9})\))?\s*\*")
 _DEFINE = re.compile(r'^define\b[^@\n]*@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[-\w.$]+))\s*\(', re.MULTILINE)
 _OPAQUE = re.compile(r"(?<![\w%@.$\"-])ptr(?![\w.$\"-])")
-_SCRATCH = re.compile(r"^@__triton_scratch_\S* = internal global \[(\d+) x ", re.MULTILINE)
+_SCRATCH = re.compile(r"^@__triton_scratch_\S* = internal global \[(\d{1,9}) x ", re.MULTILINE)
 
 
 class SignatureError(ValueError):
@@ -116,7 +116,10 @@ def parse(ir: str, name: str = "") -> Kernel:
     parameters, end = _balanced(ir, found[name])
     _check_whole(ir, name, end)
     _check_dialect(ir)
-    return _kernel(name, _split(parameters), int(facts(ir).get(PARTS, "1")))
+    parts = facts(ir).get(PARTS, "1")
+    if not re.fullmatch("[1-9][0-9]{,8}", parts):
+        raise SignatureError(f"the IR says that a program has {parts[:20]!r} slices; let the dpu backend write the IR")
+    return _kernel(name, _split(parameters), int(parts))
 
 
 def tasklets(ir: str) -> int | None:
