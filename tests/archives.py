@@ -40,6 +40,17 @@ def tar(file: Path, files: Mapping[str, bytes | str], mode: Literal["w", "w:gz"]
     return file
 
 
+def sums(data: bytes) -> bytes:
+    """Write the right checksum into each header of a tar."""
+    changed, at = bytearray(data), -1
+    while (at := data.find(b"ustar", at + 1)) >= 0:
+        start = at - 257
+        if start >= 0 and len(data) >= start + tarfile.BLOCKSIZE:
+            block = changed[start : start + 148] + b" " * 8 + changed[start + 156 : start + tarfile.BLOCKSIZE]
+            changed[start + 148 : start + 156] = b"%06o\0 " % sum(block)
+    return bytes(changed)
+
+
 class Index:
     """A Python package index as files. The pip of this process uses it."""
 

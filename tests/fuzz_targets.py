@@ -19,6 +19,7 @@ from unittest import mock
 
 import archives
 import elves
+from archives import sums
 from foundry_core.codegen import lines, spirv
 from foundry_core.errors import LoweringError
 from foundry_core.ir import parse
@@ -110,17 +111,6 @@ def made(*contents: bytes | str | dict[str, object]) -> Callable[[Path], Sequenc
     """Return a function that gives these contents; a dict is JSON."""
     plain = [json.dumps(each) if isinstance(each, dict) else each for each in contents]
     return lambda _: [each.encode() if isinstance(each, str) else each for each in plain]
-
-
-def sums(data: bytes) -> bytes:
-    """Write the right checksum into each header of a tar."""
-    changed, at = bytearray(data), -1
-    while (at := data.find(b"ustar", at + 1)) >= 0:
-        start = at - 257
-        if start >= 0 and len(data) >= start + tarfile.BLOCKSIZE:
-            block = changed[start : start + 148] + b" " * 8 + changed[start + 156 : start + tarfile.BLOCKSIZE]
-            changed[start + 148 : start + 156] = b"%06o\0 " % sum(block)
-    return bytes(changed)
 
 
 def _entries() -> Iterator[tuple[tarfile.TarInfo, bytes]]:

@@ -6,20 +6,23 @@ import gc
 import gzip
 import hashlib
 import io
+import itertools
 import json
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import archives
 import pytest
+from archives import sums
 from damage import altered
 
 from toolchains.archives import docker_archive
-from toolchains.archives.tar_file import EPOCH
-from toolchains.archives.wheel_file import WheelWriter
-from toolchains.system.errors import ImageError
+from toolchains.archives.tar_file import EPOCH, opened
+from toolchains.archives.wheel_file import WheelWriter, read_files
+from toolchains.system.errors import ImageError, UnsafeArchiveError
 
 NAME = "foundry-test/archive:x"
 
@@ -261,3 +264,45 @@ def test_a_wheel_for_which_there_is_no_room_prints_nothing(
     del writer
     gc.collect()
     assert printed == []
+
+
+def number(size: int) -> bytes:
+    """Return a size of a tar's header in GNU's form for those that octal digits cannot express."""
+    return (b"\xff" if size < 0 else b"\x80") + size.to_bytes(11, "big", signed=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        (tarfile.REGTYPE, -1024),
+        (tarfile.REGTYPE, -512),
+        (tarfile.XHDTYPE, 1 << 40),
+        (tarfile.GNUTYPE_LONGNAME, 1 << 20),
+    ],
+)
+def test_a_size_that_no_header_has_is_refused_before_it_is_read(kind: bytes, size: int) -> None:
+    data = bytearray(layer(entry("first", b"content"), entry("second", b"", type=kind)))
+    data[1024 + 124 : 1024 + 136] = number(size)
+    with pytest.raises(tarfile.TarError, match=f"{size} is no size of 'second'"), opened(io.BytesIO(sums(data))) as tar:
+        # tarfile would read the same entries again, for ever.
+        assert [each.name for each in itertools.islice(tar, 3)] == ["first"]
+
+
+def test_a_damaged_header_is_not_the_end_of_a_tar() -> None:
+    data = bytearray(layer(entry("first", b"content"), entry("second", b"content")))
+    data[1024 + 100] ^= 1
+    with pytest.raises(tarfile.TarError, match="damaged header"), opened(io.BytesIO(data)) as tar:
+        tar.getnames()
+
+
+def test_a_tar_that_ends_without_its_end_is_read() -> None:
+    with opened(io.BytesIO(layer(entry("first", b"content"))[:1024])) as tar:
+        assert tar.getnames() == ["first"]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-30], lambda data: data[1:]])
+def test_a_damaged_wheel_is_refused_with_its_name(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    wheel = archives.wheel(tmp_path, "a", "1.0")
+    wheel.write_bytes(damage(wheel.read_bytes()))
+    with pytest.raises(UnsafeArchiveError, match=r"a-1\.0-py3-none-any\.whl is damaged"):
+        read_files(wheel)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import json
 import subprocess
+import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -428,3 +430,27 @@ def test_the_document_of_an_image_names_what_is_installed_nothing_more_and_nothi
     assert said["deb"] == set(installed.splitlines())
     names = (line.partition(" ") for line in python.splitlines())
     assert said["pypi"] == {f"{canonicalize_name(name)} {version}" for name, _, version in names}
+
+
+@pytest.mark.parametrize("size", ["-60", "1_0", "x", "99999"])
+def test_a_member_of_a_package_with_an_impossible_size_is_refused(tmp_path: Path, size: str) -> None:
+    # With -60 the next header would be this one again, for ever.
+    header = f"{'debian-binary':16}{0:<12}{0:<6}{0:<6}{100644:<8}{size:10}`\n"
+    file = tmp_path / "a.deb"
+    file.write_bytes(b"!<arch>\n" + header.encode())
+    with pytest.raises(UnsafeArchiveError, match=r"a\.deb"):
+        packages._read(Artifact("deb", "a", "1", "a.deb", 1, "0" * 64), file, tmp_path)
+
+
+def test_a_text_of_a_package_that_is_larger_than_texts_are_is_not_read(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with gzip.open(data, "wb") as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+        entry = tarfile.TarInfo("control")
+        entry.size = 65 << 20
+        tar.addfile(entry, io.BytesIO(bytes(entry.size)))
+    header = f"{'control.tar.gz':16}{0:<12}{0:<6}{0:<6}{100644:<8}{data.tell():<10}`\n"
+    file = tmp_path / "a.deb"
+    file.write_bytes(b"!<arch>\n" + header.encode() + data.getvalue())
+    with pytest.raises(UnsafeArchiveError, match=r"a\.deb is damaged") as caught:
+        packages._read(Artifact("deb", "a", "1", "a.deb", 1, "0" * 64), file, tmp_path)
+    assert "where a text is expected" in caught.value.why

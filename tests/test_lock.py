@@ -283,3 +283,10 @@ class TestOurs:
                 assert re.fullmatch("[0-9a-f]{40}", source.commit) and not files
             else:
                 assert any(".orig.tar." in file for file in files) and any(file.endswith(".dsc") for file in files)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"targets": ' * 100_000])
+def test_a_lock_that_is_nested_too_deeply_is_malformed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lock.json").write_text(text)
+    with pytest.raises(PinError, match="the lock is malformed"):
+        lock.load(tmp_path / "lock.json")

@@ -277,3 +277,17 @@ def test_every_series_of_the_project_is_readable_and_those_that_name_wheels_are_
     series = patches.Series.load(folder)
     assert series.patches
     assert folder.parent.name != "triton" or series.revision() >= 1
+
+
+@pytest.mark.parametrize("listing", [b"\xff\n", b"9" * 5000, b"."])
+def test_a_list_of_patches_that_names_no_file_is_malformed(tmp_path: Path, listing: bytes) -> None:
+    (tmp_path / "series").write_bytes(listing)
+    with pytest.raises(MalformedPatchError, match="series"):
+        Series.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["number = []\ndigest = ''", "number = inf\ndigest = ''", "a = " + "[" * 100_000])
+def test_a_revision_that_is_no_number_is_malformed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "revision.toml").write_text(text)
+    with pytest.raises(MalformedPatchError, match=r"revision\.toml cannot be read"):
+        patches.read_revision(tmp_path)

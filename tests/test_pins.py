@@ -304,3 +304,10 @@ def test_variants_that_extend_each_other_in_a_circle_are_named(root: Path, circl
         (root / f"targets/{name}.toml").write_text(f'extends = "{parent}"\ncomponents = ["more"]\n')
     with pytest.raises(PinError, match=" -> ".join([*circle, circle[0]])):
         target(root, "variant")
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "9" * 10_000])
+def test_toml_that_cannot_be_read_into_values_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(PinError, match=r"a\.toml is not TOML"):
+        components.component("a", tmp_path)

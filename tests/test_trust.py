@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import archives
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -401,3 +402,13 @@ def test_a_key_is_secret_and_never_replaced(tmp_path: Path) -> None:
         keys.read_private(tmp_path / "rsa")
     with pytest.raises(UsageError, match="has no public ed25519 key"):
         keys.read_public(tmp_path / "rsa.pub")
+
+
+@pytest.mark.parametrize("size", [-(1 << 40), 1 << 80])
+def test_an_entry_of_an_image_cannot_have_a_size_that_no_file_has(tmp_path: Path, size: int) -> None:
+    data = bytearray(archives.tar(tmp_path / "image", {"file": b""}).read_bytes())
+    data[124:136] = (b"\xff" if size < 0 else b"\x80") + size.to_bytes(11, "big", signed=True)
+    (tmp_path / "image").write_bytes(archives.sums(data))
+    with pytest.raises(ImageError, match="file") as caught:
+        image_archive.read(tmp_path / "image")
+    assert f"{size} bytes" in caught.value.why

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
+import pytest
 from foundry_core.codegen.lines import add_scopes, mark, unmark
-from foundry_core.codegen.spirv import EMPTY
+from foundry_core.codegen.spirv import EMPTY, widest_call
 from foundry_core.codegen.typed import write_typed_llvm
 
 LLVM = """define spir_func void @called() !dbg !5 {
@@ -122,3 +124,16 @@ def test_instructions_for_dpus_have_their_lines() -> None:
     assert where["mul"] == where["ret"] and "line: 3, column: 1" in where["ret"]
     assert '!DIFile(filename: "k.py", directory: "/x")' in nodes.values()
     assert "!" not in write_typed_llvm(function.replace("%PLACE", '"<stdin>":2:3'), triple="t", datalayout="e")
+
+
+@pytest.mark.parametrize("read", [add_scopes, widest_call])
+def test_a_damaged_module_is_refused(read: Callable[[bytes], object]) -> None:
+    damaged = (
+        EMPTY[:20] + bytes(4) + EMPTY[24:],  # an instruction without words, which would be read for ever
+        EMPTY[:-1] + b"\x7f",  # one that goes on behind the end
+        EMPTY[:-2],  # half a word
+        EMPTY[:20] + struct.pack("<2I", 1 << 16 | 15, 1 << 16 | 21),  # OpEntryPoint and OpTypeInt without operands
+    )
+    for module in damaged:
+        with pytest.raises(ValueError, match="the SPIR-V module is damaged"):
+            read(module)

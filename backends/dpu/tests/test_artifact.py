@@ -71,6 +71,7 @@ def test_a_kernel_is_chosen_by_name_among_those_that_can_be_called() -> None:
         ("half addrspace(255)* %x", "points to what a host cannot fill"),
         ("i32 addrspace(255)* addrspace(255)* %x", "points to what a host cannot fill"),
         ("{ i32, i32 } addrspace(255)* %x", "points to what a host cannot fill"),
+        (f"half addrspace({'9' * 5000})* %x", "points into address space 0"),
     ],
 )
 def test_a_parameter_that_a_host_cannot_pass_is_refused(parameter: str, why: str) -> None:
@@ -152,3 +153,10 @@ def test_a_script_that_contradicts_itself_is_refused(source: str, why: str) -> N
 def test_two_numbers_of_different_kinds_are_no_conflict(tmp_path: Path) -> None:
     lines: Mapping[str, int] = {LAUNCH: 4, CONSTANT: 32}
     assert default_dpus("\n".join(lines), "add") == Dpus(4, "a launch of add")
+
+
+@pytest.mark.parametrize("parts", ["", "x", "0", "-1", "9" * 5000, "\\FF"])
+def test_a_number_of_slices_that_none_is_is_refused(parts: str) -> None:
+    ir = f'define void @k() {BODY}\n!triton.dpu = !{{!0}}\n!0 = !{{!"parts", !"{parts}"}}\n'
+    with pytest.raises(SignatureError, match="slices"):
+        parse(ir)

@@ -18,7 +18,6 @@ from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
 from xdsl.ir import Dialect, SSAValue
-from xdsl.utils.exceptions import ParseError
 
 from ..errors import LoweringError, UnsupportedOperation, source_line
 from .arith import ArithOnTensors
@@ -126,8 +125,11 @@ def parse(text: str) -> ModuleOp:
         text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(text))
         _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
         module = Reader(known, text, locations).parse_module()
-    except ParseError as error:
-        raise LoweringError(f"cannot read this IR: {error}") from error
+    except LoweringError:
+        raise
+    except Exception as error:
+        # Besides ParseError, xDSL raises what Python does at its place for text that nobody printed.
+        raise LoweringError(f"cannot read this IR: {error or type(error).__name__}") from error
     refuse_undeclared(module)
     for op in module.walk():
         for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
