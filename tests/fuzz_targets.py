@@ -67,6 +67,24 @@ TOKENS = (
     *(opening * 4000 for opening in (b"[", b"(", b"<", b'{"a":')),
 )
 
+# What would end a text, an attribute, a comment or a script of HTML, of a style sheet or of a template, or begin one.
+HTML = (
+    "</script>",
+    "<script>alert(1)",
+    "<b>",
+    '"',
+    "'",
+    ">",
+    " onload=",
+    "<!--",
+    "-->",
+    "]]>",
+    "&lt;b&gt;",
+    "{{ 7 }}",
+    "}",
+    "\\",
+)
+
 
 @dataclass(frozen=True)
 class Target:

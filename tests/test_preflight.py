@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,8 @@ from toolchains.archives.prefix import PrefixEntry
 from toolchains.config.vendors import VendorSdk
 from toolchains.fetch.store import Store
 from toolchains.sdk import preflight
+from toolchains.sdk.elf import DamagedElfError
+from toolchains.sdk.elf import read as read_elf
 from toolchains.sdk.libraries import Provided, highest
 from toolchains.system.errors import OfflineError
 
@@ -348,3 +351,17 @@ def test_versions_are_compared_as_numbers() -> None:
     versions = frozenset({"GLIBC_2.9", "GLIBC_2.10", "GLIBC_2.2.5", "GLIBC_PRIVATE", "GLIBCXX_3.4"})
     assert highest(versions, "GLIBC_2.99") == "GLIBC_2.10"
     assert highest(versions, "CXXABI_1.3") == ""
+
+
+def test_a_table_without_an_end_is_damage(tmp_path: Path) -> None:
+    data = bytearray(elves.make(tmp_path / "lib", {"f": "V_1"}).read_bytes())
+    (sections,) = struct.unpack_from("<Q", data, 40)
+    (count,) = struct.unpack_from("<H", data, 60)
+    headers = range(sections, sections + 64 * count, 64)
+    (versions,) = (at for at in headers if struct.unpack_from("<I", data, at + 4) == (0x6FFFFFFD,))
+    # 2^32 - 1 versions, each of which is followed by itself.
+    struct.pack_into("<I", data, versions + 44, 0xFFFFFFFF)
+    (first,) = struct.unpack_from("<Q", data, versions + 24)
+    struct.pack_into("<I", data, first + 16, 0)
+    with pytest.raises(DamagedElfError, match="its tables have no end"):
+        read_elf(io.BytesIO(data))

@@ -7,14 +7,19 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
+import fuzz_targets
 import pytest
 from damage import altered
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from jinja2 import Environment
 
 from toolchains.cli import report as verb
@@ -436,3 +441,70 @@ def test_a_browser_shows_it_on_narrow_and_wide_screens_light_and_dark(
     assert len(found["charts"]) == 1 and len(found["bars"]) == 2
     # The page's own colour has arrived in the chart.
     assert set(found["bars"]) == {"rgb(108, 178, 255)" if dark else "rgb(11, 98, 184)"}
+
+
+class Skeleton(HTMLParser):
+    """The elements of a page, each with the names of its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, list[str]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, [name for name, _ in attrs]))
+
+
+# Fields of results whose keys are what a run calls its devices, ratios and packages.
+NAMED = {"ran", "on", "ratios", "beyond", "packages", "arithmetic_roofs"}
+
+
+def renamed(value: Any, text: str, field: str = "") -> Any:
+    """Return results with a text in place of each text."""
+    if isinstance(value, dict):
+        named = {key: f"{text} {number}" if field in NAMED else key for number, key in enumerate(value)}
+        return {named[key]: renamed(each, text, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [renamed(each, text) for each in value]
+    return text if isinstance(value, str) else value
+
+
+def page_with(folder: Path, text: str) -> str:
+    """Return the page of results of each kind that have this text everywhere."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, seeds in fuzz_targets.RESULTS.items():
+        file = folder / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (content,) = seeds(folder)
+        if file.suffix == ".xml":
+            case = f"<testcase classname={quoteattr(text)} name={quoteattr(text)}>"
+            file.write_text(f"<testsuite>{case}<failure message={quoteattr(text)}/></testcase></testsuite>")
+        else:
+            file.write_text(json.dumps(renamed(json.loads(content), text)))
+    return fuzz_targets.report_of(folder)
+
+
+@pytest.mark.slow
+def test_no_text_of_a_container_becomes_an_element_or_an_attribute_of_the_page(tmp_path: Path) -> None:
+    harmless = Skeleton(page_with(tmp_path / "results", "harmless"))
+    assert len(harmless.elements) > 100
+
+    @settings(derandomize=True, database=None, deadline=None, max_examples=25)
+    @given(st.lists(st.sampled_from(fuzz_targets.HTML), min_size=1, max_size=8).map("".join))
+    @example("".join(fuzz_targets.HTML))
+    def check(text: str) -> None:
+        written = page_with(tmp_path / "results", f"x{text}")
+        assert Skeleton(written).elements == harmless.elements
+        (tmp_path / "report.html").write_text(written)
+        assert f"x{text} 0" in page.read(tmp_path / "report.html").contents[0].packages
+
+    check()
+
+
+@pytest.mark.parametrize("size", [10**400, 10**20, -1])
+def test_a_size_that_no_package_has_is_damage(tmp_path: Path, size: int) -> None:
+    file = tmp_path / "spirv/3.9.0/sizes.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"image": "a:b", "packages": {"a": size}}))
+    with pytest.raises(FileError, match=r"sizes\.json is damaged"):
+        fuzz_targets.report_of(tmp_path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
+import tarfile
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +85,16 @@ def test_nothing_from_a_container_lands_outside_the_folder(tmp_path: Path) -> No
     assert sorted(tmp_path.iterdir()) == [folder, outside, packed]
     assert not any(outside.iterdir())
     assert not Path("/etc/foundry").exists()
+
+
+def test_a_sparse_file_from_a_container_does_not_fill_the_disk(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("x")
+    entry.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 60)}
+    entry.size = 512
+    with tarfile.open(tmp_path / "x.tar", "w") as packed:
+        packed.addfile(entry, io.BytesIO(b"0\n".ljust(512, b"\0")))
+    with pytest.raises(UnsafeArchiveError, match="1 files were not copied out"):
+        workplace.unpack(tmp_path / "x.tar", tmp_path / "folder")
 
 
 def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,8 @@ def opened(wheel: Path | IO[bytes]) -> Iterator[zipfile.ZipFile]:
         try:
             yield archive
         except OSError as error:
-            # zipfile looks wherever a damaged table says, also before the file.
-            raise zipfile.BadZipFile(str(error)) if error.errno == errno.EINVAL else error from error
+            # zipfile looks wherever a damaged table says, also before the file; and bz2 calls its errors so.
+            raise zipfile.BadZipFile(str(error)) if error.errno in (None, errno.EINVAL) else error from error
 
 
 def wheel_files(wheel: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:

@@ -390,6 +390,6 @@ def unpack(packed: Path, folder: Path) -> list[str]:
         raise UnsafeArchiveError(
             f"{len(refused)} files were not copied out of the container",
             next="--results=DIR, with a new folder",
-            why="\n".join(f"{name} would be written outside {folder}" for name in refused),
+            why="\n".join(f"{name} is no plain file, or would be written outside {folder}" for name in refused),
         )
     return written

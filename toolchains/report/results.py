@@ -41,6 +41,10 @@ _TESTS = {"error": "error", "failure": "failed", "skipped": "not applicable"}
 _SHOWN = 20
 
 
+# A number that the page can divide.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of checks.
 
@@ -158,7 +162,7 @@ class Content(msgspec.Struct, frozen=True):
     target: str
     release: str
     image: str
-    packages: dict[str, int]
+    packages: dict[str, _Count]
     taken: str
 
     @property
@@ -170,8 +174,8 @@ class Point(msgspec.Struct, frozen=True):
     """How a conformance run came out: cases that passed, and cases that the target could pass."""
 
     taken: str
-    passed: int
-    applicable: int
+    passed: _Count
+    applicable: _Count
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -320,7 +324,7 @@ class _ScriptProfile(msgspec.Struct):
 
 class _Sizes(msgspec.Struct):
     image: str
-    packages: dict[str, int]
+    packages: dict[str, _Count]
 
 
 def _verdicts(folder: Path) -> Iterator[Run]:
