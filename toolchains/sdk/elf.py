@@ -20,8 +20,8 @@ MAGIC = b"\x7fELF"
 _WEAK, _BASE = 2, 1
 
 
-# Reads of one file: LLVM's library, one of the largest, takes less than a thousandth of them.
-_READS = 1 << 20
+# A file may be read this often, and once more for each of its bytes. libstdc++ needs one read for eight bytes.
+_READS = 1 << 16
 
 
 class DamagedElfError(ValueError):
@@ -88,8 +88,8 @@ class _Limited:
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._left = stream, _READS
-        self._size = stream.seek(0, io.SEEK_END)
+        self._stream, self._size = stream, stream.seek(0, io.SEEK_END)
+        self._left = _READS + self._size
         self.seek, self.tell = stream.seek, stream.tell
         self.seek(0)
 
