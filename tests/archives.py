@@ -40,7 +40,7 @@ def tar(file: Path, files: Mapping[str, bytes | str], mode: Literal["w", "w:gz"]
     return file
 
 
-def sums(data: bytes) -> bytes:
+def sums(data: bytes | bytearray) -> bytes:
     """Write the right checksum into each header of a tar."""
     changed, at = bytearray(data), -1
     while (at := data.find(b"ustar", at + 1)) >= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # pytest-xdist hands out files in their order instead of those with the most tests first.
     config.option.loadscopereorder = False
+    # hypothesis would write into the checkout.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(paths.BUILD / "hypothesis"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
