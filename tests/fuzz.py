@@ -46,7 +46,7 @@ def fuzz(name: str, options: list[str]) -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     words = (token.hex(" ") for token in fuzz_targets.TOKENS if 0 < len(token) < 60)
     lines = ("".join(f"\\x{byte}" for byte in word.split()) for word in words)
-    corpus.with_suffix(".words").write_text("".join(f'"{line}"\n' for line in lines))
+    Path(f"{corpus}.words").write_text("".join(f'"{line}"\n' for line in lines))
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as work:
         for number, seed in enumerate(target.seeds(Path(made))):
             (corpus / f"seed-{number}").write_bytes(seed)
