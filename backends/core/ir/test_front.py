@@ -360,7 +360,7 @@ def test_a_file_whose_name_is_not_ascii_is_read_again_from_structured_form() -> 
     assert [line.filename.data for line in source_lines(load.location)] == [r"josé\k.py"]
 
 
-@pytest.mark.parametrize("text", ["#loc = loc(#loc)\n", '#loc = loc("\\\\ff":1:1)\\nmodule {\\n}\\n'])
+@pytest.mark.parametrize("text", ["#loc = loc(#loc)\n", '#loc = loc("\\ff":1:1)\nmodule {\n}\n'])
 def test_text_that_nobody_printed_is_refused_like_other_malformed_text(text: str) -> None:
     with pytest.raises(LoweringError, match="cannot read this IR"):
         parse(text)
