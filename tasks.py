@@ -80,7 +80,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 def doctor(
     c: Context, what: str, python: str = "", target: str = "", check_store: bool = False, fix: bool = False
 ) -> None:
-    """Find what is wrong with this machine, the store, a Python with Triton, a plugin or an SDK.
+    """Find what is wrong with this machine, its store, a Triton, a plugin or an SDK.
 
         ./foundry doctor
         ./foundry --yes doctor --fix
