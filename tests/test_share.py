@@ -7,7 +7,7 @@ import json
 import os
 import random
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -412,7 +412,9 @@ def test_an_image_with_a_vendors_files_is_not_pushed_under_a_harmless_name(machi
     assert machine.repository.manifest(machine.tag) is None
 
 
-def image(archive: Path, layers: Sequence[dict[str, bytes]], name: str = "a:b") -> Path:
+def image(
+    archive: Path, layers: Sequence[dict[str, bytes]], name: str = "a:b", labels: Mapping[str, str] | None = None
+) -> Path:
     """Write a docker-archive of an image with these files in its layers."""
     packed = []
     for files in layers:
@@ -423,7 +425,7 @@ def image(archive: Path, layers: Sequence[dict[str, bytes]], name: str = "a:b") 
                 entry.size = len(content)
                 tar.addfile(entry, io.BytesIO(content))
         packed.append(text.getvalue())
-    config = {"architecture": "amd64", "os": "linux", "config": {}, "history": [{} for _ in layers]}
+    config = {"architecture": "amd64", "os": "linux", "config": {"Labels": labels}, "history": [{} for _ in layers]}
     config["rootfs"] = {"type": "layers", "diff_ids": [f"sha256:{images._digest(each)[7:]}" for each in packed]}
     parts = {f"{n}.tar": each for n, each in enumerate(packed)}
     manifest = [{"Config": "config.json", "Layers": [*parts], "RepoTags": [name]}]
@@ -479,6 +481,12 @@ def test_a_vendors_files_are_found_in_any_layer_and_ours_are_not_taken_for_them(
     with pytest.raises(ImageError, match="it has UPMEM's SDK in it") as raised:
         vendor.refuse_vendor_files(archive, "a:b", store)
     assert said in raised.value.why
+
+
+def test_a_label_that_names_an_sdk_is_enough(tmp_path: Path, store: Store) -> None:
+    archive = image(tmp_path / "image.tar", [{}], labels={f"{target_image.LABEL}sdk": "upmem 2023.1.0"})
+    with pytest.raises(ImageError, match=r"is not pushed: it has upmem 2023\.1\.0 in it"):
+        vendor.refuse_vendor_files(archive, "a:b", store)
 
 
 def test_what_cannot_be_proven_to_be_ours_is_not_pushed(tmp_path: Path, store: Store) -> None:

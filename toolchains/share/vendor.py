@@ -14,6 +14,7 @@ from pathlib import Path
 
 from toolchains.archives import docker_archive
 from toolchains.artifacts import native
+from toolchains.assembly.target_image import LABEL
 from toolchains.config.vendors import VendorSdk
 from toolchains.fetch.store import Store
 from toolchains.images import listing
@@ -38,7 +39,10 @@ def refuse_vendor_files(saved: Path, name: str, store: Store) -> None:
         ImageError: it has a vendor's SDK, and the error names the file; or the archive cannot be read.
     """
     with saved.open("rb") as file, docker_archive.opened(file, name) as tar:
-        manifest, _ = docker_archive.described(tar)
+        manifest, config = docker_archive.described(tar)
+        labels = config["config"].get("Labels") or {}
+        if supplied := labels.get(LABEL + "sdk"):
+            raise ImageError(f"{name} is not pushed: it has {supplied} in it", why=f"its label {LABEL}sdk says so")
         layers = []
         for member in manifest["Layers"]:
             with docker_archive.uncompressed(docker_archive.content(tar, member), member) as plain:
