@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,9 +84,7 @@ def doctor(c: Context) -> None:
 
 
 @verb(group="use", iterable=["key"], request=tuple(OPTIONS))
-def build(
-    c: Context, request: Request, sizes: bool = False, sign: str = "", from_: str = "", key: Sequence[str] = ()
-) -> None:
+def build(c: Context, request: Request, key: list[str], sizes: bool = False, sign: str = "", from_: str = "") -> None:
     """Build a target's image if its inputs changed.
 
         ./foundry build spirv
@@ -421,8 +418,8 @@ def keys(c: Context, path: str) -> None:
 def verify(
     c: Context,
     what: str,
-    statement: Sequence[str] = (),
-    key: Sequence[str] = (),
+    statement: list[str],
+    key: list[str],
     rebuilders: str = "",
     threshold: str = "",
 ) -> None:
@@ -474,7 +471,7 @@ def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
 
 
 @verb(group="trust", iterable=["key"], request=("triton",))
-def pull(c: Context, request: Request, registry: str, key: Sequence[str] = (), threshold: str = "") -> None:
+def pull(c: Context, request: Request, registry: str, key: list[str], threshold: str = "") -> None:
     """Pull a target's image, as this checkout asks for it, if somebody whom you trust signed it.
 
         ./foundry pull spirv registry.example/team --key=ci.pub
