@@ -450,7 +450,7 @@ def verify(
 
 @verb(group="trust", request=("triton", "allow_drift"))
 def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
-    """Push a target's image to a registry, with its bills of materials and the signed statement of how it was made.
+    """Push a target's image, its bills of materials and its signed statement to a registry.
 
         ./foundry push spirv registry.example/team --sign=$HOME/.config/foundry/mine
         ./foundry push spirv localhost:5000 --triton=3.6.0
@@ -472,7 +472,7 @@ def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
 
 @verb(group="trust", iterable=["key"], request=("triton",))
 def pull(c: Context, request: Request, registry: str, key: list[str], threshold: str = "") -> None:
-    """Pull a target's image, as this checkout asks for it, if somebody whom you trust signed it.
+    """Pull a target's image from a registry, if somebody whom you trust signed it.
 
         ./foundry pull spirv registry.example/team --key=ci.pub
         ./foundry pull spirv localhost:5000 --key=a.pub --key=b.pub --threshold=2
