@@ -75,12 +75,36 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     patching.act(action, release=triton, tree=tree, into=into)
 
 
-@verb(group="project")
-def doctor(c: Context) -> None:
-    """Check this machine, and print the command that installs what is missing."""
-    from toolchains.engine import host
+@verb(group="project", wordless=True)
+def doctor(
+    c: Context, what: str, python: str = "", target: str = "", check_store: bool = False, fix: bool = False
+) -> None:
+    """Find what is wrong with this machine, the store, a Python with Triton, a plugin or an SDK.
 
-    host.doctor()
+        ./foundry doctor
+        ./foundry --yes doctor --fix
+        ./foundry doctor --check-store
+        ./foundry doctor --python=VENV/bin/python
+        ./foundry doctor PLUGIN.whl --python=VENV/bin/python
+        ./foundry doctor SDK.tar.gz --target=dpu
+
+    Without a word, this checks programs, the engine, disk, memory, clocks, folders and the lock; and the Triton of
+    --python, or of the active virtual environment: two distributions that have triton/, releases that do not fit,
+    several active drivers, the variables TRITON_..., and files in Triton's cache that cannot be loaded. `--yes` (or
+    CI=true) installs and starts what is missing. The exit status is 44 if something is found that will fail.
+
+    WHAT is a wheel or a shared library that this Python loads: it is compared with this machine's libraries, with the
+    Python, and with its libtriton.so (LLVM, symbols, compiler). With --target, WHAT is a vendor's SDK for that target.
+
+    --python=PATH    the Python that has Triton
+    --target=NAME    dpu or vsi, or a variant: WHAT is an SDK for it
+    --check-store    read every file in the store, and compare it with its digest; takes a minute
+    --fix            mend what can be mended without a loss: remove damaged files of the store and stale entries of
+                     Triton's cache, which are made again
+    """
+    from toolchains.cli import doctor as doctoring
+
+    doctoring.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
 
 
 @verb(group="use", iterable=["key"], request=tuple(OPTIONS))
@@ -768,9 +792,9 @@ def prune(c: Context, remove: bool = False) -> None:
     """Show what this checkout does not use, and remove it on request.
 
     This lists what the store and the engine keep: fetched files, built parts and images that the lock does not name,
-    and what killed runs left. Parts that were built from source stay, and so do images with the tag latest or a
-    release as a tag. Everything that is removed can be fetched or built again, but other checkouts with another lock
-    may use it. Let none of them build at the same time.
+    indices of other suites, old logs, and what killed runs left. What a container uses stays, as do parts that were
+    built from source, and images with the tag latest or a release as a tag. Everything that is removed can be fetched
+    or built again, but other checkouts with another lock may use it. Let none of them build at the same time.
 
         ./foundry prune
         ./foundry prune --remove

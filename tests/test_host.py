@@ -128,7 +128,7 @@ def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypat
     machine.programs |= {"mmdebstrap", "strip", "git"}
     machine.answers = True
     host.ensure_engine()
-    host.doctor()
+    assert host.provide() == []
     assert machine.done == []
 
 
@@ -145,7 +145,7 @@ def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machi
     machine.answers = True
     host.ensure_engine()
     with pytest.raises(MissingToolError, match="mmdebstrap, strip, git"):
-        host.doctor()
+        raise host.error(host.provide())
 
 
 @pytest.mark.parametrize("why", ["not root", "not Debian"])
@@ -182,7 +182,7 @@ def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_calle
     with pytest.raises(EngineError, match="no container engine answers"):
         host.ensure_engine()
     with pytest.raises(EngineError):
-        host.doctor()
+        raise host.error(host.provide())
     assert machine.done == []
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,6 +31,7 @@ class Docker:
     def __init__(self, images: dict[str, tuple[tuple[str, ...], int]]) -> None:
         self.images = images
         self.removed: list[str] = []
+        self.used: set[str] = set()
 
     def named(self, pattern: str) -> dict[str, tuple[tuple[str, ...], int]]:
         return self.images
@@ -40,7 +43,11 @@ class Docker:
         return ("triton-foundry-ccache", "triton-foundry-conan-server", "triton-foundry-llvm-0123")
 
     def remove(self, name: str) -> None:
-        self.removed.append(name)
+        if name not in self.used:
+            self.removed.append(name)
+
+    def image(self, name: str) -> str | None:
+        return name if name in self.used else None
 
     def remove_volume(self, name: str) -> None:
         raise EngineError(f"cannot remove the volume {name}", why="in use")
@@ -57,6 +64,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     name = next(iter(prune._images(locked)))
     text = json.dumps({"rootfs": {"diff_ids": [f"sha256:{'a' * 64}"]}})
     config = hashlib.sha256(text.encode()).hexdigest()
+    kept += [f"verdicts/{needed[0]}", f"verdicts/upstream-{OLD}", f"apt/{target.suite}-sources/lists"]
     kept += [f"images/{quote(name, safe='')}.json", f"images/configs/{config}", f"images/layers/{'a' * 64}"]
     gone = [
         f"images/configs/{OLD}",
@@ -65,6 +73,10 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
         f"parts/base/{OLD}/image.tar",
         f"parts/copyright/{OLD}/copyright",
         f"parts/native/.{OLD}.partial/file",
+        f"parts/native/.{OLD}.gone/file",
+        f"verdicts/{'1' * 64}",
+        f"verdicts/base-{'1' * 64}",
+        "apt/wheezy+wheezy-backports/lists",
     ]
     store = tmp_path / "store"
     for path in (*kept, *gone):
@@ -86,6 +98,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Dock
     )
     monkeypatch.setenv("FOUNDRY_CACHE", str(store))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr(paths, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(client, "connect", lambda: docker)
     return store, docker, set(kept)
 
@@ -126,9 +139,31 @@ def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
         f"triton-foundry/base:{suite}-{zeros}",
     ]
     said = " ".join(capsys.readouterr().out.split())
-    assert "removed 9 of 10" in said
+    assert "removed 13 of 14" in said
     assert "kept: triton-foundry-llvm-0123" in said
     assert paths.cache() == store
+
+
+def test_an_image_that_a_container_uses_stays_and_is_named(
+    machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, docker, _ = machine
+    docker.used.add(f"triton-foundry/spirv:{'0' * 16}")
+    prune.prune(remove=True)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "removed 12 of 14" in said
+    assert f"kept: triton-foundry/spirv:{'0' * 16}: " in said
+    assert "a container or another image uses it" in said
+
+
+def test_logs_go_when_nothing_wrote_to_them_for_a_day(machine: tuple[Path, Docker, set[str]]) -> None:
+    paths.LOGS.mkdir()
+    for name, age in (("old.log", 2), ("new.log", 0), ("dockerd.log", 9)):
+        (paths.LOGS / name).write_text("x")
+        then = time.time() - age * 86400
+        os.utime(paths.LOGS / name, (then, then))
+    prune.prune(remove=True)
+    assert {each.name for each in paths.LOGS.iterdir()} == {"new.log", "dockerd.log"}
 
 
 def test_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:

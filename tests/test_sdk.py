@@ -225,6 +225,15 @@ def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
         supplied.check_given_sdk(lock.load().targets["spirv"], Given(archive), runtime.store)
 
 
+def test_doctor_lists_what_is_wrong_with_one_and_records_nothing(
+    runtime: Runtime, dpu: LockedTarget, archive: Path, tmp_path: Path, build: Path
+) -> None:
+    assert supplied.find(dpu, Given(archive), runtime.store) == []
+    found = supplied.find(dpu, Given(pack(tmp_path / "a.tgz", dict(list(FILES.items())[1:]))), runtime.store)
+    assert any(each.fatal and "it has no" in each.text for each in found)
+    assert not (build / "sdk.json").exists()
+
+
 def test_another_sha256_than_was_given_is_refused(check: Check, archive: Path, build: Path) -> None:
     with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
         check(archive, sha256="0" * 64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +36,7 @@ from toolchains.system.terminal import make_console
 _console = make_console()
 # The tags of images that are a digest; the other tags move to the next image.
 _DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
+_DAY = 86400
 _VOLUMES = "triton-foundry-"
 _PARTIAL = re.compile(r"\.([0-9a-f]{64})\.partial")
 
@@ -60,7 +62,7 @@ def prune(*, remove: bool) -> None:
     """Print what can be removed, with sizes; with `remove`, remove it."""
     locked = lock.load()
     images = _images(locked)
-    found = [*_store(paths.cache(), locked), *_records(Store(paths.cache()), images), *_scratch()]
+    found = [*_store(paths.cache(), locked), *_records(Store(paths.cache()), images), *_scratch(), *_logs()]
     try:
         found += _engine(client.connect(), images)
     except EngineError as error:
@@ -107,6 +109,17 @@ def _store(root: Path, locked: Lock) -> Iterator[Item]:
     for place in sorted(root.glob("parts/*/.*.partial")):
         if (match := _PARTIAL.fullmatch(place.name)) and _is_free(root / "locks" / f"{place.parent.name}-{match[1]}"):
             yield _folder("parts that a killed run left unfinished", place)
+    for place in sorted(root.glob("*/*/.*.gone")) + sorted(root.glob("*/*/.*.removed")):
+        yield _folder("parts whose removal was killed", place)
+    suites = {target.suite for target in (*locked.targets.values(), *_builders(locked))}
+    for place in sorted(root.glob("apt/*")):
+        if place.is_dir() and place.name.partition("+")[0].removesuffix("-sources") not in suites:
+            yield _folder("indices of Debian's suites", place)
+    for place in sorted(root.glob("verdicts/*")):
+        # A verdict is about an artifact, named by its sha256, or about a part: KIND-DIGEST.
+        kind, _, digest = place.name.rpartition("-")
+        if not (root / "parts" / kind / digest if kind else root / "artifacts" / digest[:2] / digest).exists():
+            yield Item("notes about what is gone", str(place), place.stat().st_size, place.unlink)
 
 
 def _records(store: Store, images: Collection[str]) -> Iterator[Item]:
@@ -154,7 +167,7 @@ def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:
     """
     for name, size in _last_first(docker.named("triton-foundry/*")):
         if name not in images:
-            yield Item("images (they share layers)", name, size, partial(docker.remove, name))
+            yield Item("images (they share layers)", name, size, partial(_remove_image, docker, name))
     for id, size in docker.abandoned().items():
         yield Item("images of builds that were killed", id, size, docker.remove_abandoned)
     for name in docker.volumes(_VOLUMES):
@@ -182,10 +195,29 @@ def _images(locked: Lock) -> set[str]:
     return names
 
 
+def _logs() -> Iterator[Item]:
+    """Yield the logs of this checkout that nothing wrote to for a day; a running dockerd keeps its log."""
+    for place in sorted(paths.LOGS.glob("*.log")):
+        status = place.stat()
+        if place.name != "dockerd.log" and time.time() - status.st_mtime > _DAY:
+            yield Item("logs", str(place), status.st_size, place.unlink)
+
+
 def _scratch() -> Iterator[Item]:
     for left in scratch.leftovers(paths.temporary()):
         kind = "temporary folders that a killed run left"
         yield Item(kind, str(left.path), left.size, lambda: scratch.sweep(paths.temporary()))
+
+
+def _remove_image(docker: Engine, name: str) -> None:
+    """Remove an image.
+
+    Raises:
+        EngineError: a container or another image uses it; the engine keeps it then.
+    """
+    docker.remove(name)
+    if docker.image(name) is not None:
+        raise EngineError(f"the engine keeps {name}", why="a container or another image uses it")
 
 
 def _folder(kind: str, place: Path) -> Item:

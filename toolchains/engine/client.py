@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import docker.errors
 import docker.types
@@ -101,6 +102,22 @@ class Engine:
         except FAILURES as error:
             raise diagnosis.failed("the container engine does not answer", error) from error
         return f"{(answer.get('Platform') or {}).get('Name') or 'Engine'} {answer.get('Version') or 'unknown'}"
+
+    def clock(self) -> datetime:
+        """Return the time of the engine's machine."""
+        return datetime.fromisoformat(self._info()["SystemTime"][:19] + "+00:00")
+
+    def root(self) -> Path | None:
+        """Return the folder in which the engine keeps images; None if it is not on this machine."""
+        root = Path(self._info().get("DockerRootDir") or "/nowhere")
+        return root if diagnosis.address().startswith("unix:") and root.is_dir() else None
+
+    def _info(self) -> dict[str, Any]:
+        """Return the engine's data about itself and its machine."""
+        try:
+            return cast(dict[str, Any], self._api.info())
+        except FAILURES as error:
+            raise diagnosis.failed("the container engine does not answer", error) from error
 
     def image(self, name: str) -> ImageInfo | None:
         """Return the image with this tag or ID, or None."""
@@ -329,11 +346,7 @@ class Engine:
             seconds: the maximum lifetime of the container.
             gpus: the GPUs that it gets.
         """
-        try:
-            info = self._api.info()
-        except FAILURES as error:
-            raise diagnosis.failed("the container engine does not answer", error) from error
-        return Sandbox(self._api, image, Limits.of(info, seconds), (HOME, *folders), gpus)
+        return Sandbox(self._api, image, Limits.of(self._info(), seconds), (HOME, *folders), gpus)
 
     def sweep(self) -> int:
         """Remove our containers that a killed process created and never started; return their number.

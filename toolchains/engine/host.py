@@ -15,14 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock
-from rich.table import Table
-from rich.text import Text
 
 from toolchains.engine import client, diagnosis
 from toolchains.fetch import apt_sources
 from toolchains.system import children, paths
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError
-from toolchains.system.terminal import make_console
 
 _RELEASE = Path("/etc/os-release")
 _SYSTEMD = Path("/run/systemd/system")
@@ -76,25 +73,11 @@ def requirements() -> list[Requirement]:
     return [*found, Requirement("a container engine", "builds and runs images", ("docker.io",), _engine, _engine_fix)]
 
 
-def doctor() -> None:
-    """Print a table of the requirements.
-
-    Raises:
-        MissingToolError: a requirement is missing.
-        EngineError: there is an engine, but it does not work.
-    """
+def provide() -> list[Requirement]:
+    """Install and start what is missing if this is allowed; return what is missing then."""
     if _may_provide():
         _provide(_missing())
-    table = Table("what", "found", "what for")
-    missing = []
-    for requirement in requirements():
-        found = requirement.describe()
-        if found is None:
-            missing.append(requirement)
-        table.add_row(requirement.name, found or Text("missing", "red"), requirement.purpose)
-    make_console().print(table)
-    if missing:
-        raise _error(missing)
+    return _missing()
 
 
 def ensure_engine() -> client.Engine:
@@ -110,10 +93,10 @@ def ensure_engine() -> client.Engine:
         _provide(missing)
     try:
         return client.connect()
-    except EngineError as error:
+    except EngineError as failure:
         missing = _missing()
         # The engine may answer by now; then the first error is reported.
-        raise (_error(missing) if missing and missing[-1].find is _engine else error) from error
+        raise (error(missing) if missing and missing[-1].find is _engine else failure) from failure
 
 
 def installs_engine() -> bool:
@@ -143,7 +126,7 @@ def ensure_programs(*names: str) -> None:
 def _ensure(required: list[Requirement]) -> None:
     missing = [requirement for requirement in required if requirement.find() is None]
     if missing and not _may_provide():
-        raise _error(missing)
+        raise error(missing)
     if missing:
         _provide(missing)
 
@@ -152,7 +135,8 @@ def _missing() -> list[Requirement]:
     return [requirement for requirement in requirements() if requirement.find() is None]
 
 
-def _error(missing: list[Requirement]) -> FoundryError:
+def error(missing: list[Requirement]) -> FoundryError:
+    """Return the error that names what is missing, and how to get it."""
     failure = _engine_failure() if missing[-1].find is _engine else None
     if failure and (_is_users_engine() or not _is_absent(failure) or shutil.which(_DOCKERD[0])):
         others = [f"{requirement.name} is missing, too: {requirement.fix()}" for requirement in missing[:-1]]

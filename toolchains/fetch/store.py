@@ -239,7 +239,7 @@ class Store:
                     unlisted.append(f"{kind}/{place.name}")
                 else:
                     damaged.append(f"{kind}/{place.name}\n{damage.why}")
-                    _discard(place)
+                    discard(place)
         if damaged:
             raise PartError(
                 f"parts in the store {self.root} were damaged; they have been removed from it: {len(damaged)}",
@@ -268,7 +268,7 @@ class Store:
             try:
                 build(work)
                 manifest.write(work)
-                _discard(place)
+                discard(place)
                 durable.move(work, place)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
@@ -409,7 +409,7 @@ def _failure(work: Callable[[], None]) -> FoundryError | None:
     return None
 
 
-def _discard(place: Path) -> None:
+def discard(place: Path) -> None:
     """Remove a part if it exists. A process that has its files open can continue to read them."""
     if place.exists():
         gone = place.with_name(f".{place.name}.gone")

@@ -108,19 +108,7 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
             reasons.
         OfflineError, GoneError, FetchError: a package with the image's libraries is not available.
     """
-    if not target.sdk:
-        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
-    kind = VendorSdk.read(target.sdk)
-    supply = Supply(what.path.expanduser().absolute(), what.files)
-    if not supply.path.exists():
-        raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
-    if not (supply.path.is_file() or supply.path.is_dir()):
-        # Opening a pipe would wait for a writer.
-        raise UsageError(
-            f"{supply.path} is neither a file nor a folder",
-            why="it is a pipe, a device or a socket",
-            next="--sdk=PATH of an archive, or of the folder that it was unpacked to",
-        )
+    kind, supply = _supply(target, what)
     records = _records()
     record = records.get(str(supply), {})
     found = supply.sha256()
@@ -144,6 +132,40 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
         name = f"{kind.name} {version}".strip()
         _console.print(f"{supply}\n  is {name}, sha256 {found}; written down in {_file()}")
     return Sdk(kind, supply, found, version)
+
+
+def find(target: LockedTarget, what: Given, store: Store) -> list[Finding]:
+    """Return what keeps an SDK from running in a target's image, and remarks; nothing is recorded.
+
+    Raises:
+        UsageError, SdkError, OfflineError, GoneError, FetchError: see check_given_sdk.
+    """
+    kind, supply = _supply(target, what)
+    with supply.opened(kind) as (folder, entries):
+        home = kind.home.format(version=what.version or _version(kind.folders, folder) or "VERSION")
+        return preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
+
+
+def _supply(target: LockedTarget, what: Given) -> tuple[VendorSdk, Supply]:
+    """Return what SDK a target takes, and the place of the given one.
+
+    Raises:
+        UsageError: the target takes none, or there is nothing at that path.
+    """
+    if not target.sdk:
+        raise UsageError(f"{target.name} takes no vendor SDK", next="leave out --sdk")
+    kind = VendorSdk.read(target.sdk)
+    supply = Supply(what.path.expanduser().absolute(), what.files)
+    if not supply.path.exists():
+        raise UsageError(f"there is no archive or folder {supply.path}", next="--sdk=PATH of it")
+    if not (supply.path.is_file() or supply.path.is_dir()):
+        # Opening a pipe would wait for a writer.
+        raise UsageError(
+            f"{supply.path} is neither a file nor a folder",
+            why="it is a pipe, a device or a socket",
+            next="--sdk=PATH of an archive, or of the folder that it was unpacked to",
+        )
+    return kind, supply
 
 
 def _compare(supply: Supply, found: str, said: str, recorded: str) -> None:

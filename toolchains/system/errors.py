@@ -213,3 +213,9 @@ class OutdatedError(FoundryError):
     """The lock has packages for which there are security updates."""
 
     exit_code = 43
+
+
+class HealthError(FoundryError):
+    """`doctor` found something on this machine that will make a command fail."""
+
+    exit_code = 44

@@ -22,12 +22,12 @@ def error(what: str, why: str, places: Sequence[Path] = ()) -> FileError:
     shown = places or (paths.cache(), paths.temporary(), paths.BUILD)
     return FileError(
         what,
-        why="\n".join([why, *(f"{_free(place):.1f} GB free at {place}" for place in shown)]),
+        why="\n".join([why, *(f"{free(place) / 1e9:.1f} GB free at {place}" for place in shown)]),
         next="./foundry prune, which shows what can go; or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk",
     )
 
 
-def _free(place: Path) -> float:
-    """Return the free GB on the file system of a path, which need not exist."""
+def free(place: Path) -> int:
+    """Return the free bytes on the file system of a path, which need not exist."""
     place = place.absolute()
-    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free / 1e9
+    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free

@@ -1,0 +1,104 @@
+"""The verb doctor: all findings about a machine, or about a file that something on it loads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from toolchains.engine import client, host
+from toolchains.fetch.store import Store
+from toolchains.health import environment, extension, machine
+from toolchains.health import store as stores
+from toolchains.health.finding import Finding
+from toolchains.lockfile import lock
+from toolchains.sdk import supplied
+from toolchains.sdk.selection import Given
+from toolchains.system import paths
+from toolchains.system.errors import EngineError, HealthError, UsageError
+from toolchains.system.terminal import make_console
+
+_console = make_console()
+
+
+def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool) -> None:
+    """Print all findings, and mend what can be mended if asked.
+
+    Raises:
+        UsageError: the words do not go together.
+        MissingToolError, EngineError: a program is missing, or the engine does not work.
+        HealthError: something was found that will fail.
+    """
+    if target and not what:
+        raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=dpu")
+    if not what:
+        missing = _programs()
+        found = [*_machine(), *_python(python), *(stores.check(Store(paths.cache())) if check_store else ())]
+    else:
+        missing = []
+        found = list(_sdk(Path(what), target) if target else _file(Path(what), python))
+    remaining = []
+    for each in found:
+        if fix and each.fix:
+            _console.print(f"{each.what}: {each.fix()}")
+            continue
+        remaining.append(each)
+        kind = Text("will fail" if each.fatal else "notice", "red" if each.fatal else "yellow")
+        _console.print(Text.assemble(kind, f": {each.what}"))
+        for line in filter(None, (*each.why.splitlines(), f"next: {each.next}" if each.next else "")):
+            _console.print(f"  {line}")
+    if missing:
+        raise host.error(missing)
+    if fatal := [each for each in remaining if each.fatal]:
+        raise HealthError(
+            f"{what or 'this machine'}: {len(fatal)} findings that will fail",
+            why="\n".join(each.what for each in fatal),
+            next="do what next: says above" + ("; or ./foundry doctor --fix" if any(e.fix for e in fatal) else ""),
+        )
+    _console.print(f"{what or 'this machine'}: {'nothing that will fail' if remaining else 'nothing is wrong'}")
+
+
+def _programs() -> list[host.Requirement]:
+    """Print what programs this machine has; return those that are missing."""
+    missing = host.provide()
+    table = Table("what", "found", "what for")
+    for each in host.requirements():
+        table.add_row(each.name, each.describe() or Text("missing", "red"), each.purpose)
+    _console.print(table)
+    return missing
+
+
+def _machine() -> Iterator[Finding]:
+    try:
+        engine = client.connect()
+    except EngineError:
+        # _programs() names it.
+        engine = None
+    yield from machine.check(engine)
+
+
+def _python(python: str) -> Iterator[Finding]:
+    """Yield what is wrong with the Triton of a Python; of the virtual environment's if none is given, if it has one."""
+    active = os.environ.get("VIRTUAL_ENV")
+    found = python or (f"{active}/bin/python" if active and Path(active) != paths.ROOT / ".venv" else "")
+    if found:
+        yield from environment.check(shutil.which(found) or found, os.environ)
+
+
+def _file(path: Path, python: str) -> Iterator[Finding]:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}", next="./foundry doctor PLUGIN.whl")
+    loading = environment.triton_of(shutil.which(python) or python, os.environ) if python else None
+    yield from extension.check(path, *(loading or ()))
+
+
+def _sdk(path: Path, target: str) -> Iterator[Finding]:
+    locked = lock.load().targets
+    if target not in locked:
+        raise UsageError(f"there is no target {target}", next=f"targets: {', '.join(locked)}")
+    for each in supplied.find(locked[target], Given(path), Store(paths.cache())):
+        yield Finding(str(each), fatal=each.fatal)

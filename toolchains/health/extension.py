@@ -1,0 +1,238 @@
+"""Check a wheel or a shared library that a Python with Triton loads, before it is loaded.
+
+machine     ELF for x86-64 Linux (this machine's)
+versions    what it needs of glibc, libstdc++ and libgcc, against those of this machine
+Python      the ABI in the names of its extension modules, against the Python that loads it
+Triton      symbols of LLVM and MLIR that libtriton.so does not have: it was built with another LLVM, or another
+            libtriton; a second LLVM in it; the LLVM commits of both; entry points
+compiler    how type identifiers of MLIR are written, which differs between GCC and Clang: an identifier that both
+            sides must agree on does not match then, and casts between types of MLIR fail silently
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import zipfile
+from collections.abc import Iterator
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from functools import cache
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+
+from toolchains.artifacts.triton_wheel import llvm_hash
+from toolchains.health.finding import Finding
+from toolchains.sdk import elf
+from toolchains.sdk.elf import Elf
+from toolchains.sdk.libraries import highest, version_key
+from toolchains.system import paths
+from toolchains.system.errors import LlvmHashError, UsageError
+
+_RUNTIME = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1")
+_FOLDERS = ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/usr/lib")
+_MACHINES = {"x86_64": "x64", "aarch64": "AArch64"}
+# Triton 3.9 looks for this function in what TRITON_PLUGIN_PATHS names.
+_ENTRY = "tritonGetPluginInfo"
+# Names of LLVM and MLIR, as C++ mangles them, anywhere in a symbol.
+_COMPILER = re.compile("4llvm|4mlir")
+# What __PRETTY_FUNCTION__ says in llvm::getTypeName, from which MLIR derives identifiers of types.
+_TYPE_NAMES = {"GCC": b"[with DesiredTypeName = ", "Clang": b" [DesiredTypeName = "}
+_PYTHON = re.compile(r"\.cpython-(\d)(\d+)\w*-")
+_GROUP = "triton.backends"
+_SHOWN = 3
+
+
+def check(
+    path: Path, libtriton: Path | None = None, python: str = "", *, loaded_by_triton: bool = False
+) -> Iterator[Finding]:
+    """Yield what is wrong with a wheel or a shared library.
+
+    Args:
+        libtriton: the library of the Triton that loads it, if there is one.
+        loaded_by_triton: whether TRITON_PLUGIN_PATHS names it.
+        python: the version of the Python that loads it, "3.11"; "" if any.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if path.suffix == ".whl":
+        yield from _wheel(path, libtriton, python)
+        return
+    try:
+        with path.open("rb") as file:
+            found = elf.read(file, [_ENTRY])
+    except elf.DamagedElfError as error:
+        raise UsageError(
+            f"{path} is neither a wheel nor a shared library", why=str(error), next="./foundry doctor PLUGIN.whl"
+        ) from error
+    yield from _library(path, found, path.name, libtriton, python)
+    if loaded_by_triton and _ENTRY not in found.exports:
+        yield Finding(
+            f"{path.name} has no function {_ENTRY}",
+            "Triton 3.9 takes a library without it for a plugin of an earlier release, and stops",
+            "build it against the headers of this release of Triton",
+        )
+
+
+def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Finding]:
+    try:
+        with zipfile.ZipFile(path) as archive, TemporaryDirectory(dir=paths.scratch()) as work:
+            names = archive.namelist()
+            yield from _entry_points(archive, names)
+            if "triton/__init__.py" in names and not path.name.startswith("triton-"):
+                yield Finding(
+                    f"{path.name} has the folder triton/",
+                    "it overwrites files of the distribution triton, and uninstalling one breaks the other",
+                    "install it in an environment without the distribution triton",
+                )
+            for number, name in enumerate(names):
+                if PurePosixPath(name).suffix == ".so" or ".so." in PurePosixPath(name).name:
+                    copy = Path(work, f"{number}.so")
+                    copy.write_bytes(archive.read(name))
+                    try:
+                        with copy.open("rb") as file:
+                            found = elf.read(file, [_ENTRY])
+                    except elf.DamagedElfError as error:
+                        yield Finding(f"{name} is damaged", str(error), "fetch or build the wheel again")
+                        continue
+                    yield from _library(copy, found, name, libtriton, python)
+                    copy.unlink()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise UsageError(f"{path.name} is a damaged wheel", why=str(error), next="fetch or build it again") from error
+
+
+def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Finding]:
+    """Check that each backend of a wheel is a package with what Triton imports."""
+    for name in names:
+        if not name.endswith(".dist-info/entry_points.txt"):
+            continue
+        read = ConfigParser(delimiters=("=",))
+        try:
+            read.read_string(archive.read(name).decode())
+        except (ConfigError, UnicodeDecodeError) as error:
+            yield Finding(f"{name} cannot be read", str(error), "build the wheel again")
+            continue
+        for backend, module in read.items(_GROUP) if read.has_section(_GROUP) else ():
+            folder = module.strip().replace(".", "/")
+            missing = [each for each in ("compiler.py", "driver.py") if f"{folder}/{each}" not in names]
+            if missing:
+                yield Finding(
+                    f"the backend {backend} has no {' and no '.join(missing)} in {folder}/",
+                    "Triton imports both when it looks for backends, and stops",
+                    f"let the entry point of the group {_GROUP} name the package that has them",
+                )
+
+
+def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: str) -> Iterator[Finding]:
+    here = _MACHINES.get(platform.machine(), platform.machine())
+    if found.machine != here:
+        yield Finding(f"{name} is for {found.machine}; this machine is {here}", next="take the wheel for this machine")
+        return
+    for soname in _RUNTIME:
+        defined = _defined(soname)
+        missing = sorted(set(found.versions.get(soname, ())) - defined, key=version_key)
+        if defined and missing:
+            known = highest(defined, missing[-1]) or "none like it"
+            yield Finding(
+                f"{name} needs {missing[-1]} of {soname}",
+                f"this machine has {known}: the library was built on a newer system",
+                "build it on this system or an older one, as manylinux images are",
+            )
+    tag = _PYTHON.search(name)
+    if tag and python and f"{tag[1]}.{tag[2]}" != python:
+        yield Finding(
+            f"{name} is for Python {tag[1]}.{tag[2]}, and Python {python} does not load it",
+            next=f"take the wheel for Python {python}",
+        )
+    if libtriton is not None and libtriton.is_file() and path != libtriton:
+        yield from _against_triton(path, name, libtriton)
+
+
+def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Finding]:
+    with path.open("rb") as file:
+        undefined, own = _compiler_symbols(ELFFile(file))
+    if not undefined and not own:
+        return
+    with libtriton.open("rb") as file:
+        dynamic = _symbols(ELFFile(file))
+        absent = [
+            symbol
+            for symbol in undefined
+            if all(each["st_shndx"] == "SHN_UNDEF" for each in (dynamic and dynamic.get_symbol_by_name(symbol)) or ())
+        ]
+    ours, theirs = _commit(path), _commit(libtriton)
+    if ours and theirs and ours != theirs:
+        yield Finding(
+            f"{name} has another LLVM in it than libtriton.so",
+            f"{name}: {ours}\nlibtriton.so: {theirs}",
+            f"build it against LLVM {theirs}, or keep it in another process than Triton",
+            fatal=bool(undefined),
+        )
+    if absent:
+        yield Finding(
+            f"{name} needs {len(absent)} symbols of LLVM or MLIR that libtriton.so does not have",
+            "\n".join(absent[:_SHOWN]) + "\nit was built with another LLVM, another libtriton or another compiler",
+            f"build it against LLVM {theirs or 'of this Triton'}",
+        )
+    if undefined and own:
+        yield Finding(
+            f"{name} takes LLVM or MLIR from libtriton.so, and has some of it, too",
+            f"it defines {own[0]} and {len(own) - 1} more: two copies have two sets of type identifiers and options",
+            "link it with none of LLVM's libraries",
+            fatal=False,
+        )
+    writers, others = _type_names(path), _type_names(libtriton)
+    if undefined and writers and others and not writers & others:
+        made_by = [" and ".join(sorted(each)) for each in (writers, others)]
+        yield Finding(
+            f"{name} was compiled by {made_by[0]}, and libtriton.so by {made_by[1]}",
+            "they write names of types differently, and MLIR derives type identifiers from them: casts fail silently",
+            f"compile it with {made_by[1]}",
+        )
+
+
+def _compiler_symbols(file: ELFFile) -> tuple[list[str], list[str]]:
+    """Return the symbols of LLVM and MLIR that a library needs, and those that it has and exports; weak ones apart."""
+    undefined, own = [], []
+    for symbol in ((dynamic := _symbols(file)) and dynamic.iter_symbols()) or ():
+        if _COMPILER.search(symbol.name):
+            if symbol["st_shndx"] == "SHN_UNDEF":
+                undefined.append(symbol.name)
+            elif symbol["st_info"]["bind"] == "STB_GLOBAL" and symbol["st_info"]["type"] == "STT_FUNC":
+                own.append(symbol.name)
+    # A plugin's own functions take types of MLIR as arguments: only those in LLVM's namespaces are LLVM's.
+    return undefined, [each for each in own if re.match("_ZNK?(?:4llvm|4mlir)", each)]
+
+
+def _symbols(file: ELFFile) -> DynamicSegment | None:
+    return next((each for each in file.iter_segments() if isinstance(each, DynamicSegment)), None)
+
+
+@cache
+def _commit(path: Path) -> str:
+    """Return the LLVM commit, or version, in a library; "" if it has none."""
+    try:
+        with path.open("rb") as file:
+            return llvm_hash(file)
+    except LlvmHashError:
+        return ""
+
+
+@cache
+def _type_names(path: Path) -> frozenset[str]:
+    content = path.read_bytes()
+    return frozenset(compiler for compiler, text in _TYPE_NAMES.items() if text in content)
+
+
+@cache
+def _defined(soname: str) -> frozenset[str]:
+    """Return the versions that a library of this machine defines; none if it is not found."""
+    place = next((Path(folder, soname) for folder in _FOLDERS if Path(folder, soname).is_file()), None)
+    if place is None:
+        return frozenset()
+    with place.open("rb") as file:
+        return elf.read(file).defined
