@@ -157,7 +157,7 @@ def _drivers(python: str, installed: Installed, active: Active, variables: Mappi
         yield Finding(
             "no backend is active",
             f"Triton {active.version} has the backends {', '.join(sorted(active.backends)) or 'none'}",
-            f"{python} -m triton_spirv_backend, which says what a device lacks; without a backend: ./foundry wheel spirv",
+            f"{python} -m triton_spirv_backend, which says what devices lack; or ./foundry wheel spirv",
         )
     elif len(here) > 1 and not (chooses and chosen in here):
         why = f"Triton {active.version} " + (
