@@ -119,7 +119,7 @@
 #define FOUNDRY_DPU_OP_MRAM_READ 3
 #define FOUNDRY_DPU_OP_MRAM_WRITE 4
 /* A scalar access through an MRAM pointer: an 8-byte DMA, or a read-modify-write of one.
- * LOAD: a: MRAM address, b: bytes (1, 2, 4, 8); result: the value, zero-extended.
+ * LOAD: op | volatile << 8; a: MRAM address, b: bytes (1, 2, 4, 8); result: the value, zero-extended.
  * STORE: op | bytes << 8; a: MRAM address, b: low half of the value, c: high half.
  * An access that is not aligned to its size faults. */
 #define FOUNDRY_DPU_OP_MRAM_LOAD 5

@@ -16,6 +16,12 @@ enum {
     WIDE_AND_NARROW,
     WIDE_AND_NARROW_HANDSHAKE,
     NARROW_AND_WIDE,
+    MRAM_READ,
+    MRAM_READ_HANDSHAKE,
+    MRAM_LOAD,
+    MRAM_LOAD_HANDSHAKE,
+    MRAM_FORWARD,
+    MRAM_FORWARD_HANDSHAKE,
     /* Right in themselves. */
     NEIGHBOURS,
     SAME_VALUE,
@@ -25,6 +31,9 @@ enum {
     NO_BASE,
     ALLOCATIONS,
     OVERREAD,
+    UNUSED,
+    OTHER_BYTES,
+    POLLED,
     EARLY_READ,
     UNROLLED,
 };

@@ -60,6 +60,7 @@ struct dpu_rank_t {
     bool ended() const;
     void bury();
     void explain(dpu_t &dpu);
+    void show_reports(const dpu_t &dpu) const;
 
     shared::Header &header() const { return *reinterpret_cast<shared::Header *>(memory_); }
 
