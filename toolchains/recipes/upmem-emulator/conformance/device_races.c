@@ -9,6 +9,7 @@
 #include <mutex.h>
 #include <sem.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "races.h"
 
@@ -23,6 +24,7 @@ volatile uint32_t watched;
 uint32_t table[NR_TASKLETS];
 uint8_t bytes[NR_TASKLETS];
 volatile uint32_t flag;
+uint32_t four = 4;
 __mram_noinit uint32_t words[8];
 __mram_noinit uint64_t far[64];
 
@@ -231,6 +233,15 @@ int main(void) {
         case MRAM_READ_HANDSHAKE:
         case MRAM_LOAD_HANDSHAKE:
         case MRAM_FORWARD_HANDSHAKE: read_in_mram(1); break;
+        case COPIES:
+        case COPIES_LOCKED: {
+            /* All tasklets copy to the same place, a length that the compiler does not know. */
+            uint32_t values[4] = {me(), me(), me(), me()};
+            if (task == COPIES_LOCKED) mutex_lock(door);
+            memcpy(table, values, 4 * *(volatile uint32_t *)&four);
+            if (task == COPIES_LOCKED) mutex_unlock(door);
+            break;
+        }
         case UNUSED: {
             /* Tasklet 1 reads two words, of which tasklet 0 has written the first, and uses the second; and the first
                after writing it. */

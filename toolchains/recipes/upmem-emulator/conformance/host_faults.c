@@ -120,6 +120,7 @@ STRICTER(dma_is_hardwares_on_demand, "the low 3 bits are dropped, and the length
             EXPECT_EQUAL(words[word] == 0x5555555555555555, word < 1 || word > lengths[i].moved / 8);
         OK(dpu_free(set));
     }
+    works(DEED(MRAM_NOWHERE, 1, 8, 0x20000000));
     /* An explicit choice counts more. */
     setenv("DPU_EMULATOR_MISALIGNED_DMA", "fault", 1);
     REFUSED(DEED(MRAM_READ, 1, 64, 20), "align");

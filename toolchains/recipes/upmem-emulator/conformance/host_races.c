@@ -62,6 +62,11 @@ STRICTER(a_count_without_a_mutex, "updates are lost: counter++ is a load, an add
     works(COUNT_SEMAPHORE, 0);
 }
 
+STRICTER(a_copy_of_the_library_to_the_same_place, "what is there in the end is a mixture") {
+    races(COPIES, "WRAM", "table");
+    works(COPIES_LOCKED, 0);
+}
+
 STRICTER(a_barrier_that_is_missing, "what is read is old or new, by the cycles that each tasklet took") {
     races(MISSING_BARRIER, "WRAM", "table");
     works(WITH_BARRIER, TASKLETS * (TASKLETS + 1) / 2);

@@ -22,6 +22,8 @@ enum {
     MRAM_LOAD_HANDSHAKE,
     MRAM_FORWARD,
     MRAM_FORWARD_HANDSHAKE,
+    COPIES,
+    COPIES_LOCKED,
     /* Right in themselves. */
     NEIGHBOURS,
     SAME_VALUE,

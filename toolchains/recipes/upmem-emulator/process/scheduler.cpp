@@ -14,6 +14,7 @@ constexpr std::int64_t BUDGET = 2000;
 std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
 std::uint32_t &site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_SITE); }
 std::uint32_t &line() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_LINE); }
+std::uint32_t &call_site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALL_SITE); }
 std::uint32_t &caller() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALLER); }
 std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
 
@@ -136,12 +137,14 @@ void Scheduler::run(std::uint32_t tasklet) {
     running() = tasklet;
     site() = line() = 0;
     caller() = one.caller;
+    call_site() = one.call_site;
     races_.enter(tasklet);
     switches = switches + 1;
     foundry_resume(&one.context);
     one.site = site();
     one.line = line();
     one.caller = caller();
+    one.call_site = call_site();
     std::int64_t service = cost(one.context.op & 0xff), spent = BUDGET - budget() + service;
     memory_.count(one.line, static_cast<std::uint64_t>(service), 0);
     // The program must not write here: it would silently change the number of cycles.

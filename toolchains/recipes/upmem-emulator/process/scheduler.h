@@ -49,7 +49,7 @@ class Scheduler {
         Pipeline::Progress target = 0;
         std::uint32_t site = 0; // of the service that it has asked for
         std::uint32_t line = 0; // the address of that place's counters
-        std::uint32_t caller = 0; // see abi.h
+        std::uint32_t caller = 0, call_site = 0; // see abi.h
         std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {

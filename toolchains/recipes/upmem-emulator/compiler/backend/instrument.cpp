@@ -24,7 +24,8 @@ namespace {
 
 class Instrumentation {
 public:
-  Instrumentation(Module &module, bool byLine) : module(module), services(module), byLine(byLine) {}
+  Instrumentation(Module &module, bool byLine, bool library)
+      : module(module), services(module, library), byLine(byLine), library(library) {}
 
   void run() {
     distrustAlignment(module);
@@ -47,7 +48,7 @@ public:
 private:
   Module &module;
   Services services;
-  bool byLine;
+  bool byLine, library;
 
   static bool callsOut(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
@@ -215,8 +216,11 @@ private:
     else if (callee &&
              (callee->getIntrinsicID() == Intrinsic::trap || callee->getIntrinsicID() == Intrinsic::ubsantrap))
       value = services.call(builder, FOUNDRY_DPU_OP_FAULT, {builder.getInt32(FOUNDRY_DPU_REASON_UNREACHABLE)});
-    else if (!value)
+    else if (!value) {
+      if (!library && callee && callee->isDeclaration() && !callee->isIntrinsic() && !Services::isEntry(name))
+        builder.CreateAlignedStore(services.site(builder, call), services.callSite(), Align(4));
       return;
+    }
     if (!call.getType()->isVoidTy())
       call.replaceAllUsesWith(value);
     call.eraseFromParent();
@@ -224,7 +228,7 @@ private:
 
   // For the report of a fault, and the count by line, before the service.
   void noteSite(const Instruction &access, IRBuilder<> &builder) {
-    builder.CreateAlignedStore(services.site(access), services.siteOfService(), Align(4));
+    builder.CreateAlignedStore(services.site(builder, access), services.siteOfService(), Align(4));
     if (byLine) {
       const Function &function = *access.getFunction();
       Constant *line = services.line(function, access.getDebugLoc());
@@ -342,6 +346,6 @@ private:
 
 } // namespace
 
-void instrument(Module &module, bool byLine) { Instrumentation(module, byLine).run(); }
+void instrument(Module &module, bool byLine, bool library) { Instrumentation(module, byLine, library).run(); }
 
 } // namespace dpu
