@@ -328,4 +328,5 @@ CONFORMS(errors_have_their_messages, "dpu_error_to_string") {
         if (strcmp(said, messages[i].message) != 0) FAIL("\"%s\" is not \"%s\"", said, messages[i].message);
     }
     EXPECT(DPU_ERR_TOO_MANY_TASKLETS != DPU_OK);
+    EXPECT_EQUAL(DPU_ERR_SG_NOT_MRAM_SYMBOL, DPU_ERR_TOO_MANY_TASKLETS + 4);
 }

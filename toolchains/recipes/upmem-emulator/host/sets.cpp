@@ -9,9 +9,10 @@ namespace {
 
 dpu_error_t allocate(std::uint32_t wanted, std::uint32_t dpus_each, const char *profile, dpu_set_t *set) {
     if (!set) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_alloc: no place for the set");
-    if (dpu_error_t error = check_profile(profile); error != DPU_OK) return error;
+    Profile settings;
+    if (dpu_error_t error = read_profile(profile, settings); error != DPU_OK) return error;
     std::uint64_t dpus = wanted == DPU_ALLOCATE_ALL ? machine::free_dpus() : std::uint64_t{wanted} * dpus_each;
-    return machine::allocate(static_cast<std::uint32_t>(std::min<std::uint64_t>(dpus, UINT32_MAX)), *set);
+    return machine::allocate(static_cast<std::uint32_t>(std::min<std::uint64_t>(dpus, UINT32_MAX)), settings, *set);
 }
 
 void place(dpu_set_iterator_t &at) {

@@ -84,6 +84,35 @@ dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char 
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,
                                  uint32_t symbol_offset, size_t length, dpu_xfer_flags_t flags);
 
+/* Transfers of several blocks of host memory for each DPU, one after the other in its MRAM. The profile of dpu_alloc must
+ * have sgXferEnable=true; sgXferMaxBlocksPerDpu=N is the most blocks of a DPU. */
+typedef enum _dpu_sg_xfer_flags_t {
+    DPU_SG_XFER_DEFAULT = 0,
+    DPU_SG_XFER_ASYNC = 1 << 1,               /* as DPU_XFER_ASYNC */
+    DPU_SG_XFER_DISABLE_LENGTH_CHECK = 1 << 2 /* a DPU's blocks may be shorter than `length`; zeros follow in MRAM */
+} dpu_sg_xfer_flags_t;
+
+struct sg_block_info {
+    uint8_t *addr;
+    uint32_t length; /* in bytes */
+};
+
+/* Gives a block of the DPU with this index in the set; false if there is none of this index. */
+typedef bool (*get_block_func_t)(struct sg_block_info *out, uint32_t dpu_index, uint32_t block_index, void *args);
+
+/* The arguments are copied: an asynchronous transfer calls the function later. */
+typedef struct get_block_t {
+    get_block_func_t f;
+    void *args;
+    size_t args_size;
+} get_block_t;
+
+dpu_error_t dpu_push_sg_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset,
+                             size_t length, get_block_t *get_block_info, dpu_sg_xfer_flags_t flags);
+dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,
+                                    uint32_t symbol_offset, size_t length, get_block_t *get_block_info,
+                                    dpu_sg_xfer_flags_t flags);
+
 /* What one DPU printed in its last launch. */
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 /* The same without a heading, by its older name. */
