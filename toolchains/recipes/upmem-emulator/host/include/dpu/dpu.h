@@ -36,6 +36,24 @@ extern "C" {
         }                                                                                                          \
     } while (0)
 
+/* Defines `struct dpu_incbin_t name`, with the bytes of a file (a string) as it is when the host program is compiled. */
+#define DPU_INCBIN(name, file)                                                                                     \
+    __asm__(".pushsection .rodata\n"                                                                               \
+            "771: .incbin \"" file "\"\n"                                                                          \
+            "772: .byte 0\n"                                                                                       \
+            "773: .asciz \"" file "\"\n"                                                                           \
+            ".popsection\n"                                                                                        \
+            ".pushsection .data\n"                                                                                 \
+            ".balign 8\n"                                                                                          \
+            ".globl " FOUNDRY_DPU_TEXT(name) "\n"                                                                  \
+            ".type " FOUNDRY_DPU_TEXT(name) ", @object\n"                                                          \
+            ".size " FOUNDRY_DPU_TEXT(name) ", 24\n"                                                               \
+            FOUNDRY_DPU_TEXT(name) ": .quad 771b, 772b - 771b, 773b\n"                                             \
+            ".popsection\n");                                                                                      \
+    extern struct dpu_incbin_t name;
+#define FOUNDRY_DPU_TEXT(name) FOUNDRY_DPU_TEXT_OF(name)
+#define FOUNDRY_DPU_TEXT_OF(name) #name
+
 #define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
 
 typedef enum _dpu_launch_policy_t { DPU_ASYNCHRONOUS, DPU_SYNCHRONOUS } dpu_launch_policy_t;
@@ -59,6 +77,7 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size,
                                  struct dpu_program_t **program);
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
