@@ -42,7 +42,7 @@ from toolchains.system.errors import CheckError, PinError, UnsafeArchiveError, U
 # The series and the rules for repacking the made-up Triton.
 wheel = test_triton.wheel
 
-HEADER = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
+HEADER = "Format: copyright-format/1.0\n"
 SEVERAL = f"""{HEADER}Upstream-Name: one
 
 Files: *

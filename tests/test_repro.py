@@ -65,7 +65,7 @@ def test_a_build_begins_with_the_sources_and_the_inputs_and_nothing_that_was_bui
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, deb = tmp_path / "root", tmp_path / "toy_1_amd64.deb"
-    # A plugin has a folder "build" of its own.
+    # A plugin has a folder "build", too.
     for name in ("backends/build/a.py", "build/logs/x", ".venv/bin/python", "toolchains/expected.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x")

@@ -397,7 +397,7 @@ def test_a_key_is_secret_and_never_replaced(tmp_path: Path) -> None:
     other = rsa.generate_private_key(65537, 2048)
     (tmp_path / "rsa").write_bytes(other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     (tmp_path / "rsa.pub").write_bytes(other.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    with pytest.raises(UsageError, match=r"it has one of the type rsa|has no private ed25519 key"):
+    with pytest.raises(UsageError, match="has no private ed25519 key"):
         keys.read_private(tmp_path / "rsa")
     with pytest.raises(UsageError, match="has no public ed25519 key"):
         keys.read_public(tmp_path / "rsa.pub")

@@ -65,7 +65,7 @@ def state_image(request: Request, made: Image, store: Store, signer: CryptoSigne
             "plugins": {name: plugin_wheels.identity(name) for name in target_image.plugins(target)},
             "triton": triton_wheel.identity(release, ()),
         },
-        inputs=list(_inputs(target, [release.wheel])),
+        inputs=list(_inputs(target, release.wheel)),
         byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(made.info.layers, 1)],
     )
     return statement.write(f"{target.name}-{release.version}", said, signer)
@@ -82,18 +82,16 @@ def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None
             "lock": target.digest,
             "plugins": {name: plugin_wheels.identity(name) for name in target_image.plugins(target)},
         },
-        inputs=list(_inputs(target, [])),
+        inputs=list(_inputs(target)),
     )
     return statement.write(f"wheels-{target.backend}", said, signer)
 
 
-def _inputs(target: LockedTarget, more: Iterable[Artifact]) -> Iterable[Resource]:
-    """Return all locked files of a target, those that its native parts are built with among them."""
-    files = [*target.debs, *target.wheels, *more]
-    files += [deb for each in target.linked for deb in each.debs]
-    if target.builder:
-        files += [*target.builder.debs, *target.builder.wheels, *target.builder.sdists]
-    return (_resource(name, sha256) for name, sha256 in sorted({(each.filename, each.sha256) for each in files}))
+def _inputs(target: LockedTarget, triton: Artifact | None = None) -> Iterable[Resource]:
+    """Return all locked files of a target but other wheels of Triton; also what its native parts are built with."""
+    tritons = {release.wheel for release in target.tritons.values()} - {triton}
+    files = {(each.filename, each.sha256) for each in target.artifacts() if each not in tritons}
+    return (_resource(name, sha256) for name, sha256 in sorted(files))
 
 
 def _resource(name: str, sha256: str) -> Resource:

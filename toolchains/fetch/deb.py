@@ -123,7 +123,7 @@ class Debs:
             ]
             known = [version for version, _ in versions]
             behind = known.index(artifact.version) if artifact.version in known else len(known)
-            if versions and behind and known[0] != artifact.version:
+            if behind:
                 found[artifact.name] = known[0], any(suite.endswith(_SECURITY) for _, suite in versions[:behind])
         return found
 

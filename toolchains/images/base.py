@@ -89,7 +89,8 @@ def ensure_base(target: LockedTarget, store: Store) -> BaseImage:
 
 def stored(target: LockedTarget, store: Store) -> Path | None:
     """Return the docker-archive of a target's base image, or None if the store does not have it."""
-    return place if (place := store.root / "parts" / "base" / identity(target) / "image.tar").is_file() else None
+    part = store.found_part("base", identity(target))
+    return part / "image.tar" if part else None
 
 
 def load_base(target: LockedTarget, *, what: str, store: Store, engine: Engine) -> tuple[str, tuple[str, ...]]:

@@ -16,15 +16,16 @@ import lzma
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, TypeVar, cast
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
 
 from toolchains.archives import docker_archive
 from toolchains.repro import members
@@ -34,6 +35,7 @@ from toolchains.system.paths import scratch
 Aspect = Literal["content", "presence", "kind", "mode", "owner", "time", "order", "link", "property"]
 # The parts of a path: a file, the entry in it, the entry in that.
 Where = tuple[str, ...]
+_Named = TypeVar("_Named", Member, Section)
 
 _CHUNK = 1 << 20
 # An archive in so many others is compared by its bytes.
@@ -125,6 +127,12 @@ def compare_images(first: Path, second: Path, where: Where = ()) -> Iterator[Dif
                 pair = zip(tars, (one[1], other[1]), strict=True)
                 plain = [docker_archive.uncompressed(docker_archive.content(tar, name), name) for tar, name in pair]
                 yield from _streams(plain[0], plain[1], place)
+
+
+def first_difference(first: bytes, second: bytes) -> int:
+    """Return the number of the first byte that differs; the length of the shorter one if it begins the other."""
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
 
 
 def config_digest(archive: IO[bytes], called: str) -> str:
@@ -223,13 +231,13 @@ def _entry(first: Member, second: Member, where: Where) -> Iterator[Difference]:
             yield from _streams(one, other, where)
 
 
-def _by_name(found: Sequence[Member]) -> dict[tuple[str, int], Member]:
-    """Return entries by name and number: an archive may have several of one name."""
+def _by_name(found: Iterable[_Named]) -> dict[tuple[str, int], _Named]:
+    """Return entries or sections by name and number: several may have one name."""
     counts: Counter[str] = Counter()
     result = {}
-    for entry in found:
-        counts[entry.name] += 1
-        result[entry.name, counts[entry.name]] = entry
+    for each in found:
+        counts[each.name] += 1
+        result[each.name, counts[each.name]] = each
     return result
 
 
@@ -252,7 +260,7 @@ def _compressed(
 
 def _sections(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Difference]:
     """Yield the sections of two ELF files that differ. An address that moved is no difference of the section."""
-    ours, theirs = (_sections_by_name(ELFFile(each)) for each in (first, second))
+    ours, theirs = (_by_name(ELFFile(each).iter_sections()) for each in (first, second))
     for key in dict.fromkeys((*ours, *theirs)):
         one, other = ours.get(key), theirs.get(key)
         place = (*where, f"section {key[0] or '(without a name)'}")
@@ -276,15 +284,6 @@ def _content(where: Where, described: Sequence[str], detail: str) -> Difference:
     return Difference(where, "content", described[0], described[1], detail)
 
 
-def _sections_by_name(file: ELFFile) -> dict[tuple[str, int], Any]:
-    counts: Counter[str] = Counter()
-    found = {}
-    for section in file.iter_sections():
-        counts[section.name] += 1
-        found[section.name, counts[section.name]] = section
-    return found
-
-
 def _section_detail(first: bytes, second: bytes) -> str:
     """Return the strings that only one of two sections has if there are any; otherwise the first bytes that differ."""
     ours, theirs = (dict.fromkeys(_STRING.findall(each)) for each in (first, second))
@@ -293,8 +292,7 @@ def _section_detail(first: bytes, second: bytes) -> str:
     # In machine code, some bytes look like text by chance.
     if only and sum(map(len, ours)) > len(first) / 2:
         return _limited(only)
-    at = next((n for n, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
-    at = min(len(first), len(second)) if at is None else at
+    at = first_difference(first, second)
     return _bytes_at(at, first[at : at + _SHOWN], second[at : at + _SHOWN])
 
 
@@ -350,8 +348,7 @@ def _first_difference(first: IO[bytes], second: IO[bytes]) -> int | None:
     while True:
         one, other = first.read(_CHUNK), second.read(_CHUNK)
         if one != other:
-            pairs = zip(one, other, strict=False)
-            return at + next((n for n, pair in enumerate(pairs) if pair[0] != pair[1]), min(len(one), len(other)))
+            return at + first_difference(one, other)
         if not one:
             return None
         at += len(one)

@@ -5,7 +5,7 @@
     compared    the image's configuration and layers in the engine, and the parts in the two stores
     also with   the image and the parts that this machine built before, at another time, and the published IDs
 
-Each build is a process of its own, of a copy of this checkout. What runs in the engine's containers gets its
+Each build runs in another process, from another copy of this checkout. What runs in the engine's containers gets its
 surroundings from the engine: another host name in each build, and the engine's own clock and processors.
 """
 
@@ -145,7 +145,7 @@ def surroundings(work: Path, engine: str) -> tuple[Surroundings, Surroundings]:
         engine: the address of the second build's engine; "" for the same one.
     """
     processors = tuple(sorted(os.sched_getaffinity(0)))
-    # Only root may set a host name, and only in a namespace of its own. mmdebstrap runs with the rights of a
+    # Only root may set a host name, and only in a new namespace. mmdebstrap runs with the rights of a
     # subordinate user if an ordinary user builds: that one must be able to read what the build wrote.
     as_root = os.geteuid() == 0
     named = as_root and children.run(["unshare", "--uts", "true"], log="repro-unshare", check=False).status == 0

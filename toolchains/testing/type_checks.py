@@ -37,7 +37,7 @@ def main() -> int:
         found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (group, *imported) if each)])
         kernels = group not in ("", "tests")
         options = [*_OPTIONS, *(_WITH_KERNELS if kernels else ()), group] if group else []
-        # With other options, mypy would make a cache anew.
+        # mypy cannot use a cache that it wrote with other options.
         cache = f"--cache-dir=.mypy_cache/{'kernels' if kernels else group}"
         argv = [sys.executable, "-m", "mypy", cache, *options]
         failed |= run(argv, log="mypy", cwd=paths.ROOT, env={"MYPYPATH": found}, check=False, line=print).status != 0

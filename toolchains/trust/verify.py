@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +34,7 @@ from toolchains.images import base, listing, provenance
 from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
-from toolchains.repro import expected
+from toolchains.repro import compare, expected
 from toolchains.system import json_text, paths
 from toolchains.system.errors import ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
@@ -223,10 +224,9 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     text = listing.config(store, wanted)
     if text is None:
         raise UsageError(f"the record of {name} is damaged", next=again)
-    listings = _Listings(store, target)
     names = [name, *target_image.moving_names(target, release), called]
     # What a file says comes before what follows from it.
-    checked.found[:0] = image_archive.check(path, text, listings.of, names)
+    checked.found[:0] = image_archive.check(path, text, partial(_entries, store, target), names)
     if not checked.found:
         layers = described["rootfs"]["diff_ids"]
         checked.facts.append(f"configuration {digest[7:19]} and {len(layers)} layers as this store built {name}")
@@ -258,20 +258,14 @@ def _meant(labels: Mapping[str, str], tags: Sequence[str]) -> tuple[LockedTarget
     return locked[found], target_image.release(locked[found], version if version in locked[found].tritons else None)
 
 
-@dataclass(frozen=True)
-class _Listings:
-    """The entries of a target's layers, from this store's records."""
-
-    store: Store
-    target: LockedTarget
-
-    def of(self, layer: str) -> list[Entry] | None:
-        found = listing.layer(self.store, layer)
-        if found is None and (archive := base.stored(self.target, self.store)):
-            # The base image is a file in the store, and is recorded only here, where it is needed.
-            listing.record(archive, self.store)
-            found = listing.layer(self.store, layer)
-        return found
+def _entries(store: Store, target: LockedTarget, layer: str) -> list[Entry] | None:
+    """Return the recorded entries of a target's layer; None if this store has no record of it."""
+    found = listing.layer(store, layer)
+    if found is None and (archive := base.stored(target, store)):
+        # The base image is a file in the store, and is recorded only here, where it is needed.
+        listing.record(archive, store)
+        found = listing.layer(store, layer)
+    return found
 
 
 def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
@@ -330,25 +324,17 @@ def _made(store: Store, work: Path) -> Iterator[Path]:
 def wheel_differences(path: Path, reference: Path) -> Iterator[Found]:
     """Yield what differs between a wheel and the one that it must be, to the byte."""
     found, wanted = path.read_bytes(), reference.read_bytes()
-    if found == wanted:
-        return
-    with zipfile.ZipFile(reference) as archive:
-        entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
-    before = {entry.filename: entry.CRC for entry in entries}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            after = {entry.filename: entry.CRC for entry in archive.infolist()}
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
-        after = before
-    lists = [(before.keys() - after.keys(), "it was removed"), (after.keys() - before.keys(), "it was added")]
-    named = [Found(name, what) for names, what in lists for name in sorted(names)]
-    named += [Found(name, "its content") for name in before if name in after and before[name] != after[name]]
-    if named:
-        yield from named
-        return
-    at = next((i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other), len(wanted))
-    last = next((entry.filename for entry in reversed(entries) if entry.header_offset <= at), path.name)
-    yield Found(last, f"byte {at} of the wheel, in or after this file")
+    for each in compare.compare_files(reference, path):
+        if each.where:
+            presence = "it was removed" if each.first else "it was added"
+            name = compare.printable(" > ".join(each.where))
+            yield Found(name, presence if each.what == "presence" else f"its {each.what}")
+        else:
+            at = compare.first_difference(wanted, found)
+            with zipfile.ZipFile(reference) as archive:
+                before = [entry for entry in archive.infolist() if entry.header_offset <= at]
+            last = max(before, key=lambda entry: entry.header_offset).filename
+            yield Found(last, f"byte {at} of the wheel, in or after this file")
 
 
 def _damaged_entry(path: Path) -> str:
