@@ -22,7 +22,7 @@ BL ?= 10
 NR_DPUS ?= 1
 
 define conf_filename
-	${BUILDDIR}/.NR_DPUS_$(1)_NR_TASKLETS_$(2)_BL_$(3).conf
+    ${BUILDDIR}/.NR_DPUS_$(1)_NR_TASKLETS_$(2)_BL_$(3).conf
 endef
 CONF := $(call conf_filename,${NR_DPUS},${NR_TASKLETS},${BL})
 
@@ -39,26 +39,26 @@ __dirs := $(shell mkdir -p ${BUILDDIR})
 
 COMMON_FLAGS := -Wall -Wextra -Werror -g -I${COMMON_INCLUDES}
 HOST_FLAGS := ${COMMON_FLAGS} -std=c11 -O3 `dpu-pkg-config --cflags --libs dpu` -DNR_TASKLETS=${NR_TASKLETS} \
-	-DNR_DPUS=${NR_DPUS} -DBL=${BL}
+    -DNR_DPUS=${NR_DPUS} -DBL=${BL}
 DPU_FLAGS := ${COMMON_FLAGS} -O2 -DNR_TASKLETS=${NR_TASKLETS} -DBL=${BL}
 
 all: ${HOST_TARGET} ${DPU_TARGET}
 
 ${CONF}:
-	$(RM) $(call conf_filename,*,*)
-	touch ${CONF}
+    $(RM) $(call conf_filename,*,*)
+    touch ${CONF}
 
 ${HOST_TARGET}: ${HOST_SOURCES} ${COMMON_INCLUDES} ${CONF}
-	gcc --std=c11 -o $@ ${HOST_SOURCES} ${HOST_FLAGS}
+    gcc --std=c11 -o $@ ${HOST_SOURCES} ${HOST_FLAGS}
 
 ${DPU_TARGET}: ${DPU_SOURCES} ${COMMON_INCLUDES} ${CONF}
-	dpu-upmem-dpurte-clang ${DPU_FLAGS} -o $@ ${DPU_SOURCES}
+    dpu-upmem-dpurte-clang ${DPU_FLAGS} -o $@ ${DPU_SOURCES}
 
 clean:
-	$(RM) -r $(BUILDDIR)
+    $(RM) -r $(BUILDDIR)
 
 test: all
-	./${HOST_TARGET}
+    ./${HOST_TARGET}
 """
 HOST = r"""
 #include <dpu.h>
@@ -123,7 +123,7 @@ target_compile_definitions(dpu_code PUBLIC NR_TASKLETS=${NR_TASKLETS})
 target_link_options(dpu_code PUBLIC -DNR_TASKLETS=${NR_TASKLETS})
 """
 FILES = {
-    "Makefile": MAKEFILE,
+    "Makefile": MAKEFILE.replace("\n    ", "\n\t"),
     "CMakeLists.txt": HOST_PROJECT,
     "support/common.h": "#define FACTOR 7\n",
     "host/app.c": HOST,
