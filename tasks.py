@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +79,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 def doctor(
     c: Context, what: str, python: str = "", target: str = "", check_store: bool = False, fix: bool = False
 ) -> None:
-    """Find what is wrong with this machine, the store, a Python with Triton, a plugin or an SDK.
+    """Find what is wrong with this machine, its store, a Triton, a plugin or an SDK.
 
         ./foundry doctor
         ./foundry --yes doctor --fix
@@ -108,14 +107,15 @@ def doctor(
     doctoring.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
 
 
-@verb(group="use", request=tuple(OPTIONS))
-def build(c: Context, request: Request, sizes: bool = False, sign: str = "") -> None:
+@verb(group="use", iterable=["key"], request=tuple(OPTIONS))
+def build(c: Context, request: Request, key: list[str], sizes: bool = False, sign: str = "", from_: str = "") -> None:
     """Build a target's image if its inputs changed.
 
         ./foundry build spirv
         ./foundry build spirv --triton=3.6.0 --sizes
         ./foundry build dpu --sdk=PATH
         ./foundry build dpu --from-source=upmem-llvm
+        ./foundry build spirv --from=registry.example/team --key=ci.pub
 
     The image is named by the digest of its inputs: triton-foundry/spirv:<digest>. If that name exists, nothing is done.
     The tag triton-foundry/spirv:3.9.0 moves to the newest image with that release of Triton, and
@@ -126,6 +126,9 @@ def build(c: Context, request: Request, sizes: bool = False, sign: str = "") -> 
     --no-cache       run the Dockerfiles again although the image exists; the result has the same ID
     --sizes          show which packages take the space in the image, and write it to sizes.json beside e2e's results
     --sign=KEY       sign the statement about how the image was made, in build/statements; see `keys`
+    --from=REGISTRY  take the image from there instead, if it has one that a key signed for the inputs of this checkout;
+                     otherwise print why not, and build. See `pull`
+    --key=FILE.pub   whose signature counts for --from; may be given several times
     --sdk=PATH       use the vendor's SDK, an archive or a folder, in place of our emulator (dpu) or our reference SDK
                      (vsi). Foundry checks it first, and lists everything that is missing or would not run in the
                      image. The image gets other names, triton-foundry/dpu-sdk:..., and a label that says not to push
@@ -147,7 +150,7 @@ def build(c: Context, request: Request, sizes: bool = False, sign: str = "") -> 
     """
     from toolchains.cli import build as building
 
-    building.build(request, sizes=sizes, sign=sign)
+    building.build(request, sizes=sizes, sign=sign, registry=from_, public=key)
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True)
@@ -439,8 +442,8 @@ def keys(c: Context, path: str) -> None:
 def verify(
     c: Context,
     what: str,
-    statement: Sequence[str] = (),
-    key: Sequence[str] = (),
+    statement: list[str],
+    key: list[str],
     rebuilders: str = "",
     threshold: str = "",
 ) -> None:
@@ -467,6 +470,48 @@ def verify(
 
     count = read_number("--threshold", threshold, example=2)
     trust.verify(what, statements=statement, public=key, rebuilders=rebuilders, threshold=count)
+
+
+@verb(group="trust", request=("triton", "allow_drift"))
+def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
+    """Push a target's image, its bills of materials and its signed statement to a registry.
+
+        ./foundry push spirv registry.example/team --sign=$HOME/.config/foundry/mine
+        ./foundry push spirv localhost:5000 --triton=3.6.0
+
+    The image is built if its inputs changed. It gets the name REGISTRY/spirv:DIGEST; DIGEST is that of its inputs, so
+    others find it without asking, and it is never replaced. The documents are attached to it as referrers (OCI 1.1). If
+    the registry has the image, only documents are sent: several machines sign the same one. After a break, type the
+    command again; what arrived is not sent again.
+
+    An image with a vendor's SDK is refused: each file of each layer is looked at, not only names and labels. The user
+    and the password are those of `docker login`. HTTP without TLS is used for this machine only.
+
+    --sign=KEY       sign the statement; see `keys`. Without it, the statement that `build` wrote is pushed
+    """
+    from toolchains.cli import share
+
+    share.push(request, registry, sign=sign)
+
+
+@verb(group="trust", iterable=["key"], request=("triton",))
+def pull(c: Context, request: Request, registry: str, key: list[str], threshold: str = "") -> None:
+    """Pull a target's image from a registry, if somebody whom you trust signed it.
+
+        ./foundry pull spirv registry.example/team --key=ci.pub
+        ./foundry pull spirv localhost:5000 --key=a.pub --key=b.pub --threshold=2
+
+    The signed statement must name the image's ID, and the lock, plugins and Triton of this checkout; only then the
+    image is fetched. If its ID was published, it must be that one. The ID of what arrived is compared with the signed
+    one. The image gets the names of one that was built here, and other verbs use it. The statements go to
+    build/statements: `verify --statement` compares with them.
+
+    --key=FILE.pub   whose signature counts; may be given several times
+    --threshold=K    number of different keys that must have signed; 1 if not given
+    """
+    from toolchains.cli import share
+
+    share.pull(request, registry, public=key, threshold=read_number("--threshold", threshold, example=2))
 
 
 @verb(group="source", iterable=["source", "profile"])
@@ -771,7 +816,7 @@ def ci(c: Context, write: str = "") -> None:
         ./foundry ci --write=bake
 
     Without an option, this prints one line of JSON: each release of each target that `./foundry test` covers. Variants
-    that differ from their target in packages only are left out: spirv-bench, spirv-torch.
+    that differ from their target in packages only are left out: dpu-dev, spirv-bench, spirv-torch.
 
     The file of a system has a job for each of them, one for `test --quick`, one for .ci/run, and one that writes the
     report of all. With `bake`, the file is for BuildKit: it builds the image of each of them from the folders that

@@ -64,6 +64,8 @@ GOOD: Mapping[str, tuple[str, str, bytes]] = {
     "inspect_image": ("GET", "/images/.+/json", http(json.dumps(IMAGE))),
     "get_image": ("GET", "/images/.+/get", http(tar(file=b"content"))),
     "load_image": ("POST", "/images/load", chunked(b'{"stream": "Loaded"}\r\n')),
+    "push": ("POST", "/images/.+/push", chunked(b'{"status": "Pushed"}\r\n')),
+    "pull": ("POST", "/images/create", chunked(b'{"status": "Pulled"}\r\n')),
     "tag": ("POST", "/images/.+/tag", http("", "201 Created")),
     "remove_image": ("DELETE", "/images/.+", http("[]")),
     "images": ("GET", "/images/json", http(json.dumps([LISTED]))),

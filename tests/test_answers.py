@@ -52,6 +52,8 @@ ACTS: dict[str, Callable[[Engine, Path], object]] = {
     "remove": lambda engine, _: engine.remove("a:b"),
     "load": lambda engine, _: engine.load(Path(__file__)),
     "save": lambda engine, _: engine.save("a:b", io.BytesIO()),
+    "push": lambda engine, _: engine.push("localhost:5000/a:b"),
+    "pull": lambda engine, _: engine.pull("localhost:5000/a:b"),
     "build": lambda engine, _: build(engine),
     "named": lambda engine, _: engine.named("a"),
     "remove_abandoned": lambda engine, _: engine.remove_abandoned(),

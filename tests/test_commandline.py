@@ -245,3 +245,12 @@ def test_commands_are_found_in_prose_and_blocks() -> None:
 
 def test_this_file_looks_at_the_texts_of_verbs() -> None:
     assert inspect.getdoc(tasks.build) and any("./foundry build spirv" in text for text in texts(Path(tasks.__file__)))
+
+
+def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> None:
+    for name, task in VERBS.tasks.items():
+        for argument in task.get_arguments():
+            if argument.attr_name in task.iterable or argument.name in task.iterable:
+                argument.value = "ab"
+                argument.value = "cd"
+                assert argument.value == ["ab", "cd"], f"{name} --{argument.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -11,7 +12,7 @@ from rich.text import Text
 from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.cli import trust
+from toolchains.cli import share, trust
 from toolchains.engine.client import Engine
 from toolchains.repro import expected
 from toolchains.system import durable, json_text
@@ -25,18 +26,22 @@ _console = make_console()
 _ROWS = 20
 
 
-def build(request: Request, *, sizes: bool, sign: str) -> None:
+def build(request: Request, *, sizes: bool, sign: str, registry: str, public: Sequence[str]) -> None:
     """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for.
 
     Args:
         sizes: whether to measure the packages.
         sign: the path of the key that signs the statement about the image; "" for a statement without a signature.
+        registry: where to take the image from, if one of the keys signed it; "" to build it.
+        public: the paths of the public keys that count.
 
     Raises:
         ImageError: an image of the same inputs was published, and has another ID.
     """
     signer = keys.read_private(Path(sign)) if sign else None
     file = proof.results_folder(request) / "sizes.json" if sizes else None
+    if registry or public:
+        share.take(request, registry, share.read_trust(public))
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "is there already"
     _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
@@ -51,6 +56,8 @@ def build(request: Request, *, sizes: bool, sign: str) -> None:
         _console.print(f"from source: {sourced}")
     if stated := trust.state_image(request, made, request.store(), signer):
         _console.print(f"{'signed ' if sign else ''}statement: {stated}")
+    elif sign:
+        _console.notice("not signed: this machine did not build the image")
     if file is not None:
         found = _measure(docker, made)
         _console.print(_table(made, found))

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 from securesystemslib.signer import CryptoSigner
 
-from toolchains.artifacts import plugin_wheels, triton_wheel
+from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
@@ -59,12 +59,7 @@ def state_image(request: Request, made: Image, store: Store, signer: CryptoSigne
         [_resource(made.name, digest.removeprefix("sha256:"))],
         kind="image",
         asked={"target": target.name, "triton": release.version, "options": request.options},
-        derived={
-            "lock": target.digest,
-            "labels": dict(made.info.labels),
-            "plugins": {name: plugin_wheels.identity(name) for name in target_image.plugins(target)},
-            "triton": triton_wheel.identity(release, ()),
-        },
+        derived=statement.derived(target, release, made.info.labels),
         inputs=list(_inputs(target, release.wheel)),
         byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(made.info.layers, 1)],
     )

@@ -104,6 +104,8 @@ _ANSWERS: dict[str, Any] = {
     "info": _Info,
     "inspect_image": _Image,
     "load_image": _Line,
+    "pull": _Line,
+    "push": _Line,
     "version": _Version,
     "volumes": _Volumes,
 }

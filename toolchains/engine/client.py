@@ -137,7 +137,8 @@ class Engine:
 
     def tag(self, image: str, name: str) -> None:
         """Add a name to an image; if another image had the name, it is moved."""
-        repository, _, label = name.partition(":")
+        # A registry's name may have a port.
+        repository, _, label = name.rpartition(":")
         self._do("tag", lambda: self._api.tag(image, repository, label, force=True))
 
     def remove(self, image: str) -> None:
@@ -160,6 +161,28 @@ class Engine:
         """Write an image to a file as a docker-archive."""
         self._do("save", lambda: [file.write(chunk) for chunk in self._api.get_image(image)])
         file.flush()
+
+    def push(self, name: str) -> None:
+        """Send the image with this name to the registry that the name begins with; it has the user's credentials.
+
+        What the registry has of it is not sent.
+        """
+        self._move("push", name)
+
+    def pull(self, name: str) -> None:
+        """Fetch an image from the registry that its name begins with; a name may end with @ and a digest."""
+        self._move("pull", name)
+
+    def _move(self, verb: str, name: str) -> None:
+        try:
+            _check(getattr(self._api, verb)(name, stream=True, decode=True))
+        except FAILURES as error:
+            host = name.partition("/")[0]
+            raise diagnosis.failed(
+                f"the container engine could not {verb} {name}",
+                error,
+                next=f"the same command again, which goes on after a break; if {host} refuses you: docker login {host}",
+            ) from error
 
     @contextmanager
     def build(
@@ -426,7 +449,7 @@ def _is_dead(owner: tuple[str, str]) -> bool:
 
 
 def _check(answers: Iterable[Mapping[str, Any]]) -> None:
-    """Raise the error of a failed load: Docker reports it inside its answers, with status 200."""
+    """Raise the error of a failed load, push or pull: Docker reports it inside its answers, with status 200."""
     for answer in answers:
         if answer.get("error"):
             raise docker.errors.DockerException(answer["error"])

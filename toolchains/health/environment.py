@@ -157,7 +157,7 @@ def _drivers(python: str, installed: Installed, active: Active, variables: Mappi
         yield Finding(
             "no backend is active",
             f"Triton {active.version} has the backends {', '.join(sorted(active.backends)) or 'none'}",
-            f"{python} -m triton_spirv_backend says what a device lacks; ./foundry wheel spirv makes a backend",
+            f"{python} -m triton_spirv_backend, which says what devices lack; or ./foundry wheel spirv",
         )
     elif len(here) > 1 and not (chooses and chosen in here):
         why = f"Triton {active.version} " + (
@@ -227,7 +227,7 @@ def _cache(installed: Installed, variables: Mapping[str, str]) -> Iterator[Findi
         yield Finding(
             f"{len(stale)} entries of Triton's cache {cache} cannot be loaded here",
             f"{place.name}: {why}; another Python or another machine wrote them",
-            "./foundry doctor --fix removes them; they are compiled again",
+            "./foundry doctor --fix, which removes them; they are compiled again",
             fatal=False,
             fix=partial(_remove, tuple(stale)),
         )

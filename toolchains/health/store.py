@@ -13,7 +13,7 @@ from toolchains.health.finding import Finding
 from toolchains.images import listing
 from toolchains.system.errors import FileError
 
-_NEXT = "./foundry doctor --check-store --fix removes it; it is fetched or built again"
+_NEXT = "./foundry doctor --check-store --fix, which removes it; it is fetched or built again"
 
 
 def check(store: Store) -> Iterator[Finding]:

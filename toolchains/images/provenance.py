@@ -6,8 +6,8 @@ through that, of its layers. So the store records the ID and the labels of each 
 images/NAME.json, and an image is used only if both match. The digest of the configuration is recorded too: it is the
 ID of most engines, and listing.py knows what it stands for. Any other image is built again: one from another store,
 from before the store was removed, or from somebody else. An image that was intentionally built elsewhere is loaded by
-`./foundry bake TARGET --adopt=FILE`, which records it. Several IDs may be recorded for one name, because an engine with
-another kind of image store has other IDs for the same content.
+`./foundry bake TARGET --adopt=FILE`, or by the verb pull if a trusted key signed it; both record it. Several IDs may
+be recorded for one name, because an engine with another kind of image store has other IDs for the same content.
 
 This does not protect against users who may write to the store or control the engine itself.
 """

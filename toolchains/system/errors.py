@@ -132,7 +132,7 @@ class SdkError(FoundryError):
 
 
 class AbsentError(FoundryError):
-    """A built part is neither in the store nor, if one was asked, on the Conan remote. It can be built."""
+    """A built part, or an image, is neither here nor, if one was asked, on the remote. It can be built."""
 
     exit_code = 18
 

@@ -17,7 +17,9 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import FormatError, VerificationError
 from securesystemslib.signer import CryptoSigner, Key
 
-from toolchains.artifacts import plugin_wheels
+from toolchains.artifacts import plugin_wheels, triton_wheel
+from toolchains.assembly import target_image
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import FileError, UsageError
 
@@ -113,11 +115,25 @@ def seal(statement: Statement, signer: CryptoSigner | None) -> str:
     return json.dumps(envelope.to_dict(), sort_keys=True, separators=(",", ":")) + "\n"
 
 
+def derived(target: LockedTarget, release: LockedTriton, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return what follows from a checkout for a target's image with these labels."""
+    return {
+        "lock": target.digest,
+        "labels": dict(labels),
+        "plugins": {name: plugin_wheels.identity(name) for name in target_image.plugins(target)},
+        "triton": triton_wheel.identity(release, ()),
+    }
+
+
 def write(name: str, statement: Statement, signer: CryptoSigner | None) -> Path:
     """Write a statement to build/statements; return the file."""
-    place = paths.BUILD / "statements" / f"{name}{SUFFIX}"
-    durable.write(place, seal(statement, signer))
-    return place
+    durable.write(file(name), seal(statement, signer))
+    return file(name)
+
+
+def file(name: str) -> Path:
+    """Return the file in build/statements of the statements about an artifact."""
+    return paths.BUILD / "statements" / f"{name}{SUFFIX}"
 
 
 @dataclass(frozen=True)
@@ -147,9 +163,17 @@ def read(path: Path) -> list[Sealed]:
         UsageError: the file cannot be read.
         FileError: a line is no statement about how something was built.
     """
+    try:
+        return parse(path.read_bytes(), path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", why=str(error.strerror)) from error
+
+
+def parse(text: bytes, path: Path) -> list[Sealed]:
+    """Return the statements in the text of a file; see read."""
     found = []
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in text.decode().splitlines():
             envelope = Envelope.from_dict(json_text.parse(line, dict[str, Any]))
             if envelope.payload_type != PAYLOAD:
                 raise ValueError(f"its payload is {envelope.payload_type}")
@@ -157,8 +181,6 @@ def read(path: Path) -> list[Sealed]:
             if (statement.type, statement.predicate_type) != (_STATEMENT, _PROVENANCE):
                 raise ValueError(f"it is a {statement.predicate_type} in a {statement.type}")
             found.append(Sealed(path, statement, envelope))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read", why=str(error.strerror)) from error
     except (ValueError, KeyError, TypeError, AttributeError, FormatError) as error:
         raise FileError(f"{path} has no statement", why=repr(error), next="ask for the file again") from error
     return found

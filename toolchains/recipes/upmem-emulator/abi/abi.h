@@ -65,6 +65,8 @@
  *                     before its service is called; 0: not counted.
  *   CALLER  uint32_t  the same, of the last call that a function with lines has made: what a function without lines
  *                     does counts there. The emulator keeps it for each tasklet.
+ *   CALL_SITE uint32_t  the site of the last call of another file's function: what the library does is done there. The
+ *                     emulator keeps it for each tasklet.
  */
 #define FOUNDRY_DPU_BUDGET 0x50001000
 #define FOUNDRY_DPU_TASKLET 0x50001008
@@ -73,6 +75,7 @@
 #define FOUNDRY_DPU_SHADOW 0x50001018
 #define FOUNDRY_DPU_LINE 0x5000101c
 #define FOUNDRY_DPU_CALLER 0x50001020
+#define FOUNDRY_DPU_CALL_SITE 0x50001024
 
 /* Shadows: one stride a tasklet. WRAM and the stacks do not collide under the mask. */
 #define FOUNDRY_DPU_SHADOW_BASE 0x70000000
@@ -119,7 +122,7 @@
 #define FOUNDRY_DPU_OP_MRAM_READ 3
 #define FOUNDRY_DPU_OP_MRAM_WRITE 4
 /* A scalar access through an MRAM pointer: an 8-byte DMA, or a read-modify-write of one.
- * LOAD: a: MRAM address, b: bytes (1, 2, 4, 8); result: the value, zero-extended.
+ * LOAD: op | volatile << 8; a: MRAM address, b: bytes (1, 2, 4, 8); result: the value, zero-extended.
  * STORE: op | bytes << 8; a: MRAM address, b: low half of the value, c: high half.
  * An access that is not aligned to its size faults. */
 #define FOUNDRY_DPU_OP_MRAM_LOAD 5

@@ -9,6 +9,7 @@
 #include <mutex.h>
 #include <sem.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "races.h"
 
@@ -23,6 +24,7 @@ volatile uint32_t watched;
 uint32_t table[NR_TASKLETS];
 uint8_t bytes[NR_TASKLETS];
 volatile uint32_t flag;
+uint32_t four = 4;
 __mram_noinit uint32_t words[8];
 __mram_noinit uint64_t far[64];
 
@@ -50,6 +52,35 @@ static void in_turns(void) {
     while (flag != me()) continue;
     counter += me();
     flag = me() + 1;
+}
+
+static void wait_a_while(void) {
+    for (volatile uint32_t i = 0; i < 1000; i++) continue;
+}
+
+/* Tasklet 1 reads what tasklet 0 writes. */
+static void read_in_mram(uint32_t ordered) {
+    __dma_aligned uint64_t values[2] = {3, 4};
+    if (me() == 0) {
+        if (task == MRAM_LOAD || task == MRAM_LOAD_HANDSHAKE)
+            far[1] = 4;
+        else
+            mram_write(values, far, sizeof values);
+        if (ordered) handshake_notify();
+    } else if (me() == 1) {
+        if (ordered) handshake_wait_for(0);
+        else wait_a_while();
+        if (task == MRAM_LOAD || task == MRAM_LOAD_HANDSHAKE) {
+            result = (uint32_t)far[1];
+            return;
+        }
+        values[0] = values[1] = 0;
+        mram_read(far, values, sizeof values);
+        if (task == MRAM_READ || task == MRAM_READ_HANDSHAKE)
+            result = (uint32_t)values[1];
+        else
+            mram_write(values, far + 8, sizeof values);
+    }
 }
 
 enum { LONG = 128 };
@@ -195,6 +226,49 @@ int main(void) {
             if (me() == NR_TASKLETS - 1) counter++;
             barrier_wait(&everybody);
             if (table[me()] + 1 != counter) result = 1;
+            break;
+        case MRAM_READ:
+        case MRAM_LOAD:
+        case MRAM_FORWARD: read_in_mram(0); break;
+        case MRAM_READ_HANDSHAKE:
+        case MRAM_LOAD_HANDSHAKE:
+        case MRAM_FORWARD_HANDSHAKE: read_in_mram(1); break;
+        case COPIES:
+        case COPIES_LOCKED: {
+            /* All tasklets copy to the same place, a length that the compiler does not know. */
+            uint32_t values[4] = {me(), me(), me(), me()};
+            if (task == COPIES_LOCKED) mutex_lock(door);
+            memcpy(table, values, 4 * *(volatile uint32_t *)&four);
+            if (task == COPIES_LOCKED) mutex_unlock(door);
+            break;
+        }
+        case UNUSED: {
+            /* Tasklet 1 reads two words, of which tasklet 0 has written the first, and uses the second; and the first
+               after writing it. */
+            __dma_aligned uint64_t values[2] = {7, 7};
+            if (me() == 0) mram_write(values, far, 8);
+            if (me() != 1) break;
+            wait_a_while();
+            mram_read(far, values, sizeof values);
+            uint64_t second = values[1];
+            values[0] = second + 5;
+            if (values[0] != 5) result = 1;
+            break;
+        }
+        case OTHER_BYTES:
+            /* Tasklet 0 writes half of a word, of which tasklet 1 reads the other half. */
+            if (me() == 0) words[2] = 6;
+            if (me() != 1) break;
+            wait_a_while();
+            result = words[3];
+            __dma_aligned uint32_t halves[2];
+            mram_read(&words[2], halves, sizeof halves);
+            result += halves[1];
+            break;
+        case POLLED:
+            if (me() == 0) wait_a_while(), far[3] = 1;
+            if (me() == 1)
+                while (!*(volatile __mram_ptr uint64_t *)&far[3]) continue;
             break;
         case UNROLLED: scan_unrolled(); break;
         case OVERREAD: {

@@ -102,6 +102,32 @@ STRICTER(misaligned_dma_is_truncated_on_demand, "the low 3 bits are dropped: oth
     unsetenv("DPU_EMULATOR_MISALIGNED_DMA");
 }
 
+STRICTER(dma_is_hardwares_on_demand, "the low 3 bits are dropped, and the length field has 8 bits") {
+    REFUSED(DEED(MRAM_WRITE, 2, 0, 0), "DPU_EMULATOR_MODE=hardware");
+    setenv("DPU_EMULATOR_MODE", "hardware", 1);
+    works(DEED(MRAM_READ, 1, 64, 20));
+    static const struct {
+        uint32_t asked, moved;
+    } lengths[] = {{0, 2048}, {4, 2048}, {12, 8}, {2048, 2048}, {2056, 8}, {4096, 2048}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct dpu_set_t set = ready(DEED(MRAM_WRITE, 2, lengths[i].asked, 8));
+        uint64_t words[258];
+        memset(words, 0x55, sizeof words);
+        OK(dpu_copy_to(set, "area", 0, words, sizeof words));
+        OK(dpu_launch(set, DPU_SYNCHRONOUS));
+        OK(dpu_copy_from(conformance_first(set), "area", 0, words, sizeof words));
+        for (uint32_t word = 0; word < 258; word++)
+            EXPECT_EQUAL(words[word] == 0x5555555555555555, word < 1 || word > lengths[i].moved / 8);
+        OK(dpu_free(set));
+    }
+    works(DEED(MRAM_NOWHERE, 1, 8, 0x20000000));
+    /* An explicit choice counts more. */
+    setenv("DPU_EMULATOR_MISALIGNED_DMA", "fault", 1);
+    REFUSED(DEED(MRAM_READ, 1, 64, 20), "align");
+    unsetenv("DPU_EMULATOR_MISALIGNED_DMA");
+    unsetenv("DPU_EMULATOR_MODE");
+}
+
 STRICTER(dma_of_more_than_2048_bytes, "the length field wraps: fewer bytes are moved") {
     works(DEED(MRAM_READ, 1, 2048, 0));
     works(DEED(MRAM_WRITE, 1, 2048, 0));

@@ -194,6 +194,25 @@ CONFORMS(a_program_is_loaded_from_memory, "dpu_load_from_memory takes the bytes 
     OK(dpu_free(set));
 }
 
+DPU_INCBIN(this_source, __FILE__)
+
+CONFORMS(a_program_is_loaded_from_the_host_program, "DPU_INCBIN embeds a file; dpu_load_from_incbin loads it") {
+    static uint8_t bytes[4 << 20];
+    const int source = open(__FILE__, O_RDONLY), file = open(conformance_program("device_launch"), O_RDONLY);
+    EXPECT_EQUAL(read(source, bytes, sizeof bytes), this_source.size);
+    EXPECT(memcmp(this_source.buffer, bytes, this_source.size) == 0);
+    struct dpu_incbin_t program = {bytes, (size_t)read(file, bytes, sizeof bytes), "device_launch"};
+    close(source);
+    close(file);
+    struct dpu_set_t set;
+    OK(dpu_alloc(2, NULL, &set));
+    EXPECT_ERROR(dpu_load_from_incbin(set, &this_source, NULL), DPU_ERR_ELF_INVALID_FILE);
+    OK(dpu_load_from_incbin(set, &program, NULL));
+    OK(dpu_launch(set, DPU_SYNCHRONOUS));
+    EXPECT_EQUAL(read_word(conformance_first(set), "launches"), 1);
+    OK(dpu_free(set));
+}
+
 static char *log_of(struct dpu_set_t dpu) {
     char *text = NULL;
     size_t length = 0;
@@ -328,4 +347,5 @@ CONFORMS(errors_have_their_messages, "dpu_error_to_string") {
         if (strcmp(said, messages[i].message) != 0) FAIL("\"%s\" is not \"%s\"", said, messages[i].message);
     }
     EXPECT(DPU_ERR_TOO_MANY_TASKLETS != DPU_OK);
+    EXPECT_EQUAL(DPU_ERR_SG_NOT_MRAM_SYMBOL, DPU_ERR_TOO_MANY_TASKLETS + 4);
 }

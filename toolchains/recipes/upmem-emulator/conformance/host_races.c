@@ -1,4 +1,5 @@
 /* Data races: reported by symbol, both tasklets and the line; and no report of what is in order. */
+#define _GNU_SOURCE
 #include "conformance.h"
 
 #include "races.h"
@@ -61,6 +62,11 @@ STRICTER(a_count_without_a_mutex, "updates are lost: counter++ is a load, an add
     works(COUNT_SEMAPHORE, 0);
 }
 
+STRICTER(a_copy_of_the_library_to_the_same_place, "what is there in the end is a mixture") {
+    races(COPIES, "WRAM", "table");
+    works(COPIES_LOCKED, 0);
+}
+
 STRICTER(a_barrier_that_is_missing, "what is read is old or new, by the cycles that each tasklet took") {
     races(MISSING_BARRIER, "WRAM", "table");
     works(WITH_BARRIER, TASKLETS * (TASKLETS + 1) / 2);
@@ -77,6 +83,45 @@ STRICTER(a_transfer_and_a_narrow_store_to_the_same_word, "one of the two is lost
     works(WIDE_AND_NARROW_HANDSHAKE, 0);
 }
 
+STRICTER(a_read_of_mram_before_which_a_barrier_is_missing, "what is read is old or new, by the cycles") {
+    races(MRAM_READ, "MRAM", "far + 8 bytes");
+    works(MRAM_READ_HANDSHAKE, 4);
+    races(MRAM_LOAD, "MRAM", "far + 8 bytes");
+    works(MRAM_LOAD_HANDSHAKE, 4);
+    races(MRAM_FORWARD, "MRAM", "far");
+    works(MRAM_FORWARD_HANDSHAKE, 0);
+}
+
+STRICTER(races_are_reported_on_demand, "there is no check") {
+    static const uint32_t tasks[] = {MISSING_BARRIER, COUNT, COUNT};
+    static const char *const symbols[] = {"table", "counter", "counter"};
+    setenv("DPU_EMULATOR_RACES", "report", 1);
+    struct dpu_set_t set = ready(programs[0], MISSING_BARRIER);
+    for (int launch = 0; launch < 3; launch++) {
+        OK(dpu_copy_to(set, "task", 0, &tasks[launch], 4));
+        conformance_hear();
+        const dpu_error_t error = dpu_launch(set, DPU_SYNCHRONOUS);
+        char *said = conformance_heard(), *log = NULL;
+        EXPECT_ERROR(error, DPU_OK);
+        EXPECT_WORDS(said, "dpu 0 of rank 0", "data race in WRAM", symbols[launch], "device_races.c:");
+        /* Of many accesses of the same two lines, one. */
+        EXPECT(strstr(strstr(said, "data race") + 1, "data race") == NULL);
+        EXPECT(strstr(said, "DPU_EMULATOR_RACES") == NULL);
+        free(said);
+        size_t length;
+        FILE *stream = open_memstream(&log, &length);
+        OK(dpu_log_read(conformance_first(set), stream));
+        fclose(stream);
+        EXPECT_WORDS(log, "data race in WRAM", symbols[launch]);
+        free(log);
+    }
+    uint32_t result = 0;
+    OK(dpu_copy_from(conformance_first(set), "result", 0, &result, 4));
+    EXPECT(result > 0); /* the program went on after its race */
+    unsetenv("DPU_EMULATOR_RACES");
+    OK(dpu_free(set));
+}
+
 STRICTER(races_are_ignored_on_demand, "there is no check") {
     setenv("DPU_EMULATOR_RACES", "ignore", 1);
     works(COUNT, 0);
@@ -88,7 +133,7 @@ STRICTER(races_are_ignored_on_demand, "there is no check") {
     const dpu_error_t error = dpu_load(set, conformance_program(programs[0]), NULL);
     char *said = conformance_heard();
     EXPECT_ERROR(error, DPU_ERR_SYSTEM);
-    EXPECT_WORDS(said, "DPU_EMULATOR_RACES=perhaps", "fault", "ignore");
+    EXPECT_WORDS(said, "DPU_EMULATOR_RACES=perhaps", "fault", "report", "ignore");
     free(said);
     unsetenv("DPU_EMULATOR_RACES");
     OK(dpu_free(set));
@@ -117,7 +162,13 @@ CONFORMS(an_mram_address_may_lack_its_base, "the bits above the 64 MiB of MRAM a
 
 CONFORMS(the_heap_is_given_out_again, "mem_reset between two barriers") { works(ALLOCATIONS, 0); }
 
-CONFORMS(a_transfer_may_read_what_a_neighbour_writes, "a transfer moves whole words of 8 bytes") { works(OVERREAD, 0); }
+CONFORMS(a_transfer_may_read_what_a_neighbour_writes, "a transfer moves whole words of 8 bytes") {
+    works(OVERREAD, 0);
+    works(UNUSED, 0);
+    works(OTHER_BYTES, 0);
+}
+
+CONFORMS(a_volatile_load_may_wait_for_a_word_of_mram, "each load is a transfer") { works(POLLED, 0); }
 
 CONFORMS(long_unrolled_loops_fit_the_default_stack, "each access needs its value in a register and nothing more") {
     works(UNROLLED, 0);

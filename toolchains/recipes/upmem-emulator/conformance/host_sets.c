@@ -1,6 +1,8 @@
 /* Sets of DPUs: allocation, ranks, iteration, release. */
 #include "conformance.h"
 
+#include <dpu_management.h>
+
 CONFORMS(alloc_gives_as_many_dpus_as_asked_for, "dpu_alloc gives ranks and disables the DPUs above the number") {
     const uint32_t numbers[] = {1, 2, 5, 63, 64, 65};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -113,6 +115,27 @@ CONFORMS(rank_foreach_covers_every_dpu_once, "DPU_RANK_FOREACH(set, rank[, i]), 
         dpus += inside;
     }
     EXPECT_EQUAL(dpus, 130);
+    OK(dpu_free(set));
+}
+
+CONFORMS(dpus_and_ranks_have_numbers, "dpu_management.h: a rank's number, and slice and member in it, are a DPU's own") {
+    struct dpu_set_t set = conformance_dpus(70, "device_symbols"), rank, dpu;
+    uint32_t ids[70], count = 0;
+    EXPECT(dpu_from_set(set) == NULL);
+    DPU_RANK_FOREACH(set, rank) {
+        DPU_FOREACH(rank, dpu) {
+            struct dpu_t *one = dpu_from_set(dpu);
+            EXPECT(dpu_get_rank(one) == rank.list.ranks[0]);
+            EXPECT(dpu_get(dpu_get_rank(one), dpu_get_slice_id(one), dpu_get_member_id(one)) == one);
+            EXPECT_EQUAL(dpu_get_id(one), dpu_get_rank_id(dpu_get_rank(one)) << 16 | dpu_get_slice_id(one) << 8 |
+                                              dpu_get_member_id(one));
+            for (uint32_t other = 0; other < count; other++) EXPECT(ids[other] != dpu_get_id(one));
+            ids[count++] = dpu_get_id(one);
+        }
+        EXPECT(dpu_get(rank.list.ranks[0], 0, 8) == NULL);
+        EXPECT(dpu_get(rank.list.ranks[0], 8, 0) == NULL);
+    }
+    EXPECT_EQUAL(count, 70);
     OK(dpu_free(set));
 }
 

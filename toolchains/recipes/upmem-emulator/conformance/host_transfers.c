@@ -232,6 +232,103 @@ CONFORMS(a_transfer_of_megabytes_arrives, "a transfer may be as long as MRAM is"
 }
 
 /* The SDK's own answers to null pointers differ by function and version: many are a crash of the host program. */
+/* Blocks of 1, 2, ... words out of each DPU's row, in reverse order; `counts` says how many blocks each DPU has. */
+struct pieces {
+    uint64_t (*rows)[WORDS];
+    uint32_t counts[DPUS];
+};
+
+static bool piece(struct sg_block_info *out, uint32_t dpu, uint32_t block, void *arguments) {
+    struct pieces *pieces = arguments;
+    if (block >= pieces->counts[dpu]) return false;
+    out->length = 8 * (block + 1);
+    out->addr = (uint8_t *)&pieces->rows[dpu][WORDS - (block + 1) * (block + 2) / 2];
+    return true;
+}
+
+/* DPUs whose profile allows 4 blocks each. */
+static struct dpu_set_t scattered_dpus(void) {
+    struct dpu_set_t set;
+    const dpu_error_t error = dpu_alloc(DPUS, "sgXferEnable=true,sgXferMaxBlocksPerDpu=4", &set);
+    if (error == DPU_ERR_ALLOCATION && !conformance_emulated()) conformance_skip("the machine has too few DPUs");
+    OK(error);
+    OK(dpu_load(set, conformance_program("device_symbols"), NULL));
+    return set;
+}
+
+enum { SIX = 6 * 8 }; /* the bytes of three blocks */
+
+CONFORMS(scattered_blocks_follow_each_other_in_mram, "dpu_push_sg_xfer calls the function for each DPU of the set and block") {
+    static uint64_t sent[DPUS][WORDS], got[DPUS][WORDS];
+    struct dpu_set_t set = scattered_dpus(), dpu;
+    struct pieces pieces = {.rows = sent};
+    get_block_t blocks = {.f = piece, .args = &pieces, .args_size = sizeof pieces};
+    uint32_t index;
+    fill(sent);
+    for (index = 0; index < DPUS; index++) pieces.counts[index] = 3;
+    OK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "area", 64, SIX, &blocks, DPU_SG_XFER_DEFAULT));
+    DPU_FOREACH(set, dpu, index) {
+        static const uint32_t order[6] = {WORDS - 1, WORDS - 3, WORDS - 2, WORDS - 6, WORDS - 5, WORDS - 4};
+        uint64_t words[6];
+        OK(dpu_copy_from(dpu, "area", 64, words, sizeof words));
+        for (int word = 0; word < 6; word++) EXPECT(words[word] == value(index, order[word]));
+    }
+    /* And back, later: the arguments are those of the call. */
+    memset(got, 0xee, sizeof got);
+    pieces.rows = got;
+    OK(dpu_push_sg_xfer(set, DPU_XFER_FROM_DPU, "area", 64, SIX, &blocks, DPU_SG_XFER_ASYNC));
+    memset(&pieces, 0xee, sizeof pieces);
+    OK(dpu_sync(set));
+    for (index = 0; index < DPUS; index++) {
+        EXPECT(memcmp(&got[index][WORDS - 6], &sent[index][WORDS - 6], SIX) == 0);
+        for (uint32_t word = 0; word < WORDS - 6; word++) EXPECT(got[index][word] == 0xeeeeeeeeeeeeeeee);
+    }
+    OK(dpu_free(set));
+}
+
+CONFORMS(scattered_blocks_may_be_shorter_if_that_is_said, "DPU_SG_XFER_DISABLE_LENGTH_CHECK: zeros follow in MRAM") {
+    static uint64_t rows[DPUS][WORDS];
+    struct dpu_set_t set = scattered_dpus(), dpu;
+    struct pieces pieces = {.rows = rows};
+    get_block_t blocks = {.f = piece, .args = &pieces, .args_size = sizeof pieces};
+    uint64_t words[6];
+    uint32_t index;
+    fill(rows);
+    memset(words, 0x55, sizeof words);
+    OK(dpu_broadcast_to(set, "area", 0, words, sizeof words, DPU_XFER_DEFAULT));
+    for (index = 0; index < DPUS; index++) pieces.counts[index] = index % 3;
+    EXPECT_ERROR(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "area", 0, SIX, &blocks, DPU_SG_XFER_DEFAULT),
+                 DPU_ERR_SG_LENGTH_MISMATCH);
+    OK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "area", 0, SIX, &blocks, DPU_SG_XFER_DISABLE_LENGTH_CHECK));
+    DPU_FOREACH(set, dpu, index) {
+        OK(dpu_copy_from(dpu, "area", 0, words, sizeof words));
+        /* A DPU without blocks takes no part. */
+        const uint32_t sent = index % 3 * (index % 3 + 1) / 2;
+        for (uint32_t word = sent; word < 6; word++) EXPECT(words[word] == (sent ? 0 : 0x5555555555555555));
+        if (sent) EXPECT(words[0] == value(index, WORDS - 1));
+    }
+    OK(dpu_free(set));
+}
+
+CONFORMS(what_a_scattered_transfer_needs, "SG_NOT_ACTIVATED, SG_TOO_MANY_BLOCKS, SG_NOT_MRAM_SYMBOL") {
+    static uint64_t rows[DPUS][WORDS];
+    struct pieces pieces = {.rows = rows};
+    get_block_t blocks = {.f = piece, .args = &pieces, .args_size = sizeof pieces};
+    for (uint32_t index = 0; index < DPUS; index++) pieces.counts[index] = 5;
+    struct dpu_set_t set = conformance_dpus(DPUS, "device_symbols");
+    EXPECT_ERROR(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "area", 0, 120, &blocks, DPU_SG_XFER_DEFAULT),
+                 DPU_ERR_SG_NOT_ACTIVATED);
+    OK(dpu_free(set));
+    set = scattered_dpus();
+    EXPECT_ERROR(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "area", 0, 120, &blocks, DPU_SG_XFER_DEFAULT),
+                 DPU_ERR_SG_TOO_MANY_BLOCKS);
+    EXPECT_ERROR(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "word", 0, 4, &blocks, DPU_SG_XFER_DEFAULT),
+                 DPU_ERR_SG_NOT_MRAM_SYMBOL);
+    EXPECT_ERROR(dpu_push_sg_xfer(conformance_first(set), DPU_XFER_TO_DPU, "area", 0, 120, &blocks, DPU_SG_XFER_DEFAULT),
+                 DPU_ERR_INTERNAL);
+    OK(dpu_free(set));
+}
+
 STRICTER(a_null_pointer_is_an_error, "an error or a crash of the host program, by the function") {
     struct dpu_set_t set = conformance_dpus(2, "device_symbols"), dpu = conformance_first(set);
     struct dpu_program_t *program;

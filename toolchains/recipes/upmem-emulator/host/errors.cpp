@@ -44,6 +44,10 @@ const char *text(dpu_error_t status) {
     case DPU_ERR_INVALID_BUFFER_SIZE: return "invalid buffer size";
     case DPU_ERR_NONBLOCKING_SYNC_CALLBACK: return "nonblocking and synchronous callback is invalid";
     case DPU_ERR_TOO_MANY_TASKLETS: return "too many tasklets";
+    case DPU_ERR_SG_TOO_MANY_BLOCKS: return "too many blocks in a scatter gather transfer";
+    case DPU_ERR_SG_LENGTH_MISMATCH: return "length mismatch in a scatter gather transfer";
+    case DPU_ERR_SG_NOT_ACTIVATED: return "scatter gather transfers are not activated";
+    case DPU_ERR_SG_NOT_MRAM_SYMBOL: return "the symbol of a scatter gather transfer is not in mram";
     }
     return "unknown error";
 }

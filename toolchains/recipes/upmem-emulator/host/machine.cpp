@@ -41,7 +41,7 @@ std::uint32_t free_dpus() {
     return all > used ? all - used : 0;
 }
 
-dpu_error_t allocate(std::uint32_t wanted, dpu_set_t &set) {
+dpu_error_t allocate(std::uint32_t wanted, const Profile &profile, dpu_set_t &set) {
     std::lock_guard guard(lock);
     std::uint32_t needed = (wanted + shared::DPUS_PER_RANK - 1) / shared::DPUS_PER_RANK;
     std::uint32_t left =
@@ -52,6 +52,7 @@ dpu_error_t allocate(std::uint32_t wanted, dpu_set_t &set) {
                       "(DPU_EMULATOR_NR_DPUS says how many DPUs, up to %u)",
                       wanted, needed, nr_dpus(), nr_ranks(), left, MOST_DPUS);
     auto allocation = std::make_unique<Allocation>();
+    allocation->profile = profile;
     std::vector<std::uint32_t> numbers;
     try {
         for (std::uint32_t number = 0; numbers.size() < needed; number++) {

@@ -13,6 +13,7 @@
 #include <dpu_types.h>
 
 #include "../shared/layout.h"
+#include "profile.h"
 #include "program.h"
 
 struct dpu_t {
@@ -60,6 +61,7 @@ struct dpu_rank_t {
     bool ended() const;
     void bury();
     void explain(dpu_t &dpu);
+    void show_reports(const dpu_t &dpu) const;
 
     shared::Header &header() const { return *reinterpret_cast<shared::Header *>(memory_); }
 
@@ -72,6 +74,7 @@ struct dpu_rank_t {
 struct Allocation {
     std::vector<std::unique_ptr<dpu_rank_t>> owned;
     std::vector<dpu_rank_t *> ranks; // what the set points to
+    Profile profile;
     // All programs that were loaded: host code may keep pointers to them. Ranks are loaded in parallel.
     std::mutex lock;
     std::vector<std::shared_ptr<dpu_program_t>> programs;
@@ -83,7 +86,7 @@ namespace machine {
 std::uint32_t nr_dpus();
 
 // Ranks for a number of DPUs. On success the set is filled in.
-dpu_error_t allocate(std::uint32_t nr_dpus, dpu_set_t &set);
+dpu_error_t allocate(std::uint32_t nr_dpus, const Profile &profile, dpu_set_t &set);
 dpu_error_t release(const dpu_set_t &set);
 
 // The number of DPUs that are not allocated; whole ranks.

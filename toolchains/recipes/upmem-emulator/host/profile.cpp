@@ -1,7 +1,8 @@
-// Which keys of the SDK's profiles are known, and what they mean here: nothing but the backend is looked at.
+// Which keys of the SDK's profiles are known, and what they mean here.
 #include "profile.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "report.h"
@@ -17,10 +18,15 @@ const char *const KEYS[] = {
     "profileInstruction", "profileDma", "profileMemory", "profileIla",
 };
 
+// An assumption: the SDK's own number is not published.
+constexpr std::uint32_t SG_BLOCKS = 64;
+
 } // namespace
 
-dpu_error_t check_profile(const char *profile) {
+dpu_error_t read_profile(const char *profile, Profile &result) {
     std::string rest = profile ? profile : "";
+    std::uint32_t blocks = SG_BLOCKS;
+    bool scattered = false;
     while (!rest.empty()) {
         std::size_t comma = rest.find(',');
         std::string pair = rest.substr(0, comma);
@@ -32,6 +38,9 @@ dpu_error_t check_profile(const char *profile) {
             return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": \"%s\" is not key=value", profile, pair.c_str());
         if (std::none_of(std::begin(KEYS), std::end(KEYS), [&](const char *known) { return key == known; }))
             return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": there is no key \"%s\"", profile, key.c_str());
+        if (key == "sgXferEnable") scattered = value == "true";
+        if (key == "sgXferMaxBlocksPerDpu" && (blocks = std::strtoul(value.c_str(), nullptr, 0)) == 0)
+            return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": %s is no number of blocks", profile, value.c_str());
         if (key != "backend" || value == "simulator") continue;
         if (value == "hw" || value == "modelsim")
             return refuse(DPU_ERR_ALLOCATION,
@@ -39,5 +48,6 @@ dpu_error_t check_profile(const char *profile) {
                           value.c_str());
         return refuse(DPU_ERR_INVALID_PROFILE, "profile \"%s\": there is no backend \"%s\"", profile, value.c_str());
     }
+    result.sg_blocks = scattered ? blocks : 0;
     return DPU_OK;
 }

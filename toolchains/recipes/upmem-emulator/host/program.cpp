@@ -222,18 +222,35 @@ class Reader {
         layout.max_cycles = limit ? std::strtoull(limit, nullptr, 10) : DEFAULT_MAX_CYCLES;
         if (layout.max_cycles == 0)
             return refuse(DPU_ERR_SYSTEM, "DPU_EMULATOR_MAX_CYCLES=%s is no number of cycles", limit);
-        if (dpu_error_t error = read_switch("DPU_EMULATOR_MISALIGNED_DMA", "fault", "truncate", layout.truncate_dma);
+        std::uint32_t hardware = 0, races = 0;
+        if (dpu_error_t error = choose("DPU_EMULATOR_MODE", {"strict", "hardware"}, 0, hardware); error != DPU_OK)
+            return error;
+        layout.wrap_dma = hardware;
+        if (dpu_error_t error =
+                choose("DPU_EMULATOR_MISALIGNED_DMA", {"fault", "truncate"}, hardware, layout.truncate_dma);
             error != DPU_OK)
             return error;
-        return read_switch("DPU_EMULATOR_RACES", "fault", "ignore", layout.ignore_races);
+        // In the order of shared::Races.
+        dpu_error_t error = choose("DPU_EMULATOR_RACES", {"fault", "report", "ignore"}, hardware, races);
+        layout.races = static_cast<shared::Races>(races);
+        return error;
     }
 
-    // An environment variable that has one of two values, the first of which is the default.
-    static dpu_error_t read_switch(const char *variable, const char *off, const char *on, std::uint32_t &value) {
+    // The number of the value that an environment variable has, or `otherwise` if it is not set.
+    static dpu_error_t choose(const char *variable, std::vector<const char *> values, std::uint32_t otherwise,
+                              std::uint32_t &value) {
         const char *text = std::getenv(variable);
-        value = text && std::strcmp(text, on) == 0;
-        if (value || !text || !*text || std::strcmp(text, off) == 0) return DPU_OK;
-        return refuse(DPU_ERR_SYSTEM, "%s=%s: the values are %s (the default) and %s", variable, text, off, on);
+        value = otherwise;
+        if (!text || !*text) return DPU_OK;
+        std::string all;
+        for (std::uint32_t i = 0; i < values.size(); i++) {
+            all += std::string(i == 0 ? "" : i + 1 == values.size() ? " and " : ", ") + values[i];
+            if (std::strcmp(text, values[i]) != 0) continue;
+            value = i;
+            return DPU_OK;
+        }
+        return refuse(DPU_ERR_SYSTEM, "%s=%s: the values are %s; the default is %s", variable, text, all.c_str(),
+                      values[otherwise]);
     }
 
     const std::string &name_;

@@ -69,6 +69,13 @@ dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size
     return load(dpu_set, "the program in memory", {buffer, buffer + buffer_size}, program);
 }
 
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program) {
+    if (!incbin || !incbin->buffer)
+        return refuse(DPU_ERR_ELF_INVALID_FILE, "dpu_load_from_incbin: no program (NULL)");
+    return load(dpu_set, incbin->path ? incbin->path : "the program in memory",
+                {incbin->buffer, incbin->buffer + incbin->size}, program);
+}
+
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol) {
     if (!program) return refuse(DPU_ERR_NO_PROGRAM_LOADED, "dpu_get_symbol: no program");
     if (!symbol_name) return refuse(DPU_ERR_UNKNOWN_SYMBOL, "dpu_get_symbol: no name (NULL)");

@@ -79,6 +79,7 @@ void dpu_rank_t::launch(std::uint64_t mask) {
     for (dpu_t &dpu : dpus) {
         if (!(mask >> dpu.number & 1)) continue;
         shared::Control &control = dpu.control();
+        control.report_bytes = control.reports_dropped = 0;
         std::uint32_t asked = control.ended.load() + 1;
         control.asked.store(asked);
         shared::futex_wake(control.asked);
@@ -116,9 +117,10 @@ bool dpu_rank_t::finish(bool wait, dpu_error_t &error) {
         shared::futex_wait(header().ends, seen, 1);
         if (header().ends.load() == seen && server_died()) bury();
     }
-    unsigned faults = 0;
+    unsigned faults = 0, reporting = 0;
     for (dpu_t &dpu : dpus) {
         if (!(running_ >> dpu.number & 1)) continue;
+        if (dpu.control().report_bytes > 0 && ++reporting <= FAULTS_SHOWN) show_reports(dpu);
         if (!dpu.in_fault() && dpu.dead()) explain(dpu);
         if (!dpu.in_fault()) continue;
         error = DPU_ERR_DPU_FAULT;
@@ -126,8 +128,20 @@ bool dpu_rank_t::finish(bool wait, dpu_error_t &error) {
     }
     if (faults > FAULTS_SHOWN)
         refuse(error, "%u more DPUs of rank %u are in fault; dpu_log_read tells why", faults - FAULTS_SHOWN, number);
+    if (reporting > FAULTS_SHOWN)
+        note("%u more DPUs of rank %u report races; dpu_log_read tells which", reporting - FAULTS_SHOWN, number);
     running_ = 0;
     return true;
+}
+
+void dpu_rank_t::show_reports(const dpu_t &dpu) const {
+    const shared::Control &control = dpu.control();
+    for (std::uint32_t at = 0; at < control.report_bytes;) {
+        note("dpu %u of rank %u: %s", dpu.number, number, control.reports + at);
+        at += static_cast<std::uint32_t>(std::strlen(control.reports + at)) + 1;
+    }
+    if (control.reports_dropped > 0)
+        note("dpu %u of rank %u: %u more races; dpu_log_read tells which", dpu.number, number, control.reports_dropped);
 }
 
 // A DPU whose process has died without a word is in fault too.

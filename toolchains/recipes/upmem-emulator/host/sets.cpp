@@ -1,5 +1,6 @@
-// The API's sets: dpu_alloc, dpu_free, numbers, iteration.
+// The API's sets: dpu_alloc, dpu_free, numbers, iteration, and the DPUs and ranks themselves.
 #include <dpu.h>
+#include <dpu_management.h>
 
 #include "machine.h"
 #include "profile.h"
@@ -7,11 +8,14 @@
 
 namespace {
 
+constexpr std::uint32_t DPUS_PER_SLICE = 8;
+
 dpu_error_t allocate(std::uint32_t wanted, std::uint32_t dpus_each, const char *profile, dpu_set_t *set) {
     if (!set) return refuse(DPU_ERR_INVALID_DPU_SET, "dpu_alloc: no place for the set");
-    if (dpu_error_t error = check_profile(profile); error != DPU_OK) return error;
+    Profile settings;
+    if (dpu_error_t error = read_profile(profile, settings); error != DPU_OK) return error;
     std::uint64_t dpus = wanted == DPU_ALLOCATE_ALL ? machine::free_dpus() : std::uint64_t{wanted} * dpus_each;
-    return machine::allocate(static_cast<std::uint32_t>(std::min<std::uint64_t>(dpus, UINT32_MAX)), *set);
+    return machine::allocate(static_cast<std::uint32_t>(std::min<std::uint64_t>(dpus, UINT32_MAX)), settings, *set);
 }
 
 void place(dpu_set_iterator_t &at) {
@@ -112,5 +116,26 @@ void dpu_set_ranks_next(struct dpu_set_iterator_t *iterator) {
     iterator->count++;
     iterator->rank++;
     place_rank(*iterator);
+}
+
+struct dpu_t *dpu_from_set(struct dpu_set_t set) { return set.kind == DPU_SET_DPU ? set.dpu : nullptr; }
+
+struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu) { return dpu->rank; }
+
+struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id) {
+    std::uint32_t number = slice_id * DPUS_PER_SLICE + dpu_id;
+    return dpu_id < DPUS_PER_SLICE && number < rank->dpus.size() ? &rank->dpus[number] : nullptr;
+}
+
+dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank) { return rank->number; }
+
+dpu_id_t dpu_get_id(struct dpu_t *dpu) {
+    return dpu->rank->number << 16 | std::uint32_t{dpu_get_slice_id(dpu)} << 8 | dpu_get_member_id(dpu);
+}
+
+dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu) { return static_cast<dpu_slice_id_t>(dpu->number / DPUS_PER_SLICE); }
+
+dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu) {
+    return static_cast<dpu_member_id_t>(dpu->number % DPUS_PER_SLICE);
 }
 }

@@ -21,10 +21,6 @@ constexpr std::size_t WORTH_THREADS = 1 << 20;
 constexpr std::size_t MOST_THREADS = 8;
 constexpr std::size_t PAGE = 4096;
 
-bool in_mram(std::uint32_t address) {
-    return address >= FOUNDRY_DPU_MRAM_BASE && address - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
-}
-
 bool in_wram(std::uint32_t address) {
     return address >= FOUNDRY_DPU_WRAM_BASE && address - FOUNDRY_DPU_WRAM_BASE < FOUNDRY_DPU_WRAM_SIZE;
 }
@@ -55,6 +51,10 @@ void move_one(const Move &one, const Range &range, bool to_dpu) {
 }
 
 } // namespace
+
+bool in_mram(std::uint32_t address) {
+    return address >= FOUNDRY_DPU_MRAM_BASE && address - FOUNDRY_DPU_MRAM_BASE < FOUNDRY_DPU_MRAM_SIZE;
+}
 
 dpu_error_t range_of(const char *what, dpu_symbol_t symbol, std::uint32_t offset, std::size_t bytes, Range &range) {
     std::uint64_t end = std::uint64_t{offset} + bytes;

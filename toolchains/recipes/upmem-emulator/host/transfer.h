@@ -26,5 +26,7 @@ struct Range {
 // the symbol in messages.
 dpu_error_t range_of(const char *what, dpu_symbol_t symbol, std::uint32_t offset, std::size_t bytes, Range &range);
 
+bool in_mram(std::uint32_t address);
+
 // Moves them all, side by side where that pays.
 void move(const std::vector<Move> &moves, const Range &range, bool to_dpu);

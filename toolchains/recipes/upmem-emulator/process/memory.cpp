@@ -173,7 +173,9 @@ void Memory::check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t m
                       format("%s from 0x%08x to 0x%08x, %u bytes: %s", name, from, to, bytes, rule_text)};
     };
     if (bytes < 8 || bytes > 2048 || bytes % 8 != 0)
-        throw broken(Rule::dma_size, mram, "the size must be 8 to 2048 and a multiple of 8");
+        throw broken(Rule::dma_size, mram,
+                     "the size must be 8 to 2048 and a multiple of 8; hardware moves another number of bytes, and so does "
+                     "the emulator with DPU_EMULATOR_MODE=hardware");
     for (bool in_mram : {true, false})
         if (std::uint32_t address = in_mram ? mram : wram; address % 8 != 0)
             throw broken(Rule::dma_alignment, address,

@@ -27,12 +27,18 @@ class Memory {
     // Whether all bytes of a range are the program's to use: globals and heap, or one tasklet's stack.
     bool usable(std::uint32_t address, std::uint32_t bytes) const;
     static bool in_mram(std::uint32_t address, std::uint32_t bytes);
-    // The address of an MRAM access as abi.h numbers it. A program may leave out the base: hardware ignores it.
-    static std::uint32_t mram_address(std::uint32_t address) {
+    // The address of an MRAM access as abi.h numbers it. A program may leave out the base: hardware ignores it, and all
+    // other high bits, if the host asked for that.
+    std::uint32_t mram_address(std::uint32_t address) const {
+        if (program_.wrap_dma) address &= FOUNDRY_DPU_MRAM_SIZE - 1;
         return address < FOUNDRY_DPU_MRAM_SIZE ? address + FOUNDRY_DPU_MRAM_BASE : address;
     }
-    // The address of a DMA transfer as its engine sees it: without the low 3 bits, if the host asked for that.
+    // The address and the length of a DMA transfer as its engine sees them, if the host asked for that: without the low
+    // 3 bits; and the length field has 8 bits for the number of words less one.
     std::uint32_t dma_address(std::uint32_t address) const { return program_.truncate_dma ? address & ~7u : address; }
+    std::uint32_t dma_bytes(std::uint32_t bytes) const {
+        return program_.wrap_dma ? (((bytes / 8 - 1) & 0xff) + 1) * 8 : bytes;
+    }
 
     // The bytes at an address that usable() has found good.
     template <typename T> static T *at(std::uint32_t address) { return reinterpret_cast<T *>(std::uintptr_t{address}); }
@@ -49,7 +55,8 @@ class Memory {
     void clear_counters() const;
     void count(std::uint32_t line, std::uint64_t instructions, std::uint64_t dma_cycles) const;
 
-    bool checks_races() const { return program_.ignore_races == 0; }
+    shared::Races races() const { return program_.races; }
+    std::uint32_t nr_tasklets() const { return program_.nr_tasklets; }
     // The text of a site, see abi.h; and what a program calls the place of an address.
     std::string site(std::uint32_t site) const;
     std::string name(std::uint32_t address) const;

@@ -18,16 +18,31 @@ constexpr std::size_t MOST_SEGMENTS = std::size_t{1} << 18;
 // After a tasklet has stored the same value this often in one epoch, its stores there are not checked until the next.
 constexpr std::uint8_t PATIENCE = 32;
 
+// A bit for each byte that differs.
+std::uint8_t differing(std::uint64_t one, std::uint64_t other) {
+    std::uint8_t mask = 0;
+    for (int byte = 0; one != other && byte < 8; byte++)
+        if ((one ^ other) >> 8 * byte & 0xff) mask |= static_cast<std::uint8_t>(1u << byte);
+    return mask;
+}
+
 } // namespace
 
-Races::Races(Memory &memory, Synchronization &synchronization)
-    : memory_(memory), synchronization_(synchronization), on_(memory.checks_races()), words_(nullptr, std::free),
-      bytes_(nullptr, std::free), split_(WORDS) {
+Races::Races(Memory &memory, Synchronization &synchronization, shared::Control &control, Log &log)
+    : memory_(memory), synchronization_(synchronization), control_(control), log_(log),
+      on_(memory.races() != shared::Races::ignore), words_(nullptr, std::free), bytes_(nullptr, std::free),
+      split_(WORDS) {
     if (!on_) return;
     // Zero pages until they are used.
     words_.reset(static_cast<Cell *>(std::calloc(WORDS, sizeof(Cell))));
     bytes_.reset(static_cast<Cell *>(std::calloc(FOUNDRY_DPU_WRAM_SIZE, sizeof(Cell))));
     if (!words_ || !bytes_) throw std::bad_alloc();
+}
+
+void Races::begin() {
+    reported_.clear();
+    stale_.clear();
+    forget();
 }
 
 void Races::forget() {
@@ -98,17 +113,35 @@ bool Races::has_unknown_reader(const Act &act, const Cell &cell) const {
     return false;
 }
 
+void Races::found(const Broken &broken, std::uint32_t place, std::uint32_t other) {
+    if (memory_.races() == shared::Races::ignore) return;
+    if (memory_.races() == shared::Races::fault) throw broken;
+    if (!reported_.insert({place, other}).second) return;
+    std::string text = format("tasklet %u: %s: %s", broken.tasklet, rule_name(broken.rule), broken.text.c_str());
+    log_.add((text + "\n").data(), text.size() + 1);
+    if (text.size() < shared::REPORT_BYTES - control_.report_bytes) {
+        std::memcpy(control_.reports + control_.report_bytes, text.c_str(), text.size() + 1);
+        control_.report_bytes += static_cast<std::uint32_t>(text.size() + 1);
+    } else {
+        control_.reports_dropped++;
+    }
+}
+
 void Races::race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
-                 const char *did, std::uint32_t site) const {
+                 const char *did, std::uint32_t site) {
     auto at = [&](std::uint32_t site) {
         if (site >= FOUNDRY_DPU_SITE_BASE) return " at " + memory_.site(site);
         return site ? format(" at code 0x%08x", site) : std::string();
     };
-    throw Broken{act.in_mram ? Rule::mram_race : Rule::wram_race, act.tasklet, address, bytes,
-                 format("tasklet %u %s %u bytes at 0x%08x (%s)%s, tasklet %d %s%s, and no barrier, mutex, semaphore "
-                        "or handshake lies between them (DPU_EMULATOR_RACES=ignore leaves out this check)",
-                        act.tasklet, does, bytes, address, memory_.name(address).c_str(), at(act.site).c_str(), other,
-                        did, at(site).c_str())};
+    const char *hint = memory_.races() == shared::Races::fault
+                           ? " (DPU_EMULATOR_RACES=report continues, DPU_EMULATOR_RACES=ignore leaves out this check)"
+                           : "";
+    found({act.in_mram ? Rule::mram_race : Rule::wram_race, act.tasklet, address, bytes,
+           format("tasklet %u %s %u bytes at 0x%08x (%s)%s, tasklet %d %s%s, and no barrier, mutex, semaphore or "
+                  "handshake lies between them%s",
+                  act.tasklet, does, bytes, address, memory_.name(address).c_str(), at(act.site).c_str(), other, did,
+                  at(site).c_str(), hint)},
+          act.site, site);
 }
 
 void Races::read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes) {
@@ -128,7 +161,8 @@ template <typename Changes>
 bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes) {
     Moment now = {synchronization_.clock(act.tasklet).at[act.tasklet], act.site};
     bool against_write = unknown(act, cell.writer, cell.write);
-    bool changed = (against_write || !act.in_mram) && changes();
+    std::uint8_t mask = changes();
+    bool changed = mask != 0;
     if (against_write) {
         bool reads_too = cell.shared ? readers_[cell.shared - 1][act.tasklet].time != 0 : cell.reader == act.tasklet + 1;
         if (changed || part || (act.in_mram && cell.part) || reads_too)
@@ -141,6 +175,7 @@ bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32
     if (!has_unknown_reader(act, cell)) forget_readers(cell);
     bool again = cell.writer == act.tasklet + 1 && cell.write.time == now.time;
     cell.changed = changed || (again && cell.changed);
+    cell.mask = again ? cell.mask | mask : mask;
     cell.repeated = again && !changed && cell.repeated < PATIENCE ? static_cast<std::uint8_t>(cell.repeated + 1) : 0;
     cell.writer = static_cast<std::uint8_t>(act.tasklet + 1);
     cell.write = now;
@@ -224,11 +259,12 @@ bool Races::same(const Cell &one, const Cell &two) {
         return left.time == right.time && left.site == right.site;
     };
     return one.shared == 0 && two.shared == 0 && one.writer == two.writer && one.reader == two.reader &&
-           one.part == two.part && (one.writer == 0 || equal(one.write, two.write)) &&
+           one.part == two.part && one.mask == two.mask && (one.writer == 0 || equal(one.write, two.write)) &&
            (one.reader == 0 || equal(one.read, two.read));
 }
 
 void Races::read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site) {
+    use(address, bytes, site);
     if (address < FOUNDRY_DPU_STACK_BASE)
         for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
             read({tasklet, site, false}, cell, at, length);
@@ -238,13 +274,15 @@ void Races::read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_
 
 void Races::write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site,
                        const std::uint8_t *incoming) {
+    refresh(address, bytes);
     if (address >= FOUNDRY_DPU_STACK_BASE) {
         mark(tasklet, address, bytes, true);
         return;
     }
     for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
         bool kept = write({tasklet, site, false}, cell, at, length, false, [&] {
-            return !incoming || std::memcmp(Memory::at<void>(at), incoming + (at - address), length) != 0;
+            bool differs = !incoming || std::memcmp(Memory::at<void>(at), incoming + (at - address), length) != 0;
+            return static_cast<std::uint8_t>(differs);
         });
         if (kept) mark(tasklet, at, length, true);
     });
@@ -279,33 +317,105 @@ bool Races::access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t w
     }
 }
 
-void Races::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t site) {
+template <typename Visit>
+void Races::for_changed(const Cell &cell, std::uint32_t address, std::uint32_t bytes, Visit visit) {
+    if (bytes > 8 || cell.mask == 0xff) {
+        if (cell.mask != 0) visit(address, bytes);
+        return;
+    }
+    for (std::uint32_t from = 0, end; from < 8; from = end + 1) {
+        for (end = from; end < 8 && cell.mask >> end & 1;) end++;
+        if (end > from) visit(address + from, end - from);
+    }
+}
+
+// The pieces of stale bytes that lie in a range are those from the returned one on that begin before its end.
+template <typename Map> static auto first_in(Map &stale, std::uint32_t address) {
+    auto next = stale.upper_bound(address);
+    return next != stale.begin() && std::prev(next)->second.end > address ? std::prev(next) : next;
+}
+
+void Races::make_stale(std::uint32_t wram, const Stale &stale) {
+    // All tasklets' next accesses are looked at.
+    for (std::uint32_t i = 0; i < memory_.nr_tasklets(); i++)
+        for (std::uint32_t offset : {0, FOUNDRY_DPU_SHADOW_WRITES})
+            std::memset(shadow(i, wram) + offset, 0, stale.end - wram);
+    stale_[wram] = stale;
+}
+
+void Races::refresh(std::uint32_t wram, std::uint32_t bytes) {
+    if (stale_.empty()) return;
+    std::uint32_t end = wram + bytes;
+    for (auto next = first_in(stale_, wram); next != stale_.end() && next->first < end;) {
+        auto [from, piece] = *next;
+        next = stale_.erase(next);
+        if (piece.end > end) {
+            Stale behind = piece;
+            behind.mram += end - from;
+            next = stale_.insert_or_assign(end, behind).first;
+        }
+        if (from < wram) {
+            piece.end = wram;
+            stale_[from] = piece;
+        }
+    }
+}
+
+void Races::use(std::uint32_t wram, std::uint32_t bytes, std::uint32_t site) {
+    if (stale_.empty()) return;
+    for (auto next = first_in(stale_, wram); next != stale_.end() && next->first < wram + bytes; ++next) {
+        const Stale &stale = next->second;
+        std::uint32_t from = std::max(wram, next->first), end = std::min(wram + bytes, stale.end);
+        race({stale.reader, site, true}, "reads and uses", stale.mram + (from - next->first), end - from,
+             static_cast<int>(stale.writer), "has written it", stale.site);
+    }
+}
+
+void Races::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, bool is_volatile,
+                      std::uint32_t site) {
     if (!on_) return;
+    Act act = {tasklet, site, true};
     for_mram(mram & ~7u, 8, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
-        read({tasklet, site, true}, cell, at, length);
+        if (!is_volatile && unknown(act, cell.writer, cell.write))
+            for_changed(cell, at, length, [&](std::uint32_t from, std::uint32_t changed) {
+                if (from < mram + bytes && from + changed > mram)
+                    race(act, "reads", from, changed, cell.writer - 1, "has written it", cell.write.site);
+            });
+        read(act, cell, at, length);
     });
 }
 
 void Races::mram_to_wram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
                          std::uint32_t site) {
     if (!on_) return;
+    Act act = {tasklet, site, true};
+    std::vector<std::pair<std::uint32_t, Stale>> stale;
     for_mram(mram, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
-        read({tasklet, site, true}, cell, at, length);
+        if (unknown(act, cell.writer, cell.write))
+            for_changed(cell, at, length, [&](std::uint32_t from, std::uint32_t changed) {
+                std::uint32_t place = wram + (from - mram);
+                stale.push_back({place, {place + changed, from, tasklet, cell.writer - 1u, cell.write.site}});
+            });
+        read(act, cell, at, length);
     });
-    if (seen(tasklet, wram, bytes, FOUNDRY_DPU_SHADOW_WRITES)) return;
-    alignas(8) std::uint8_t incoming[2048];
-    memory_.peek(mram, incoming, bytes);
-    write_wram(tasklet, wram, bytes, site, incoming);
+    if (!seen(tasklet, wram, bytes, FOUNDRY_DPU_SHADOW_WRITES)) {
+        alignas(8) std::uint8_t incoming[2048];
+        memory_.peek(mram, incoming, bytes);
+        write_wram(tasklet, wram, bytes, site, incoming);
+    }
+    refresh(wram, bytes);
+    for (const auto &[place, piece] : stale) make_stale(place, piece);
 }
 
 template <typename Changes>
 void Races::write_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint32_t site, bool part,
                        Changes changes) {
     for_mram(mram, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
-        write({tasklet, site, true}, cell, at, length, part, [&] {
+        write({tasklet, site, true}, cell, at, length, part, [&]() -> std::uint8_t {
+            if (length == 8) return changes(at);
             for (std::uint32_t word = at; word < at + length; word += 8)
-                if (changes(word)) return true;
-            return false;
+                if (changes(word)) return 0xff;
+            return 0;
         });
     });
 }
@@ -315,15 +425,19 @@ void Races::wram_to_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_
     if (!on_) return;
     if (!seen(tasklet, wram, bytes, 0)) read_wram(tasklet, wram, bytes, site);
     write_mram(tasklet, mram, bytes, site, false, [&](std::uint32_t word) {
-        return memory_.word(word) != *Memory::at<std::uint64_t>(wram + (word - mram));
+        return differing(memory_.word(word), *Memory::at<std::uint64_t>(wram + (word - mram)));
     });
 }
 
 void Races::mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value,
                        std::uint32_t site) {
     if (!on_) return;
-    write_mram(tasklet, mram & ~7u, 8, site, bytes < 8,
-               [&](std::uint32_t word) { return bytes < 8 || memory_.word(word) != value; });
+    std::uint32_t shift = 8 * (mram & 7u);
+    std::uint64_t bits = (bytes < 8 ? (1ull << 8 * bytes) - 1 : ~0ull) << shift;
+    write_mram(tasklet, mram & ~7u, 8, site, bytes < 8, [&](std::uint32_t word) {
+        std::uint64_t before = memory_.word(word);
+        return differing(before, (before & ~bits) | (value << shift & bits));
+    });
 }
 
 static Races *current;

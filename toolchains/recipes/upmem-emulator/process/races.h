@@ -9,8 +9,10 @@
 //   written by several tasklets is there in the end. Volatile reads are not looked at. A read that comes before an
 //   unordered write is none: it has got the value before it, and if that is the wrong one the result shows it.
 // - in MRAM, two unordered writes of the same 8-byte word of which the second changes it, or follows the writer's own
-//   read of it (a read-modify-write), or is smaller than the word (hardware makes a read-modify-write of it). Unordered
-//   reads of MRAM are none: a transfer brings whole words, and programs read more than they use.
+//   read of it (a read-modify-write), or is smaller than the word (hardware makes a read-modify-write of it).
+// - in MRAM, a read of bytes that an unordered write before it has changed, if the program uses them. A transfer brings
+//   whole words, and programs read more than they use, so what it brings to WRAM is `stale` there until it is
+//   overwritten: a read of it is the race, or a transfer of it back to MRAM. Volatile loads are not looked at.
 //
 // The compiled code calls access() only for what is new in the tasklet's epoch, see SHADOW in abi/abi.h.
 #pragma once
@@ -20,23 +22,30 @@
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "clocks.h"
+#include "log.h"
 #include "memory.h"
 #include "rules.h"
 #include "synchronization.h"
 
 class Races {
   public:
-    Races(Memory &memory, Synchronization &synchronization);
+    Races(Memory &memory, Synchronization &synchronization, shared::Control &control, Log &log);
 
     // From now on, this object checks compiled code's accesses.
     void serve();
     // Before a tasklet runs: sets EPOCH and SHADOW for it.
     void enter(std::uint32_t tasklet);
-    // All tasklets have met, or a launch begins: nothing can race with earlier accesses.
+    // A launch begins.
+    void begin();
+    // All tasklets have met: nothing can race with earlier accesses.
     void forget();
+    // A race at two places (sites, or addresses in the code): throws it, reports it once a launch, or ignores it.
+    void found(const Broken &broken, std::uint32_t place, std::uint32_t other);
 
     // An access of compiled code that is about to happen. Returns whether it is a race, which broken() is then.
     bool access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
@@ -50,7 +59,8 @@ class Races {
                       std::uint32_t site);
     void wram_to_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes,
                       std::uint32_t site);
-    void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t site);
+    void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, bool is_volatile,
+                   std::uint32_t site);
     void mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value,
                     std::uint32_t site);
 
@@ -69,6 +79,7 @@ class Races {
         std::uint8_t reader = 0;   // tasklet + 1
         bool changed = false;      // by the write
         bool part = false;         // of an MRAM word
+        std::uint8_t mask = 0;     // of an MRAM word: the bytes that the writer has changed in this epoch
         std::uint8_t repeated = 0; // writes that changed nothing in the same epoch
     };
     struct Segment {
@@ -76,6 +87,10 @@ class Races {
         Cell cell;
     };
     using Segments = std::pmr::map<std::uint32_t, Segment>; // by their first address
+    // Bytes in WRAM that a tasklet has read from MRAM in no order with a write: another one had changed them at `site`.
+    struct Stale {
+        std::uint32_t end, mram, reader, writer, site;
+    };
     // The access that is looked at.
     struct Act {
         std::uint32_t tasklet;
@@ -86,7 +101,7 @@ class Races {
     bool unknown(const Act &act, std::uint8_t who, const Moment &when) const {
         return who != 0 && who != act.tasklet + 1 && synchronization_.clock(act.tasklet).at[who - 1] < when.time;
     }
-    // Both throw Broken. `changes` says whether the bytes of a write differ from what is there.
+    // Both call race(). `changes` says whether the bytes of a write differ from what is there.
     void read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes);
     template <typename Changes>
     bool write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes);
@@ -98,6 +113,13 @@ class Races {
     // Calls visit(cell, address, bytes) for each piece of WRAM in a range.
     template <typename Visit> void for_wram(std::uint32_t address, std::uint32_t bytes, Visit visit);
     template <typename Visit> void for_mram(std::uint32_t address, std::uint32_t bytes, Visit visit);
+    // Calls visit(address, bytes, cell) for each run of bytes that an unordered write has changed.
+    template <typename Visit>
+    static void for_changed(const Cell &cell, std::uint32_t address, std::uint32_t bytes, Visit visit);
+    void make_stale(std::uint32_t wram, const Stale &stale);
+    // What is written is stale no more.
+    void refresh(std::uint32_t wram, std::uint32_t bytes);
+    void use(std::uint32_t wram, std::uint32_t bytes, std::uint32_t site);
     Segments::iterator split(Segments::iterator segment, std::uint32_t address);
     static bool same(const Cell &one, const Cell &two);
     void read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site);
@@ -105,6 +127,7 @@ class Races {
     void write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site,
                     const std::uint8_t *incoming);
     template <typename Changes>
+    // changes(address of a word): a bit for each byte of the word that differs from what is there.
     void write_mram(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint32_t site, bool part,
                     Changes changes);
     void spin(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes);
@@ -113,12 +136,16 @@ class Races {
     bool seen(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t offset) const;
     void mark(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, bool written) const;
 
-    [[noreturn]] void race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
-                           const char *did, std::uint32_t site) const;
+    void race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other, const char *did,
+              std::uint32_t site);
 
     Memory &memory_;
     Synchronization &synchronization_;
+    shared::Control &control_;
+    Log &log_;
     bool on_;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> reported_; // places of both accesses
+    std::map<std::uint32_t, Stale> stale_;                       // by the first address in WRAM
     std::array<std::uint32_t, FOUNDRY_DPU_MAX_TASKLETS> times_{}; // of the clock that EPOCH stands for
     std::array<std::uint8_t, FOUNDRY_DPU_MAX_TASKLETS> epochs_{};
     std::unique_ptr<Cell[], void (*)(void *)> words_, bytes_; // of WRAM: 4 bytes, and single bytes of split words

@@ -14,6 +14,7 @@ constexpr std::int64_t BUDGET = 2000;
 std::int64_t &budget() { return *Memory::at<std::int64_t>(FOUNDRY_DPU_BUDGET); }
 std::uint32_t &site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_SITE); }
 std::uint32_t &line() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_LINE); }
+std::uint32_t &call_site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALL_SITE); }
 std::uint32_t &caller() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALLER); }
 std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
 
@@ -45,7 +46,7 @@ std::int64_t cost(std::uint32_t op) {
 
 Scheduler::Scheduler(Memory &memory, shared::Control &control, Log &log)
     : memory_(memory), control_(control), log_(log), program_(control.program), nr_tasklets_(program_.nr_tasklets),
-      synchronization_(memory, nr_tasklets_), races_(memory, synchronization_) {
+      synchronization_(memory, nr_tasklets_), races_(memory, synchronization_, control, log) {
     races_.serve();
 }
 
@@ -57,7 +58,7 @@ void Scheduler::launch() {
     control_.statistics = {};
     memory_.clear_counters();
     synchronization_.begin();
-    races_.forget();
+    races_.begin();
     in_pipeline_ = nr_tasklets_;
     for (std::uint32_t i = 0; i < nr_tasklets_; i++) start(i);
 
@@ -136,12 +137,14 @@ void Scheduler::run(std::uint32_t tasklet) {
     running() = tasklet;
     site() = line() = 0;
     caller() = one.caller;
+    call_site() = one.call_site;
     races_.enter(tasklet);
     switches = switches + 1;
     foundry_resume(&one.context);
     one.site = site();
     one.line = line();
     one.caller = caller();
+    one.call_site = call_site();
     std::int64_t service = cost(one.context.op & 0xff), spent = BUDGET - budget() + service;
     memory_.count(one.line, static_cast<std::uint64_t>(service), 0);
     // The program must not write here: it would silently change the number of cycles.
@@ -183,19 +186,20 @@ void Scheduler::serve(std::uint32_t tasklet) {
     case FOUNDRY_DPU_OP_MRAM_READ:
     case FOUNDRY_DPU_OP_MRAM_WRITE: {
         bool is_read = call.op == FOUNDRY_DPU_OP_MRAM_READ;
-        std::uint32_t mram = memory_.dma_address(Memory::mram_address(call.a)), wram = memory_.dma_address(call.b);
-        memory_.check_transfer(is_read, tasklet, mram, wram, call.c);
+        std::uint32_t mram = memory_.dma_address(memory_.mram_address(call.a)), wram = memory_.dma_address(call.b);
+        std::uint32_t bytes = memory_.dma_bytes(call.c);
+        memory_.check_transfer(is_read, tasklet, mram, wram, bytes);
         if (is_read)
-            races_.mram_to_wram(tasklet, mram, wram, call.c, place(tasklet));
+            races_.mram_to_wram(tasklet, mram, wram, bytes, place(tasklet));
         else
-            races_.wram_to_mram(tasklet, mram, wram, call.c, place(tasklet));
+            races_.wram_to_mram(tasklet, mram, wram, bytes, place(tasklet));
         stop(State::dma);
-        transfer(tasklet, is_read, mram, wram, call.c, false);
+        transfer(tasklet, is_read, mram, wram, bytes, false);
         break;
     }
-    case FOUNDRY_DPU_OP_MRAM_LOAD: mram_load(tasklet, Memory::mram_address(call.a), call.b); break;
+    case FOUNDRY_DPU_OP_MRAM_LOAD: mram_load(tasklet, memory_.mram_address(call.a), call.b, call.op >> 8); break;
     case FOUNDRY_DPU_OP_MRAM_STORE:
-        mram_store(tasklet, Memory::mram_address(call.a), call.op >> 8, call.b | std::uint64_t{call.c} << 32);
+        mram_store(tasklet, memory_.mram_address(call.a), call.op >> 8, call.b | std::uint64_t{call.c} << 32);
         break;
     case FOUNDRY_DPU_OP_BARRIER_WAIT: {
         Synchronization::Mask all = synchronization_.barrier_wait(tasklet, call.a);
@@ -331,11 +335,11 @@ void Scheduler::finish_transfer() {
             if (i == done.tasklet || !writing_[i].active) continue;
             std::uint32_t word = writing_[i].mram & ~7u;
             if (word >= (done.mram & ~7u) && word < done.mram + done.bytes)
-                throw Broken{
-                    Rule::mram_race, i, writing_[i].mram, writing_[i].bytes,
-                    format("tasklet %u writes %u bytes at 0x%08x while tasklet %u changes %u bytes of the 8-byte "
-                           "word at 0x%08x: one of the two is lost",
-                           done.tasklet, done.bytes, done.mram, i, writing_[i].bytes, word)};
+                races_.found({Rule::mram_race, i, writing_[i].mram, writing_[i].bytes,
+                              format("tasklet %u writes %u bytes at 0x%08x while tasklet %u changes %u bytes of the "
+                                     "8-byte word at 0x%08x: one of the two is lost",
+                                     done.tasklet, done.bytes, done.mram, i, writing_[i].bytes, word)},
+                             place(i), place(done.tasklet));
         }
     }
     if (!done.scalar) {
@@ -382,9 +386,9 @@ void Scheduler::check_scalar(const char *what, std::uint32_t tasklet, std::uint3
                      format("%s of %u bytes at 0x%08x: MRAM is 0x08000000 to 0x0c000000", what, bytes, mram)};
 }
 
-void Scheduler::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) {
+void Scheduler::mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, bool is_volatile) {
     check_scalar("load", tasklet, mram, bytes);
-    races_.mram_load(tasklet, mram, place(tasklet));
+    races_.mram_load(tasklet, mram, bytes, is_volatile, place(tasklet));
     tasklets_[tasklet].state = State::dma;
     in_pipeline_--;
     transfer(tasklet, true, mram & ~7u, 0, 8, true);

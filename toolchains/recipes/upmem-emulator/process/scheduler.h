@@ -49,7 +49,7 @@ class Scheduler {
         Pipeline::Progress target = 0;
         std::uint32_t site = 0; // of the service that it has asked for
         std::uint32_t line = 0; // the address of that place's counters
-        std::uint32_t caller = 0; // see abi.h
+        std::uint32_t caller = 0, call_site = 0; // see abi.h
         std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {
@@ -76,7 +76,7 @@ class Scheduler {
     void finish_transfer();
     // Where in the program a tasklet asks for its service: a site, or an address in the code.
     std::uint32_t place(std::uint32_t tasklet) const;
-    void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes);
+    void mram_load(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, bool is_volatile);
     void mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value);
     void check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const;
     void reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_t address, std::uint32_t value);

@@ -17,6 +17,7 @@ inline constexpr std::uint32_t DPUS_PER_RANK = 64;
 
 inline constexpr std::size_t HEADER_BYTES = 0x1000;
 inline constexpr std::size_t CONTROL_BYTES = 0x4000;
+inline constexpr std::size_t REPORT_BYTES = 0x2000;
 inline constexpr std::size_t LOG_BYTES = 0x100000; // as large as the SDK's default buffer for printf
 
 // Offsets in a slot.
@@ -87,6 +88,13 @@ struct Statistics {
     std::uint64_t dma_cycles;
 };
 
+// What becomes of a data race.
+enum class Races : std::uint32_t {
+    fault,  // the launch ends
+    report, // it is reported, and the launch continues
+    ignore, // nothing is checked
+};
+
 struct Program {
     std::uint32_t entry;
     std::uint32_t code_bytes;
@@ -94,12 +102,13 @@ struct Program {
     std::uint32_t heap_end;
     std::uint32_t stack_bytes[FOUNDRY_DPU_MAX_TASKLETS];
     std::uint64_t max_cycles;
-    std::uint32_t ignore_races; // not 0: no check of data races
+    Races races;
     // After the code, in its file (see notes_offset): the program's sites (abi.h), then its symbols, each an address and
     // a size (32 bits) and a zero-terminated name.
     std::uint32_t site_bytes, symbol_bytes;
     std::uint32_t line_bytes;   // of the counters by source line; 0: the program does not count by line
     std::uint32_t truncate_dma; // not 0: a DMA transfer drops the low 3 bits of addresses, as hardware does
+    std::uint32_t wrap_dma;     // not 0: a DMA transfer's length and MRAM address wrap around, as on hardware
 };
 
 // Notes do not share a page with code.
@@ -122,6 +131,10 @@ struct Control {
     Program program;
     Statistics statistics;
     Fault fault;
+    // What the last launch reports without being in fault: zero-terminated texts, and how many more there were.
+    std::uint32_t report_bytes;
+    std::uint32_t reports_dropped;
+    char reports[REPORT_BYTES];
 };
 static_assert(sizeof(Control) <= CONTROL_BYTES);
 

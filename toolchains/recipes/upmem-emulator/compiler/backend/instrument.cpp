@@ -24,7 +24,8 @@ namespace {
 
 class Instrumentation {
 public:
-  Instrumentation(Module &module, bool byLine) : module(module), services(module), byLine(byLine) {}
+  Instrumentation(Module &module, bool byLine, bool library)
+      : module(module), services(module, library), byLine(byLine), library(library) {}
 
   void run() {
     distrustAlignment(module);
@@ -47,7 +48,7 @@ public:
 private:
   Module &module;
   Services services;
-  bool byLine;
+  bool byLine, library;
 
   static bool callsOut(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
@@ -167,7 +168,8 @@ private:
       } else if (auto *load = dyn_cast<LoadInst>(&instruction)) {
         if (reachesMram(*load)) {
           noteSite(*load, builder);
-          load->replaceAllUsesWith(serveLoad(builder, load->getPointerOperand(), load->getType()));
+          load->replaceAllUsesWith(
+              serveLoad(builder, load->getPointerOperand(), load->getType(), load->isVolatile()));
           load->eraseFromParent();
         }
       } else if (auto *store = dyn_cast<StoreInst>(&instruction)) {
@@ -214,8 +216,11 @@ private:
     else if (callee &&
              (callee->getIntrinsicID() == Intrinsic::trap || callee->getIntrinsicID() == Intrinsic::ubsantrap))
       value = services.call(builder, FOUNDRY_DPU_OP_FAULT, {builder.getInt32(FOUNDRY_DPU_REASON_UNREACHABLE)});
-    else if (!value)
+    else if (!value) {
+      if (!library && callee && callee->isDeclaration() && !callee->isIntrinsic() && !Services::isEntry(name))
+        builder.CreateAlignedStore(services.site(builder, call), services.callSite(), Align(4));
       return;
+    }
     if (!call.getType()->isVoidTy())
       call.replaceAllUsesWith(value);
     call.eraseFromParent();
@@ -223,7 +228,7 @@ private:
 
   // For the report of a fault, and the count by line, before the service.
   void noteSite(const Instruction &access, IRBuilder<> &builder) {
-    builder.CreateAlignedStore(services.site(access), services.siteOfService(), Align(4));
+    builder.CreateAlignedStore(services.site(builder, access), services.siteOfService(), Align(4));
     if (byLine) {
       const Function &function = *access.getFunction();
       Constant *line = services.line(function, access.getDebugLoc());
@@ -236,17 +241,18 @@ private:
   Type *bits(IRBuilder<> &builder, Type *type) const { return builder.getIntNTy(8 * bytes(type)); }
 
   // A struct or an array in registers is accessed part by part; the rest in 1, 2, 4 or 8 bytes.
-  Value *serveLoad(IRBuilder<> &builder, Value *address, Type *type) {
+  Value *serveLoad(IRBuilder<> &builder, Value *address, Type *type, bool isVolatile) {
     if (type->isAggregateType() || type->isVectorTy() || bytes(type) > 8 || !isPowerOf2_64(bytes(type)))
-      return serveParts(builder, address, type, nullptr);
-    Value *raw = services.call(builder, FOUNDRY_DPU_OP_MRAM_LOAD, {address, builder.getInt32(bytes(type))});
+      return serveParts(builder, address, type, nullptr, isVolatile);
+    Value *raw = services.call(builder, FOUNDRY_DPU_OP_MRAM_LOAD | isVolatile << 8,
+                               {address, builder.getInt32(bytes(type))});
     return fromBits(builder, builder.CreateTrunc(raw, bits(builder, type)), type);
   }
 
   void serveStore(IRBuilder<> &builder, Value *address, Value *value) {
     Type *type = value->getType();
     if (type->isAggregateType() || type->isVectorTy() || bytes(type) > 8 || !isPowerOf2_64(bytes(type))) {
-      serveParts(builder, address, type, value);
+      serveParts(builder, address, type, value, false);
       return;
     }
     Value *wide = builder.CreateZExt(toBits(builder, value), builder.getInt64Ty());
@@ -273,7 +279,7 @@ private:
   }
 
   // Loads (value null) or stores the members of an aggregate or vector, or the 8 bytes pieces of a wide integer.
-  Value *serveParts(IRBuilder<> &builder, Value *address, Type *type, Value *value) {
+  Value *serveParts(IRBuilder<> &builder, Value *address, Type *type, Value *value, bool isVolatile) {
     const DataLayout &layout = module.getDataLayout();
     Value *bytesAt = builder.CreatePointerCast(address, builder.getInt8PtrTy(Mram));
     auto at = [&](uint64_t offset, Type *part) {
@@ -289,7 +295,7 @@ private:
         if (value) {
           serveStore(builder, place, builder.CreateZExtOrTrunc(builder.CreateLShr(value, 8 * offset), part));
         } else {
-          Value *piece = builder.CreateZExtOrTrunc(serveLoad(builder, place, part), type);
+          Value *piece = builder.CreateZExtOrTrunc(serveLoad(builder, place, part, isVolatile), type);
           result = builder.CreateOr(result, builder.CreateShl(piece, 8 * offset));
         }
         offset += size;
@@ -311,9 +317,9 @@ private:
         serveStore(builder, place,
                    vector ? builder.CreateExtractElement(value, i) : builder.CreateExtractValue(value, i));
       else if (vector)
-        result = builder.CreateInsertElement(result, serveLoad(builder, place, part), i);
+        result = builder.CreateInsertElement(result, serveLoad(builder, place, part, isVolatile), i);
       else
-        result = builder.CreateInsertValue(result, serveLoad(builder, place, part), i);
+        result = builder.CreateInsertValue(result, serveLoad(builder, place, part, isVolatile), i);
     }
     return result;
   }
@@ -340,6 +346,6 @@ private:
 
 } // namespace
 
-void instrument(Module &module, bool byLine) { Instrumentation(module, byLine).run(); }
+void instrument(Module &module, bool byLine, bool library) { Instrumentation(module, byLine, library).run(); }
 
 } // namespace dpu

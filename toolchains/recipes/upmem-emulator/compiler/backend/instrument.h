@@ -11,7 +11,9 @@ namespace dpu {
 // - a call of the emulator where a loop starts again or a function that calls others begins with the budget used up;
 // - a fault where an access to WRAM is not aligned to its size, unless it provably is;
 // - services in place of the DPU's intrinsics and of accesses through pointers to MRAM;
+// - the site of each call of another file's function, for the reports of what the library does; or, if the module is of
+// the `library`, that site in place of its own;
 // - a section .foundry.iram that tells the linker of each function's size in IRAM.
-void instrument(llvm::Module &module, bool byLine);
+void instrument(llvm::Module &module, bool byLine, bool library);
 
 } // namespace dpu

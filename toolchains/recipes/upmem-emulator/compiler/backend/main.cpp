@@ -1,10 +1,11 @@
 // dpu-backend: from LLVM IR for a DPU, or from the C frontend, to an object file that the emulator can run.
 //
-//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-emit-llvm [-S]] -o OUTPUT INPUT
+//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] [-emit-llvm [-S]] -o OUTPUT INPUT
 //
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
 // it. With -strip-lines the input's debug information is used for the reports of races, and left out of the output.
-// With -count-lines the code counts what each source line issues, see abi/abi.h.
+// With -count-lines the code counts what each source line issues, see abi/abi.h. With -library its accesses are reported
+// at the line that calls it.
 // dpu-upmem-dpurte-clang calls this program; users do not.
 #include "check.h"
 #include "emit.h"
@@ -39,6 +40,7 @@ struct Arguments {
   bool asText = false;
   bool stripLines = false;
   bool countLines = false;
+  bool library = false;
 };
 
 bool parse(int argc, char **argv, Arguments &arguments) {
@@ -52,6 +54,8 @@ bool parse(int argc, char **argv, Arguments &arguments) {
       arguments.stripLines = true;
     else if (argument == "-count-lines")
       arguments.countLines = true;
+    else if (argument == "-library")
+      arguments.library = true;
     else if (argument == "-S")
       arguments.asText = true;
     else if (argument == "-O0")
@@ -109,7 +113,7 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
+    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
     return 2;
   }
   // The scalarizer leaves loads and stores of vectors alone unless told so.
@@ -142,7 +146,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   dpu::lower(*module);
-  dpu::instrument(*module, arguments.countLines);
+  dpu::instrument(*module, arguments.countLines, arguments.library);
   if (arguments.stripLines)
     StripDebugInfo(*module);
   if (verifyModule(*module, &errs())) {

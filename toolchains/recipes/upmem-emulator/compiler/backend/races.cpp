@@ -223,7 +223,7 @@ void Accesses::check(Services &services) const {
       value = builder.CreateZExtOrTrunc(bits, builder.getInt64Ty());
       what |= FOUNDRY_DPU_ACCESS_VALUE;
     }
-    services.access(builder, address, what, services.site(*access.before), value);
+    services.access(builder, address, what, services.site(builder, *access.before), value);
   }
 }
 

@@ -20,7 +20,11 @@ Constant *fixed(Type *type, uint32_t address) {
 
 } // namespace
 
-Services::Services(Module &module) : module(module) {}
+Services::Services(Module &module, bool library) : module(module), library(library) {}
+
+bool Services::isEntry(StringRef name) {
+  return name == "__foundry_service" || name == "__foundry_yield" || name == "__foundry_access";
+}
 
 CallInst *Services::call(IRBuilder<> &builder, Value *op, ArrayRef<Value *> operands) const {
   Type *word = builder.getInt32Ty();
@@ -73,8 +77,10 @@ static const DILocation *outsideOfHeaders(const DILocation *location) {
   return location;
 }
 
-Value *Services::site(const Instruction &instruction) {
+Value *Services::site(IRBuilder<> &builder, const Instruction &instruction) {
   IntegerType *word = Type::getInt32Ty(module.getContext());
+  if (library)
+    return builder.CreateAlignedLoad(word, callSite(), Align(4));
   const DILocation *location = outsideOfHeaders(instruction.getDebugLoc());
   // An access that stands for several, of two branches or of a function inlined twice, has no line: its function then.
   const DISubprogram *program =
@@ -128,6 +134,8 @@ Value *Services::caller() const { return fixed(Type::getInt32Ty(module.getContex
 Value *Services::budget() const { return fixed(Type::getInt64Ty(module.getContext()), FOUNDRY_DPU_BUDGET); }
 
 Value *Services::siteOfService() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_SITE); }
+
+Value *Services::callSite() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_CALL_SITE); }
 
 Value *Services::epoch(Type *type) const { return fixed(type, FOUNDRY_DPU_EPOCH); }
 

@@ -9,7 +9,11 @@ namespace dpu {
 
 class Services {
 public:
-  explicit Services(llvm::Module &module);
+  // `library`: the sites are those of the calls of the module's functions.
+  Services(llvm::Module &module, bool library);
+
+  // Whether a function of this name is one of the emulator's entry points.
+  static bool isEntry(llvm::StringRef name);
 
   // uint64_t __foundry_service(op, a, b, c); operands that are missing are 0.
   llvm::CallInst *call(llvm::IRBuilder<> &builder, llvm::Value *op, llvm::ArrayRef<llvm::Value *> operands) const;
@@ -25,7 +29,7 @@ public:
               llvm::Value *value) const;
 
   // The text FILE:LINE of an instruction as a number for __foundry_access and SITE; 0 where nothing is known.
-  llvm::Value *site(const llvm::Instruction &instruction);
+  llvm::Value *site(llvm::IRBuilder<> &builder, const llvm::Instruction &instruction);
 
   // The address of the counters of an instruction's source line, in a program that counts by line. If the line is not
   // known, that of the function; if it has none, the record has its name.
@@ -37,6 +41,7 @@ public:
   // shadow's address (uint32_t); and to the line of the next service and of the last
   // call (uint32_t).
   llvm::Value *siteOfService() const;
+  llvm::Value *callSite() const;
   llvm::Value *lineOfService() const;
   llvm::Value *caller() const;
   llvm::Value *epoch(llvm::Type *type) const;
@@ -44,6 +49,7 @@ public:
 
 private:
   llvm::Module &module;
+  bool library;
   llvm::StringMap<llvm::Constant *> sites, lines;
 };
 

@@ -80,6 +80,8 @@ private:
       result.emitIr = true;
     else if (word == "-foundry-count-lines")
       result.countLines = true;
+    else if (word == "-foundry-library")
+      result.library = true;
     else if (startsWith(word, "-o"))
       result.output = value(word, "-o");
     else if (startsWith(word, "-x"))
@@ -149,15 +151,12 @@ private:
       result.linker.push_back("-L" + value(word, "-L"));
     } else if (startsWith(word, "-l")) {
       result.linker.push_back("-l" + value(word, "-l"));
+    } else if (word == "-Xlinker") {
+      addLinkerOption(value(word, word));
     } else if (startsWith(word, "-Wl,")) {
       for (size_t from = 4; from <= word.size();) {
         size_t comma = std::min(word.find(',', from), word.size());
-        std::string option = word.substr(from, comma - from);
-        for (const char *prefix : {"--defsym=", "-defsym="})
-          if (startsWith(option, prefix) && defineSymbol(option.substr(std::string(prefix).size())))
-            option.clear();
-        if (!option.empty())
-          result.linker.push_back(option);
+        addLinkerOption(word.substr(from, comma - from));
         from = comma + 1;
       }
     } else if (word == "-nostdlib") {
@@ -174,6 +173,14 @@ private:
       return false;
     }
     return true;
+  }
+
+  void addLinkerOption(const std::string &option) {
+    for (const char *prefix : {"--defsym=", "-defsym="})
+      if (startsWith(option, prefix) && defineSymbol(option.substr(std::string(prefix).size())))
+        return;
+    if (!option.empty())
+      result.linker.push_back(option);
   }
 
   bool parseTarget(const std::string &word) {

@@ -79,6 +79,8 @@ int compile(const Arguments &arguments, const Input &input, const std::string &o
     command.push_back("-strip-lines");
   if (arguments.countLines)
     command.push_back("-count-lines");
+  if (arguments.library)
+    command.push_back("-library");
   if (arguments.emitIr)
     command.push_back("-emit-llvm");
   if (arguments.asText)

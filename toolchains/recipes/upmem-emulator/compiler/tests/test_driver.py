@@ -40,9 +40,10 @@ def test_tasklets_and_stacks_are_symbols(tmp_path: Path) -> None:
     assert found["__foundry_heap_end"] == 0x10010000 - 512 - 2048 - 512
 
 
-def test_the_linkers_way_of_saying_it_counts_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["-Wl,--defsym=NR_TASKLETS=5"], ["-Xlinker", "--defsym=NR_TASKLETS=5"]])
+def test_the_linkers_way_of_saying_it_counts_too(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "m.c").write_text(MAIN)
-    built(tmp_path, "-O2", "-Wl,--defsym=NR_TASKLETS=5", "m.c", "-o", "program")
+    built(tmp_path, "-O2", *words, "m.c", "-o", "program")
     assert symbols(tmp_path)["NR_TASKLETS"] == 5
 
 

@@ -36,6 +36,24 @@ extern "C" {
         }                                                                                                          \
     } while (0)
 
+/* Defines `struct dpu_incbin_t name`, with the bytes of a file (a string) as it is when the host program is compiled. */
+#define DPU_INCBIN(name, file)                                                                                     \
+    __asm__(".pushsection .rodata\n"                                                                               \
+            "771: .incbin \"" file "\"\n"                                                                          \
+            "772: .byte 0\n"                                                                                       \
+            "773: .asciz \"" file "\"\n"                                                                           \
+            ".popsection\n"                                                                                        \
+            ".pushsection .data\n"                                                                                 \
+            ".balign 8\n"                                                                                          \
+            ".globl " FOUNDRY_DPU_TEXT(name) "\n"                                                                  \
+            ".type " FOUNDRY_DPU_TEXT(name) ", @object\n"                                                          \
+            ".size " FOUNDRY_DPU_TEXT(name) ", 24\n"                                                               \
+            FOUNDRY_DPU_TEXT(name) ": .quad 771b, 772b - 771b, 773b\n"                                             \
+            ".popsection\n");                                                                                      \
+    extern struct dpu_incbin_t name;
+#define FOUNDRY_DPU_TEXT(name) FOUNDRY_DPU_TEXT_OF(name)
+#define FOUNDRY_DPU_TEXT_OF(name) #name
+
 #define DPU_ASSERT(statement) DPU_CHECK(statement, exit(EXIT_FAILURE))
 
 typedef enum _dpu_launch_policy_t { DPU_ASYNCHRONOUS, DPU_SYNCHRONOUS } dpu_launch_policy_t;
@@ -59,6 +77,7 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus);
 dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program);
 dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size,
                                  struct dpu_program_t **program);
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program);
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol);
 
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy);
@@ -83,6 +102,35 @@ dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char 
                           size_t length, dpu_xfer_flags_t flags);
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,
                                  uint32_t symbol_offset, size_t length, dpu_xfer_flags_t flags);
+
+/* Transfers of several blocks of host memory for each DPU, one after the other in its MRAM. The profile of dpu_alloc must
+ * have sgXferEnable=true; sgXferMaxBlocksPerDpu=N is the most blocks of a DPU. */
+typedef enum _dpu_sg_xfer_flags_t {
+    DPU_SG_XFER_DEFAULT = 0,
+    DPU_SG_XFER_ASYNC = 1 << 1,               /* as DPU_XFER_ASYNC */
+    DPU_SG_XFER_DISABLE_LENGTH_CHECK = 1 << 2 /* a DPU's blocks may be shorter than `length`; zeros follow in MRAM */
+} dpu_sg_xfer_flags_t;
+
+struct sg_block_info {
+    uint8_t *addr;
+    uint32_t length; /* in bytes */
+};
+
+/* Gives a block of the DPU with this index in the set; false if there is none of this index. */
+typedef bool (*get_block_func_t)(struct sg_block_info *out, uint32_t dpu_index, uint32_t block_index, void *args);
+
+/* The arguments are copied: an asynchronous transfer calls the function later. */
+typedef struct get_block_t {
+    get_block_func_t f;
+    void *args;
+    size_t args_size;
+} get_block_t;
+
+dpu_error_t dpu_push_sg_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset,
+                             size_t length, get_block_t *get_block_info, dpu_sg_xfer_flags_t flags);
+dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol,
+                                    uint32_t symbol_offset, size_t length, get_block_t *get_block_info,
+                                    dpu_sg_xfer_flags_t flags);
 
 /* What one DPU printed in its last launch. */
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);

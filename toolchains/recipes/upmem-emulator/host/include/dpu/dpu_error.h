@@ -43,7 +43,11 @@ typedef enum dpu_error_t {
     DPU_ERR_NO_THREAD_PER_RANK,
     DPU_ERR_INVALID_BUFFER_SIZE,
     DPU_ERR_NONBLOCKING_SYNC_CALLBACK,
-    DPU_ERR_TOO_MANY_TASKLETS
+    DPU_ERR_TOO_MANY_TASKLETS,
+    DPU_ERR_SG_TOO_MANY_BLOCKS,
+    DPU_ERR_SG_LENGTH_MISMATCH,
+    DPU_ERR_SG_NOT_ACTIVATED,
+    DPU_ERR_SG_NOT_MRAM_SYMBOL
 } dpu_error_t;
 
 /* Returns a text for an error, which the caller frees. */

@@ -3,6 +3,7 @@
 #define DPU_TYPES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct dpu_t;
@@ -27,6 +28,13 @@ struct dpu_set_t {
 struct dpu_symbol_t {
     uint32_t address;
     uint32_t size;
+};
+
+/* A DPU program in the host program, see DPU_INCBIN. */
+struct dpu_incbin_t {
+    uint8_t *buffer;
+    size_t size;
+    const char *path;
 };
 
 #endif

@@ -1,0 +1,237 @@
+"""Push a target's image with documents about it, and pull one that a trusted key signed for this checkout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from securesystemslib.signer import Key
+
+from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Image
+from toolchains.engine.client import Engine
+from toolchains.fetch.store import Store
+from toolchains.images import provenance
+from toolchains.images.layer import require_image
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.repro import expected
+from toolchains.share import vendor
+from toolchains.share.registry import Descriptor, Document, Manifest, Repository
+from toolchains.system import durable, paths
+from toolchains.system.errors import AbsentError, FetchError, FileError, ImageError, VerificationError
+from toolchains.system.steps import step
+from toolchains.trust import image_archive, statement
+from toolchains.trust.statement import Sealed
+
+_ENVELOPE = "application/vnd.dsse.envelope.v1+json"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The public keys that count, by the names of their files, and how many of them must have signed."""
+
+    keys: Mapping[str, Key]
+    threshold: int = 1
+
+
+@dataclass(frozen=True)
+class Moved:
+    """An image that was pushed or pulled: its name by its manifest's digest, its ID, whether it was moved."""
+
+    reference: str
+    id: str
+    moved: bool
+
+
+def statements(file: Path) -> Document:
+    """Return the document with the statements in a file."""
+    return Document(file.name, statement.PAYLOAD, _ENVELOPE, file.read_bytes())
+
+
+def prove(made: Image, *, engine: Engine, store: Store) -> str:
+    """Return the ID of an image, the digest of its configuration, after reading all layers.
+
+    Raises:
+        ImageError: it has a vendor's SDK; names the file.
+    """
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work, step(f"reading {made.name}"):
+        saved = Path(work, "image.tar")
+        with saved.open("wb") as file:
+            engine.save(made.name, file)
+        vendor.refuse_vendor_files(saved, made.name, store)
+        return _digest(image_archive.read(saved)[1])
+
+
+def push(made: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Moved:
+    """Send an image and documents about it to a registry; what is there is not sent.
+
+    Args:
+        id: as prove returned it.
+
+    Raises:
+        ImageError: the registry has another image under this name.
+        EngineError, FetchError: the registry does not answer, or refuses.
+    """
+    tag = made.name.rpartition(":")[2]
+    found = repository.manifest(tag)
+    moved = found is None
+    if moved:
+        with step(f"push {repository.name}:{tag}"), _named(made.info.id, f"{repository.name}:{tag}", engine) as name:
+            engine.push(name)
+        found = repository.manifest(tag)
+    if found is None or found[1].config.digest != id:
+        raise ImageError(
+            f"{repository.name}:{tag} is not this image, and a name in a registry is never replaced",
+            why=f"its ID:  {found[1].config.digest if found else 'the registry has none'}\nthe one here: {id}",
+            next="find out which of the two is wrong: ./foundry repro TARGET; then remove that one",
+        )
+    subject = found[0]
+    attached = [repository.attach(subject, document) for document in documents]
+    listed = {each.digest for each in repository.referrers(subject.digest)}
+    if lost := [name.name for name, each in zip(documents, attached, strict=True) if each.digest not in listed]:
+        raise FetchError(
+            f"{repository.name}:{tag} was pushed without {', '.join(lost)}",
+            why="somebody else attached documents at the same moment",
+            next="the same command again",
+        )
+    return Moved(f"{repository.name}@{subject.digest}", id, moved)
+
+
+def pull(
+    target: LockedTarget, release: LockedTriton, repository: Repository, trust: Trust, *, engine: Engine, store: Store
+) -> Moved:
+    """Fetch the image that this checkout asks for, if keys signed it for these inputs.
+
+    Raises:
+        AbsentError: the registry does not have it.
+        VerificationError: not enough keys signed it for these inputs; or it is another image than the published one.
+        ImageError: what arrived has another ID.
+        EngineError, FetchError, HashMismatchError: the registry does not answer, refuses, or has a damaged image.
+    """
+    name = target_image.image_name(target, release)
+    tag = name.rpartition(":")[2]
+    found = repository.manifest(tag)
+    if found is None:
+        raise AbsentError(
+            f"{repository.name} has no image of {target.name} as this checkout asks for it",
+            why=f"it would be called {repository.name}:{tag}",
+            next=f"./foundry push {target.name} REGISTRY, on a machine that has built it from this checkout",
+        )
+    descriptor, manifest = found
+    id = manifest.config.digest
+    published = expected.load().image(target.name, release.version)
+    if published and published.inputs == target_image.identity(target, release) and published.image != id:
+        raise VerificationError(
+            f"{repository.name}:{tag} is not the image that was published for these inputs",
+            why=f"its ID:    {id}\npublished: {published.image}",
+        )
+    accepted = _accepted(target, release, name, descriptor, manifest, repository, trust)
+    reference = f"{repository.name}@{descriptor.digest}"
+    there = engine.image(name)
+    moved = there is None or there.id != id
+    if moved:
+        with step(f"pull {reference}"):
+            _take(reference, id, [name, *target_image.moving_names(target, release)], engine)
+    # Without the digest of a configuration: what is in its layers is not recorded, unless it was built here.
+    kept = id if id in provenance.configs(name, store) else ""
+    provenance.note(name, require_image(engine, name), store, kept)
+    durable.write(statement.file(f"{target.name}-{release.version}"), b"".join(accepted).decode())
+    return Moved(reference, id, moved)
+
+
+def _accepted(
+    target: LockedTarget,
+    release: LockedTriton,
+    name: str,
+    descriptor: Descriptor,
+    manifest: Manifest,
+    repository: Repository,
+    trust: Trust,
+) -> list[bytes]:
+    """Return the texts of the statements that trusted keys signed for an image and the inputs of this checkout.
+
+    Raises:
+        VerificationError: fewer keys than needed did.
+    """
+    derived = statement.derived(target, release, target_image.labels(target, release))
+    accepted: list[bytes] = []
+    signed: dict[str, str] = {}
+    reasons = []
+    for text in _statements(repository, descriptor.digest):
+        try:
+            said = statement.parse(text, Path(repository.name))
+        except FileError as error:
+            reasons.append(error.why)
+            continue
+        for each in said:
+            signers = each.signers(trust.keys)
+            why = _wrong(each, name, manifest.config.digest, derived)
+            if signers and not why:
+                # A key counts once, whatever its file is called.
+                signed |= {trust.keys[signer].keyid: signer for signer in signers}
+                accepted += [text] * (text not in accepted)
+            elif signers:
+                reasons.append(f"{', '.join(signers)} signed {why}")
+            else:
+                reasons.append("a statement that no trusted key signed")
+    if len(signed) < trust.threshold:
+        raise VerificationError(
+            f"{repository.name}@{descriptor.digest} is not taken: "
+            f"{len(signed)} of {trust.threshold} trusted keys signed it for this checkout",
+            why="\n".join(reasons) or "the registry has no statement about it",
+            next=f"./foundry push {target.name} REGISTRY --sign=KEY, on a machine that has built it from this checkout",
+        )
+    return accepted
+
+
+def _statements(repository: Repository, digest: str) -> Iterator[bytes]:
+    """Yield the statements about the manifest with a digest."""
+    for each in repository.referrers(digest):
+        if each.artifact_type == statement.PAYLOAD and (found := repository.manifest(each.digest)):
+            for blob in found[1].layers:
+                yield repository.blob(blob.digest)
+
+
+def _wrong(said: Sealed, name: str, id: str, derived: Mapping[str, object]) -> str:
+    """Return what a statement is about, if not about this image with these inputs."""
+    stated = said.statement.predicate.definition.internal
+    for subject in said.statement.subject:
+        if subject.name == name and subject.sha256 == id.removeprefix("sha256:"):
+            other = [key for key, value in derived.items() if stated.get(key) != value]
+            return f"it for other inputs: {', '.join(other)}" if other else ""
+    return ", ".join(f"{each.name} with sha256 {each.sha256[:12]}" for each in said.statement.subject)
+
+
+def _take(reference: str, id: str, names: Sequence[str], engine: Engine) -> None:
+    """Let the engine pull an image, and give it names if it has the ID that it must have."""
+    engine.pull(reference)
+    try:
+        info = require_image(engine, reference)
+        # An engine with the containerd store shows the digest of a manifest.
+        found = info.id if info.id == id else expected.image_id(engine, reference)
+        if found != id:
+            raise ImageError(
+                f"{reference} is not the image that was signed", why=f"its ID: {found}\nsigned: {id}", next="push again"
+            )
+        for name in names:
+            engine.tag(info.id, name)
+    finally:
+        engine.remove(reference)
+
+
+@contextmanager
+def _named(image: str, name: str, engine: Engine) -> Iterator[str]:
+    """Give an image a name inside a with statement."""
+    engine.tag(image, name)
+    try:
+        yield name
+    finally:
+        engine.remove(name)
+
+
+def _digest(text: bytes) -> str:
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
