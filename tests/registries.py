@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -59,7 +59,7 @@ class Debian:
 
     def inspect(self, name: str) -> Any:
         """Return the manifest of a name in a registry, as skopeo reads it."""
-        words = [self._programs / "skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{name}"]
+        words = [str(self._programs / "skopeo"), "inspect", "--raw", "--tls-verify=false", f"docker://{name}"]
         return json.loads(subprocess.check_output(words, env=self._env))
 
 
@@ -77,7 +77,7 @@ class BreakingProxy:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.sent = 0
-        self.breaks = lambda: False
+        self.breaks: Callable[[], bool] = lambda: False
         self.broken = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -156,10 +156,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(201)
         elif self.command == "PUT":
             registry.manifests[name] = body
-            self._answer(201, **({"OCI_Subject": "x"} if "subject" in json.loads(body) else {}))
+            refers = "subject" in json.loads(body)
+            self._answer(201, b"", **({"OCI_Subject": "x"} if refers else {}))
         else:
-            found = (registry.blobs if kind == "blobs" else registry.manifests).get(name)
-            self._answer(404 if found is None else 200, found or b"")
+            text = (registry.blobs if kind == "blobs" else registry.manifests).get(name)
+            self._answer(404 if text is None else 200, text or b"")
 
     do_HEAD = do_POST = do_PUT = do_GET
 

@@ -160,9 +160,8 @@ def machine(
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(expected, "load", lambda: Expected({}, {}))
     monkeypatch.setattr(sbom, "describe", lambda request: Component("image", "spirv", "1"))
-    monkeypatch.setattr(
-        ensure, "ensure_image", lambda _: (shared.docker, Image(shared.name, shared.docker.image(shared.name), False))
-    )
+    info = layer.require_image(shared.docker, shared.name)
+    monkeypatch.setattr(ensure, "ensure_image", lambda _: (shared.docker, Image(shared.name, info, False)))
     path = f"test{abs(hash(request.node.name))}"
     made = Machine(**{**vars(shared), "registry": f"{shared.registry}/{path}"})
     yield made
@@ -600,6 +599,6 @@ def test_a_registry_that_does_not_answer_or_has_no_image_is_named(modern: Modern
 
 
 @pytest.mark.parametrize("options", [{"offline": True}, {"no_cache": True}])
-def test_an_image_that_no_registry_has_is_not_asked_for(options: dict[str, bool]) -> None:
+def test_an_image_that_no_registry_has_is_not_asked_for(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--from takes the image of the lock"):
         sharing.take(Request.read("spirv", **options), "127.0.0.1:1", Trust({}))

@@ -83,3 +83,27 @@ def test_a_name_of_a_step_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) 
     with step("[red]x[/] [/] :bug:"):
         pass
     assert "- [red]x[/] [/] :bug:" in capsys.readouterr().err
+
+
+def test_the_first_error_is_raised_and_not_that_of_what_it_ended() -> None:
+    started, gone = threading.Barrier(3), threading.Event()
+
+    def fail() -> None:
+        started.wait()
+        raise ZeroDivisionError
+
+    def outlive() -> None:
+        started.wait()
+        assert gone.wait(60)
+
+    def ended() -> None:
+        started.wait()
+        try:
+            children.run(["sleep", "1000"], log="ended")
+        finally:
+            gone.set()
+
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: side_by_side(fail, outlive), ended)
+    with pytest.raises(IndexError):
+        side_by_side([].pop, lambda: None)

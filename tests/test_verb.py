@@ -124,6 +124,9 @@ def test_a_full_disk_is_said_to_be_full_and_where_there_is_how_much_room() -> No
     place = f"{paths.ROOT}/not/yet/there"
     error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place))
     assert f"GB free at {place}" in error.why
+    # A copy: the first name is that of the file that was read.
+    error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/read", None, place))
+    assert f"cannot use {place}" in error.what
     # The error of a failed write names no file.
     error = explain_os_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert f"GB free at {paths.cache()}" in error.why

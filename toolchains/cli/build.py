@@ -26,7 +26,7 @@ _console = make_console()
 _ROWS = 20
 
 
-def build(request: Request, *, sizes: bool, sign: str, registry: str, public: Sequence[str]) -> None:
+def build(request: Request, *, sizes: bool, sign: str, registry: str = "", public: Sequence[str] = ()) -> None:
     """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for.
 
     Args:

@@ -114,13 +114,15 @@ def verb(
 
 def explain_os_error(error: OSError) -> FileError:
     """Describe an error of the operating system: which file, why, and what the user can do."""
-    what = f"cannot use {error.filename}" if error.filename else "cannot read or write a file"
+    # Of a copy that failed, the second name is that of the file that was written.
+    name = error.filename2 or error.filename
+    what = f"cannot use {name}" if name else "cannot read or write a file"
     why = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         # The error of a failed write does not name the file.
-        return space.error(what, why, [Path(error.filename)] if error.filename else [])
+        return space.error(what, why, [Path(name)] if name else [])
     if error.errno == errno.ENOMEM:
-        what = what if error.filename else "there is not enough memory"
+        what = what if name else "there is not enough memory"
         return FileError(what, why=why, next="free memory; if TMPDIR is in memory, set it to a folder on a disk")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return FileError(what, why=why, next="make it writable, or set FOUNDRY_CACHE and TMPDIR to folders that are")

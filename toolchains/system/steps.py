@@ -22,6 +22,9 @@ console = Console(stderr=True, highlight=False)
 _printing = Lock()
 # What was printed last: the seconds below it need no name.
 _last = ""
+# Calls of side_by_side that have not ended, and the first error of any of them.
+_calls, _counting = 0, Lock()
+_cause: BaseException | None = None
 
 
 @contextmanager
@@ -49,20 +52,32 @@ def side_by_side(*works: Callable[[], Any]) -> tuple[Any, ...]:
     """Run functions at the same time, each in a thread, and return their results in order.
 
     Most of what they do must be in child processes, in the engine, or waiting. If one raises an error, or Ctrl-C is
-    pressed, the children of the others are ended. The first error is raised when all functions have ended.
+    pressed, the children of the others are ended. The first error is raised when all functions have ended. A function
+    may call this one, too: the first error of all is raised then, not that of a function whose children were ended.
     """
+    global _calls, _cause
     if len(works) == 1:
         return (works[0](),)
     # The first call creates the folder, which two threads must not do at the same time.
     paths.scratch()
-    with ThreadPoolExecutor(len(works)) as pool:
-        running = [pool.submit(work) for work in works]
-        try:
-            done, _ = wait(running, return_when=FIRST_EXCEPTION)
-            failed = [each for each in running if each in done and each.exception() is not None]
-            return tuple(each.result() for each in failed or running)
-        except BaseException:
-            # Threads cannot be ended, but the children that they wait for can, and those that they start then.
-            while wait(running, timeout=0.1).not_done:
-                end_children()
-            raise
+    with _counting:
+        _calls += 1
+    try:
+        with ThreadPoolExecutor(len(works)) as pool:
+            running = [pool.submit(work) for work in works]
+            try:
+                done, _ = wait(running, return_when=FIRST_EXCEPTION)
+                failed = [each for each in running if each in done and each.exception() is not None]
+                return tuple(each.result() for each in failed or running)
+            except BaseException as error:
+                with _counting:
+                    _cause = first = _cause or error
+                # Threads cannot be ended, but the children that they wait for can, and those that they start then.
+                while wait(running, timeout=0.1).not_done:
+                    end_children()
+                raise first from None
+    finally:
+        with _counting:
+            _calls -= 1
+            if not _calls:
+                _cause = None
