@@ -15,8 +15,8 @@ import pytest
 
 from toolchains.cli import doctor
 from toolchains.fetch.store import Store
-from toolchains.health import environment, extension, machine, store
-from toolchains.health.finding import Finding
+from toolchains.health import environment, extension, machine, store_files
+from toolchains.health.problem import Problem
 from toolchains.system import paths, space
 from toolchains.system.errors import HealthError, UsageError
 
@@ -56,7 +56,7 @@ def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch
 def said(found: object) -> str:
     """Return all findings as text, what will fail before what is only suspicious."""
     assert hasattr(found, "__iter__")
-    each: list[Finding] = sorted(found, key=lambda finding: not finding.fatal)
+    each: list[Problem] = sorted(found, key=lambda finding: not finding.fatal)
     return "\n".join(f"{'fails' if one.fatal else 'notice'}: {one.what}\n{one.why}\n{one.next}" for one in each)
 
 
@@ -112,17 +112,17 @@ def test_every_damaged_file_of_a_store_is_found_and_removed(tmp_path: Path) -> N
     whole += [here.part("native", name, lambda folder: (folder / "a").write_bytes(b"code")) for name in ("1" * 64,)]
     config = hashlib.sha256(b"{}").hexdigest()
     whole += [put(f"images/configs/{config}", b"{}"), put(f"images/layers/{'5' * 64}", b"")]
-    assert said(store.check(here)) == ""
+    assert said(store_files.check(here)) == ""
     damaged = [put(f"artifacts/{digest[:2]}/{digest}/b.deb", b"A package")]
     damaged += [here.part("native", name, lambda folder: (folder / "a").write_bytes(b"code")) for name in ("2" * 64,)]
     (damaged[-1] / "a").write_bytes(b"cOde")
     damaged += [put(f"images/configs/{'3' * 64}", b"{}"), put(f"images/layers/{'4' * 64}", b"{x\n")]
-    found = list(store.check(here))
+    found = list(store_files.check(here))
     assert [each.what for each in found] == [f"{place} is damaged" for place in damaged]
     for each in found:
         assert each.fix is not None
         each.fix()
-    assert said(store.check(here)) == ""
+    assert said(store_files.check(here)) == ""
     assert all(place.exists() for place in whole)
 
 
@@ -350,8 +350,8 @@ def test_the_verb_fails_on_what_will_fail_and_mends_what_it_may(
 ) -> None:
     mended: list[str] = []
     findings = [
-        Finding("a stale entry", fatal=False, fix=lambda: mended.append("entry") or "removed it"),  # type: ignore[func-returns-value]
-        Finding("a wrong clock", "it says 1970", "set it"),
+        Problem("a stale entry", fatal=False, fix=lambda: mended.append("entry") or "removed it"),  # type: ignore[func-returns-value]
+        Problem("a wrong clock", "it says 1970", "set it"),
     ]
     monkeypatch.setattr(doctor, "_programs", list)
     monkeypatch.setattr(doctor, "_machine", lambda: iter(findings))

@@ -160,8 +160,11 @@ def machine(
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(expected, "load", lambda: Expected({}, {}))
     monkeypatch.setattr(sbom, "describe", lambda request: Component("image", "spirv", "1"))
-    info = layer.require_image(shared.docker, shared.name)
-    monkeypatch.setattr(ensure, "ensure_image", lambda _: (shared.docker, Image(shared.name, info, False)))
+
+    def there(_: object) -> tuple[Engine, Image]:
+        return shared.docker, Image(shared.name, layer.require_image(shared.docker, shared.name), False)
+
+    monkeypatch.setattr(ensure, "ensure_image", there)
     path = f"test{abs(hash(request.node.name))}"
     made = Machine(**{**vars(shared), "registry": f"{shared.registry}/{path}"})
     yield made

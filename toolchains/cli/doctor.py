@@ -12,9 +12,8 @@ from rich.text import Text
 
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
-from toolchains.health import environment, extension, machine
-from toolchains.health import store as stores
-from toolchains.health.finding import Finding
+from toolchains.health import environment, extension, machine, store_files
+from toolchains.health.problem import Problem
 from toolchains.lockfile import lock
 from toolchains.sdk import supplied
 from toolchains.sdk.selection import Given
@@ -34,10 +33,10 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
         HealthError: something was found that will fail.
     """
     if target and not what:
-        raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=dpu")
+        raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=TARGET")
     if not what:
         missing = _programs()
-        found = [*_machine(), *_python(python), *(stores.check(Store(paths.cache())) if check_store else ())]
+        found = [*_machine(), *_python(python), *(store_files.check(Store(paths.cache())) if check_store else ())]
     else:
         missing = []
         found = list(_sdk(Path(what), target) if target else _file(Path(what), python))
@@ -72,7 +71,7 @@ def _programs() -> list[host.Requirement]:
     return missing
 
 
-def _machine() -> Iterator[Finding]:
+def _machine() -> Iterator[Problem]:
     try:
         engine = client.connect()
     except EngineError:
@@ -81,7 +80,7 @@ def _machine() -> Iterator[Finding]:
     yield from machine.check(engine)
 
 
-def _python(python: str) -> Iterator[Finding]:
+def _python(python: str) -> Iterator[Problem]:
     """Yield what is wrong with the Triton of a Python; of the virtual environment's if none is given, if it has one."""
     active = os.environ.get("VIRTUAL_ENV")
     found = python or (f"{active}/bin/python" if active and Path(active) != paths.ROOT / ".venv" else "")
@@ -89,16 +88,16 @@ def _python(python: str) -> Iterator[Finding]:
         yield from environment.check(shutil.which(found) or found, os.environ)
 
 
-def _file(path: Path, python: str) -> Iterator[Finding]:
+def _file(path: Path, python: str) -> Iterator[Problem]:
     if not path.is_file():
         raise UsageError(f"there is no file {path}", next="./foundry doctor PLUGIN.whl")
     loading = environment.triton_of(shutil.which(python) or python, os.environ) if python else None
     yield from extension.check(path, *(loading or ()))
 
 
-def _sdk(path: Path, target: str) -> Iterator[Finding]:
+def _sdk(path: Path, target: str) -> Iterator[Problem]:
     locked = lock.load().targets
     if target not in locked:
         raise UsageError(f"there is no target {target}", next=f"targets: {', '.join(locked)}")
     for each in supplied.find(locked[target], Given(path), Store(paths.cache())):
-        yield Finding(str(each), fatal=each.fatal)
+        yield Problem(str(each), fatal=each.fatal)

@@ -15,7 +15,7 @@ from toolchains.contents.wheel_documents import ENDINGS, WRITERS
 from toolchains.engine import host
 from toolchains.images import provenance
 from toolchains.share import images
-from toolchains.share.images import Moved, Trust
+from toolchains.share.images import Transfer, Trust
 from toolchains.share.registry import Document, Repository
 from toolchains.system.errors import FoundryError, UsageError
 from toolchains.system.terminal import make_console
@@ -113,7 +113,7 @@ def read_trust(public: Sequence[str], threshold: int = 0) -> Trust:
     return Trust({each: keys.read_public(Path(each)) for each in public}, threshold or 1)
 
 
-def _pull(request: Request, registry: str, trusted: Trust) -> Moved:
+def _pull(request: Request, registry: str, trusted: Trust) -> Transfer:
     repository = Repository(registry, request.target.name)
     return images.pull(
         request.target, request.release, repository, trusted, engine=host.ensure_engine(), store=request.store()

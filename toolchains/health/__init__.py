@@ -1,8 +1,8 @@
 """What is wrong on a machine: findings about the machine, the store, a Python with Triton, and an extension of Triton.
 
-finding.py      one finding: what, why, the next command, and what `doctor --fix` does about it
+problem.py      one problem: what, why, the next command, and what `doctor --fix` does about it
 machine.py      disk, memory, clock, folders, the lock
-store.py        what a killed run or a bad disk left in the store
+store_files.py  what a killed run or a bad disk left in the store
 environment.py  a Python that has Triton: who owns triton/, which drivers are active, its cache, its variables
 probe.py        the program that asks that Python; it runs there
 extension.py    a wheel or a shared library that Triton, or a Python with Triton, loads

@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from toolchains.health import extension
-from toolchains.health.finding import Finding
+from toolchains.health.problem import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.libraries import version_key
 from toolchains.system import children, durable
@@ -62,7 +62,7 @@ class Active(msgspec.Struct, frozen=True):
     backends: dict[str, bool | str]
 
 
-def check(python: str, variables: Mapping[str, str]) -> Iterator[Finding]:
+def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
     """Yield what is wrong with the Triton of a Python.
 
     Args:
@@ -76,14 +76,14 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Finding]:
     distributions = installed.distributions
     owners = {name: each for name, each in distributions.items() if each.triton}
     if not owners and not any(each.backends for each in distributions.values()):
-        yield Finding(f"{python} has no Triton", next=f"{python} -m pip install triton", fatal=False)
+        yield Problem(f"{python} has no Triton", next=f"{python} -m pip install triton", fatal=False)
         return
     yield from _owners(python, owners)
     yield from _requirements(python, distributions)
     try:
         active = msgspec.json.decode(_ask(python, variables), type=Active)
     except UsageError as error:
-        yield Finding(f"Triton cannot be imported by {python}", error.why, "mend what the last line names")
+        yield Problem(f"Triton cannot be imported by {python}", error.why, "mend what the last line names")
         return
     yield from _drivers(python, installed, active, variables)
     yield from _variables(active, variables)
@@ -114,10 +114,10 @@ def _ask(python: str, variables: Mapping[str, str], *words: str) -> bytes:
     return line.encode()
 
 
-def _owners(python: str, owners: Mapping[str, Distribution]) -> Iterator[Finding]:
+def _owners(python: str, owners: Mapping[str, Distribution]) -> Iterator[Problem]:
     if len(owners) > 1:
         names = " ".join(sorted(owners))
-        yield Finding(
+        yield Problem(
             "several distributions have the folder triton/: "
             + ", ".join(f"{name} {each.version}" for name, each in sorted(owners.items())),
             "each overwrote files of the others, and uninstalling one breaks the rest",
@@ -125,7 +125,7 @@ def _owners(python: str, owners: Mapping[str, Distribution]) -> Iterator[Finding
         )
 
 
-def _requirements(python: str, distributions: Mapping[str, Distribution]) -> Iterator[Finding]:
+def _requirements(python: str, distributions: Mapping[str, Distribution]) -> Iterator[Problem]:
     """Yield distributions that require another Triton, or another torch, than the installed one."""
     versions = {canonicalize_name(name): each.version for name, each in distributions.items()}
     for name, each in sorted(distributions.items()):
@@ -137,27 +137,27 @@ def _requirements(python: str, distributions: Mapping[str, Distribution]) -> Ite
             found = versions.get(canonicalize_name(wanted.name))
             relevant = wanted.name in ("triton", "torch") and (wanted.marker is None or wanted.marker.evaluate())
             if relevant and found and not wanted.specifier.contains(found, prereleases=True):
-                yield Finding(
+                yield Problem(
                     f"{name} {each.version} requires {wanted.name}{wanted.specifier}, and {found} is installed",
                     "a kernel may be compiled with passes or hooks that this release does not have",
                     f"{python} -m pip install '{wanted.name}{wanted.specifier}'",
                 )
 
 
-def _drivers(python: str, installed: Installed, active: Active, variables: Mapping[str, str]) -> Iterator[Finding]:
+def _drivers(python: str, installed: Installed, active: Active, variables: Mapping[str, str]) -> Iterator[Problem]:
     for name, said in sorted(active.backends.items()):
         if isinstance(said, str):
-            yield Finding(
+            yield Problem(
                 f"the backend {name} cannot say whether it is active", said, f"mend it, or uninstall the backend {name}"
             )
     here = sorted(name for name, said in active.backends.items() if said is True)
     chosen = variables.get("TRITON_DEFAULT_BACKEND", "")
     chooses = tuple(int(part) for part in active.version.split("+")[0].split(".")[:2]) >= _CHOOSES
     if not here:
-        yield Finding(
+        yield Problem(
             "no backend is active",
             f"Triton {active.version} has the backends {', '.join(sorted(active.backends)) or 'none'}",
-            f"{python} -m triton_spirv_backend, which says what devices lack; or ./foundry wheel spirv",
+            f"{python} -m PLUGIN says what its devices lack; ./foundry wheel --help tells how to get one",
         )
     elif len(here) > 1 and not (chooses and chosen in here):
         why = f"Triton {active.version} " + (
@@ -166,25 +166,25 @@ def _drivers(python: str, installed: Installed, active: Active, variables: Mappi
             else "has no way to choose one: TRITON_DEFAULT_BACKEND is heeded since 3.9"
         )
         remedy = f"set TRITON_DEFAULT_BACKEND={here[0]}" if chooses else "uninstall the others, or hide their devices"
-        yield Finding(f"several backends are active: {', '.join(here)}", why, remedy)
+        yield Problem(f"several backends are active: {', '.join(here)}", why, remedy)
     if len(here) != 1 and "vllm" in installed.distributions:
-        yield Finding(
+        yield Problem(
             f"vLLM turns Triton off: it counts {len(here)} active drivers, and wants one",
             "it does not heed TRITON_DEFAULT_BACKEND",
             "uninstall the others, or hide their devices",
             fatal=False,
         )
     if chosen and chosen not in active.backends:
-        yield Finding(
+        yield Problem(
             f"TRITON_DEFAULT_BACKEND names {chosen}, which is no backend of this Triton",
             f"it has {', '.join(sorted(active.backends))}",
             "correct it, or unset it",
         )
 
 
-def _variables(active: Active, variables: Mapping[str, str]) -> Iterator[Finding]:
+def _variables(active: Active, variables: Mapping[str, str]) -> Iterator[Problem]:
     if variables.get("TRITON_BACKENDS_IN_TREE", "") in ("1", "true", "on", "yes", "y"):
-        yield Finding(
+        yield Problem(
             "TRITON_BACKENDS_IN_TREE hides backends that pip installed",
             "Triton looks only into triton/backends/ then",
             "unset TRITON_BACKENDS_IN_TREE",
@@ -198,23 +198,23 @@ def _variables(active: Active, variables: Mapping[str, str]) -> Iterator[Finding
                     place, Path(active.file).parent / "_C" / "libtriton.so", loaded_by_triton=True
                 )
             elif name == "TRITON_PLUGIN_PATHS":
-                yield Finding(f"{name} names {text}, which is no file", next=f"correct {name}, or unset it")
+                yield Problem(f"{name} names {text}, which is no file", next=f"correct {name}, or unset it")
             elif not (place / "backend" / "name.conf").is_file():
-                yield Finding(
+                yield Problem(
                     f"{name} names {text}, which has no backend/name.conf",
                     "a build of Triton from source stops there; an installed Triton does not read this variable",
                     f"correct {name}, or unset it",
                 )
 
 
-def _cache(installed: Installed, variables: Mapping[str, str]) -> Iterator[Finding]:
+def _cache(installed: Installed, variables: Mapping[str, str]) -> Iterator[Problem]:
     """Yield what Triton's cache has that this Python cannot load, or that cannot be written."""
     home = Path(variables.get("TRITON_HOME") or variables.get("HOME") or "/")
     cache = Path(variables.get("TRITON_CACHE_DIR") or home / ".triton" / "cache")
     try:
         durable.require_writable(cache, f"Triton's cache {cache}")
     except UsageError as error:
-        yield Finding(error.what, error.why, "set TRITON_CACHE_DIR to a folder of yours")
+        yield Problem(error.what, error.why, "set TRITON_CACHE_DIR to a folder of yours")
     stale: dict[Path, str] = {}
     for file in sorted(cache.glob("*/*.so")):
         tagged = ".cpython-" in file.name
@@ -224,7 +224,7 @@ def _cache(installed: Installed, variables: Mapping[str, str]) -> Iterator[Findi
             stale[file.parent] = f"{file.name} needs {too_new}; this machine has glibc {installed.libc}"
     if stale:
         place, why = next(iter(stale.items()))
-        yield Finding(
+        yield Problem(
             f"{len(stale)} entries of Triton's cache {cache} cannot be loaded here",
             f"{place.name}: {why}; another Python or another machine wrote them",
             "./foundry doctor --fix, which removes them; they are compiled again",

@@ -25,7 +25,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
 from toolchains.artifacts.triton_wheel import llvm_hash
-from toolchains.health.finding import Finding
+from toolchains.health.problem import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.elf import Elf
 from toolchains.sdk.libraries import highest, version_key
@@ -48,7 +48,7 @@ _SHOWN = 3
 
 def check(
     path: Path, libtriton: Path | None = None, python: str = "", *, loaded_by_triton: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[Problem]:
     """Yield what is wrong with a wheel or a shared library.
 
     Args:
@@ -71,20 +71,20 @@ def check(
         ) from error
     yield from _library(path, found, path.name, libtriton, python)
     if loaded_by_triton and _ENTRY not in found.exports:
-        yield Finding(
+        yield Problem(
             f"{path.name} has no function {_ENTRY}",
             "Triton 3.9 takes a library without it for a plugin of an earlier release, and stops",
             "build it against the headers of this release of Triton",
         )
 
 
-def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Finding]:
+def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Problem]:
     try:
         with zipfile.ZipFile(path) as archive, TemporaryDirectory(dir=paths.scratch()) as work:
             names = archive.namelist()
             yield from _entry_points(archive, names)
             if "triton/__init__.py" in names and not path.name.startswith("triton-"):
-                yield Finding(
+                yield Problem(
                     f"{path.name} has the folder triton/",
                     "it overwrites files of the distribution triton, and uninstalling one breaks the other",
                     "install it in an environment without the distribution triton",
@@ -97,7 +97,7 @@ def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Finding]
                         with copy.open("rb") as file:
                             found = elf.read(file, [_ENTRY])
                     except elf.DamagedElfError as error:
-                        yield Finding(f"{name} is damaged", str(error), "fetch or build the wheel again")
+                        yield Problem(f"{name} is damaged", str(error), "fetch or build the wheel again")
                         continue
                     yield from _library(copy, found, name, libtriton, python)
                     copy.unlink()
@@ -105,7 +105,7 @@ def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Finding]
         raise UsageError(f"{path.name} is a damaged wheel", why=str(error), next="fetch or build it again") from error
 
 
-def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Finding]:
+def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Problem]:
     """Check that each backend of a wheel is a package with what Triton imports."""
     for name in names:
         if not name.endswith(".dist-info/entry_points.txt"):
@@ -114,37 +114,37 @@ def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Findin
         try:
             read.read_string(archive.read(name).decode())
         except (ConfigError, UnicodeDecodeError) as error:
-            yield Finding(f"{name} cannot be read", str(error), "build the wheel again")
+            yield Problem(f"{name} cannot be read", str(error), "build the wheel again")
             continue
         for backend, module in read.items(_GROUP) if read.has_section(_GROUP) else ():
             folder = module.strip().replace(".", "/")
             missing = [each for each in ("compiler.py", "driver.py") if f"{folder}/{each}" not in names]
             if missing:
-                yield Finding(
+                yield Problem(
                     f"the backend {backend} has no {' and no '.join(missing)} in {folder}/",
                     "Triton imports both when it looks for backends, and stops",
                     f"let the entry point of the group {_GROUP} name the package that has them",
                 )
 
 
-def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: str) -> Iterator[Finding]:
+def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: str) -> Iterator[Problem]:
     here = _MACHINES.get(platform.machine(), platform.machine())
     if found.machine != here:
-        yield Finding(f"{name} is for {found.machine}; this machine is {here}", next="take the wheel for this machine")
+        yield Problem(f"{name} is for {found.machine}; this machine is {here}", next="take the wheel for this machine")
         return
     for soname in _RUNTIME:
         defined = _defined(soname)
         missing = sorted(set(found.versions.get(soname, ())) - defined, key=version_key)
         if defined and missing:
             known = highest(defined, missing[-1]) or "none like it"
-            yield Finding(
+            yield Problem(
                 f"{name} needs {missing[-1]} of {soname}",
                 f"this machine has {known}: the library was built on a newer system",
                 "build it on this system or an older one, as manylinux images are",
             )
     tag = _PYTHON.search(name)
     if tag and python and f"{tag[1]}.{tag[2]}" != python:
-        yield Finding(
+        yield Problem(
             f"{name} is for Python {tag[1]}.{tag[2]}, and Python {python} does not load it",
             next=f"take the wheel for Python {python}",
         )
@@ -152,7 +152,7 @@ def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: 
         yield from _against_triton(path, name, libtriton)
 
 
-def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Finding]:
+def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Problem]:
     with path.open("rb") as file:
         undefined, own = _compiler_symbols(ELFFile(file))
     if not undefined and not own:
@@ -166,20 +166,20 @@ def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Finding]
         ]
     ours, theirs = _commit(path), _commit(libtriton)
     if ours and theirs and ours != theirs:
-        yield Finding(
+        yield Problem(
             f"{name} has another LLVM in it than libtriton.so",
             f"{name}: {ours}\nlibtriton.so: {theirs}",
             f"build it against LLVM {theirs}, or keep it in another process than Triton",
             fatal=bool(undefined),
         )
     if absent:
-        yield Finding(
+        yield Problem(
             f"{name} needs {len(absent)} symbols of LLVM or MLIR that libtriton.so does not have",
             "\n".join(absent[:_SHOWN]) + "\nit was built with another LLVM, another libtriton or another compiler",
             f"build it against LLVM {theirs or 'of this Triton'}",
         )
     if undefined and own:
-        yield Finding(
+        yield Problem(
             f"{name} takes LLVM or MLIR from libtriton.so, and has some of it, too",
             f"it defines {own[0]} and {len(own) - 1} more: two copies have two sets of type identifiers and options",
             "link it with none of LLVM's libraries",
@@ -188,7 +188,7 @@ def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Finding]
     writers, others = _type_names(path), _type_names(libtriton)
     if undefined and writers and others and not writers & others:
         made_by = [" and ".join(sorted(each)) for each in (writers, others)]
-        yield Finding(
+        yield Problem(
             f"{name} was compiled by {made_by[0]}, and libtriton.so by {made_by[1]}",
             "they write names of types differently, and MLIR derives type identifiers from them: casts fail silently",
             f"compile it with {made_by[1]}",

@@ -11,7 +11,7 @@ from toolchains.archives.tar_file import EPOCH
 from toolchains.config import inventory
 from toolchains.engine import diagnosis
 from toolchains.engine.client import Engine
-from toolchains.health.finding import Finding
+from toolchains.health.problem import Problem
 from toolchains.lockfile import lock
 from toolchains.resolve import agreement
 from toolchains.system import children, durable, paths, space
@@ -28,7 +28,7 @@ _LOCK_DAYS = 60
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
 
 
-def check(engine: Engine | None) -> Iterator[Finding]:
+def check(engine: Engine | None) -> Iterator[Problem]:
     """Yield what is wrong with this machine.
 
     Args:
@@ -41,22 +41,22 @@ def check(engine: Engine | None) -> Iterator[Finding]:
     yield from _lock()
 
 
-def _folders() -> Iterator[Finding]:
+def _folders() -> Iterator[Problem]:
     for folder, variable in ((paths.cache(), "FOUNDRY_CACHE"), (paths.temporary(), "TMPDIR"), (paths.BUILD, "")):
         try:
             durable.require_writable(folder, str(folder))
         except FoundryError as error:
             remedy = f"make it writable, or set {variable} to a folder that is" if variable else "make it writable"
-            yield Finding(error.what, error.why, error.next or remedy)
+            yield Problem(error.what, error.why, error.next or remedy)
 
 
-def _disk(engine: Engine | None) -> Iterator[Finding]:
+def _disk(engine: Engine | None) -> Iterator[Problem]:
     places = [paths.cache(), paths.temporary(), paths.BUILD]
     if engine is not None and (root := engine.root()) is not None:
         places.append(root)
     for place in places:
         if (free := space.free(place)) < _DISK:
-            yield Finding(
+            yield Problem(
                 f"{free / 1e9:.1f} GB are free at {place}",
                 f"a target's first build takes up to {_DISK / 1e9:.0f} GB",
                 "./foundry prune, which shows what can go; or set FOUNDRY_CACHE and TMPDIR to folders on a larger disk",
@@ -64,9 +64,9 @@ def _disk(engine: Engine | None) -> Iterator[Finding]:
             )
 
 
-def _memory() -> Iterator[Finding]:
+def _memory() -> Iterator[Problem]:
     if (free := _available()) < _MEMORY:
-        yield Finding(
+        yield Problem(
             f"{free / 1e9:.1f} GB of memory are available",
             f"tests and kernels take up to {_MEMORY / 1e9:.0f} GB; programs that get no memory are ended",
             "end other programs, or raise the limit of this container",
@@ -87,37 +87,37 @@ def _available() -> int:
     return free
 
 
-def _clock(engine: Engine | None) -> Iterator[Finding]:
+def _clock(engine: Engine | None) -> Iterator[Problem]:
     now = datetime.fromtimestamp(time.time(), UTC)
     if now.timestamp() < EPOCH:
-        yield Finding(
+        yield Problem(
             f"this machine's clock says {now:%Y-%m-%d}",
             "that is before Foundry was written: servers' certificates and archives' signatures are not valid yet",
             "set the clock: timedatectl set-ntp true, or date --set=...",
         )
     theirs = engine.clock() if engine is not None else None
     if theirs is not None and (apart := timedelta(seconds=round(abs(theirs - now).total_seconds()))) > _SKEW:
-        yield Finding(
+        yield Problem(
             f"the clocks of this machine and of the engine at {diagnosis.address()} differ by {apart}",
             "one of them is wrong; make and ninja compare times of files",
             "set both clocks: timedatectl set-ntp true",
         )
 
 
-def _lock() -> Iterator[Finding]:
+def _lock() -> Iterator[Problem]:
     try:
         locked = lock.load(paths.LOCK)
         wanted = inventory.load()
     except FoundryError as error:
-        yield Finding(error.what, error.why, error.next)
+        yield Problem(error.what, error.why, error.next)
         return
     for said in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
-        yield Finding("the lock was not resolved from these pins", said, "./foundry pin --update")
+        yield Problem("the lock was not resolved from these pins", said, "./foundry pin --update")
     committed = children.run(
         ["git", "-C", paths.ROOT, "log", "-1", "--format=%ct", "--", paths.LOCK], log="doctor-git", check=False
     ).stdout.strip()
     if committed.isdecimal() and (days := int(time.time() - int(committed)) // 86400) > _LOCK_DAYS:
-        yield Finding(
+        yield Problem(
             f"the lock is {days} days old",
             "Debian's archive may have removed superseded versions, and have security updates",
             "./foundry pin --check --security, and ./foundry pin --update",

@@ -20,7 +20,7 @@ from toolchains.images.layer import require_image
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import expected
 from toolchains.share import vendor
-from toolchains.share.registry import Descriptor, Document, Manifest, Repository
+from toolchains.share.registry import Descriptor, Document, RegistryManifest, Repository
 from toolchains.system import durable, paths
 from toolchains.system.errors import AbsentError, FetchError, FileError, ImageError, VerificationError
 from toolchains.system.steps import step
@@ -39,7 +39,7 @@ class Trust:
 
 
 @dataclass(frozen=True)
-class Moved:
+class Transfer:
     """An image that was pushed or pulled: its name by its manifest's digest, its ID, whether it was moved."""
 
     reference: str
@@ -66,7 +66,7 @@ def prove(made: Image, *, engine: Engine, store: Store) -> str:
         return _digest(image_archive.read(saved)[1])
 
 
-def push(made: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Moved:
+def push(made: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Transfer:
     """Send an image and documents about it to a registry; what is there is not sent.
 
     Args:
@@ -98,12 +98,12 @@ def push(made: Image, id: str, repository: Repository, documents: Sequence[Docum
             why="somebody else attached documents at the same moment",
             next="the same command again",
         )
-    return Moved(f"{repository.name}@{subject.digest}", id, moved)
+    return Transfer(f"{repository.name}@{subject.digest}", id, moved)
 
 
 def pull(
     target: LockedTarget, release: LockedTriton, repository: Repository, trust: Trust, *, engine: Engine, store: Store
-) -> Moved:
+) -> Transfer:
     """Fetch the image that this checkout asks for, if keys signed it for these inputs.
 
     Raises:
@@ -140,7 +140,7 @@ def pull(
     kept = id if id in provenance.configs(name, store) else ""
     provenance.note(name, require_image(engine, name), store, kept)
     durable.write(statement.file(f"{target.name}-{release.version}"), b"".join(accepted).decode())
-    return Moved(reference, id, moved)
+    return Transfer(reference, id, moved)
 
 
 def _accepted(
@@ -148,7 +148,7 @@ def _accepted(
     release: LockedTriton,
     name: str,
     descriptor: Descriptor,
-    manifest: Manifest,
+    manifest: RegistryManifest,
     repository: Repository,
     trust: Trust,
 ) -> list[bytes]:

@@ -41,7 +41,7 @@ class Descriptor(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     annotations: Mapping[str, str] = {}
 
 
-class Manifest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class RegistryManifest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """An image, or a document about one, which is its subject."""
 
     schema_version: int
@@ -97,7 +97,7 @@ class Repository:
         self._session = requests.Session()
         self._authorization = ""
 
-    def manifest(self, reference: str) -> tuple[Descriptor, Manifest] | None:
+    def manifest(self, reference: str) -> tuple[Descriptor, RegistryManifest] | None:
         """Return the manifest with a tag or a digest, and what names it; None if there is none.
 
         Raises:
@@ -109,7 +109,7 @@ class Repository:
             return None
         if reference.startswith("sha256:"):
             _compare(f"{self.name}@{reference}", text, reference)
-        found = self._parsed(text, Manifest, f"{self.name}: {reference} is not a manifest of one image")
+        found = self._parsed(text, RegistryManifest, f"{self.name}: {reference} is not a manifest of one image")
         return Descriptor(found.media_type, _digest(text), len(text)), found
 
     def blob(self, digest: str) -> bytes:
@@ -146,7 +146,7 @@ class Repository:
         for blob, text in zip(blobs, (b"{}", document.text), strict=True):
             self._upload(blob.digest, text)
         titled = msgspec.structs.replace(blobs[1], annotations={"org.opencontainers.image.title": document.name})
-        text = _json(Manifest(2, MANIFEST, blobs[0], (titled,), document.artifact_type, subject))
+        text = _json(RegistryManifest(2, MANIFEST, blobs[0], (titled,), document.artifact_type, subject))
         made = msgspec.structs.replace(_described(MANIFEST, text), artifact_type=document.artifact_type)
         answer = self._put(f"manifests/{made.digest}", text, MANIFEST)
         if "OCI-Subject" not in answer.headers:

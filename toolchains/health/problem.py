@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Finding:
+class Problem:
     """One thing that is wrong or suspicious.
 
     Attributes:

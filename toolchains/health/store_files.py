@@ -9,14 +9,14 @@ from pathlib import Path
 
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store, discard
-from toolchains.health.finding import Finding
+from toolchains.health.problem import Problem
 from toolchains.images import listing
 from toolchains.system.errors import FileError
 
 _NEXT = "./foundry doctor --check-store --fix, which removes it; it is fetched or built again"
 
 
-def check(store: Store) -> Iterator[Finding]:
+def check(store: Store) -> Iterator[Problem]:
     """Yield each damaged file and part; its `fix` removes it."""
     for file in sorted(store.root.glob("artifacts/??/*/*")):
         try:
@@ -40,8 +40,8 @@ def check(store: Store) -> Iterator[Finding]:
             yield _damaged(place, str(error))
 
 
-def _damaged(place: Path, why: str) -> Finding:
-    return Finding(f"{place} is damaged", why, _NEXT, fix=partial(_remove, place))
+def _damaged(place: Path, why: str) -> Problem:
+    return Problem(f"{place} is damaged", why, _NEXT, fix=partial(_remove, place))
 
 
 def _remove(place: Path) -> str:
