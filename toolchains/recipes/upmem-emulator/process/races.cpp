@@ -305,13 +305,23 @@ void Races::write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32
         mark(tasklet, address, bytes, true);
         return;
     }
+    std::uint32_t from = address; // what is kept from here on is yet to be marked
+    auto mark_until = [&](std::uint32_t end) {
+        if (end > from) mark(tasklet, from, end - from, true);
+    };
     for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
-        bool kept = write({tasklet, site, false}, cell, at, length, false, [&] {
-            bool differs = !incoming || std::memcmp(Memory::at<void>(at), incoming + (at - address), length) != 0;
-            return static_cast<std::uint8_t>(differs);
+        bool kept = write({tasklet, site, false}, cell, at, length, false, [&]() -> std::uint8_t {
+            if (!incoming) return 1;
+            if (length == 1) return *Memory::at<std::uint8_t>(at) != incoming[at - address];
+            std::uint32_t word;
+            std::memcpy(&word, incoming + (at - address), WORD);
+            return *Memory::at<std::uint32_t>(at) != word;
         });
-        if (kept) mark(tasklet, at, length, true);
+        if (kept) return;
+        mark_until(at);
+        from = at + length;
     });
+    mark_until(address + bytes);
 }
 
 // A tasklet that reads, in a loop, what another one has written knows of all that this one has done before.
@@ -347,13 +357,19 @@ bool Races::access_own(std::uint32_t tasklet, std::uint32_t address, std::uint32
                        std::uint64_t value) noexcept {
     std::uint32_t bytes = what & 0xffff;
     if (!on_ || what & FOUNDRY_DPU_ACCESS_SPIN || bytes > sizeof(value) || !stale_.empty() ||
-        !memory_.usable(address, bytes))
+        (bytes & (bytes - 1)) != 0 || (address & (bytes - 1)) != 0 || !memory_.usable(address, bytes))
         return false;
+    const std::uint64_t epochs = *Memory::at<std::uint64_t>(FOUNDRY_DPU_EPOCH);
+    // Of 1, 2, 4 or 8 bytes, without a call of memset.
     auto note = [&](std::uint32_t from, std::uint32_t length, bool written) {
-        volatile std::uint8_t *at = shadow(tasklet, from); // volatile: no call of memset
-        for (std::uint32_t i = 0; i < length; i++) {
-            at[i] = epochs_[tasklet];
-            if (written) at[FOUNDRY_DPU_SHADOW_WRITES + i] = epochs_[tasklet];
+        for (std::uint32_t shift : {0u, written ? FOUNDRY_DPU_SHADOW_WRITES : 0u}) {
+            std::uint8_t *at = shadow(tasklet, from) + shift;
+            switch (length) {
+            case 8: std::memcpy(at, &epochs, 8); break;
+            case 4: std::memcpy(at, &epochs, 4); break;
+            case 2: std::memcpy(at, &epochs, 2); break;
+            default: *at = static_cast<std::uint8_t>(epochs);
+            }
         }
     };
     bool reads = what & FOUNDRY_DPU_ACCESS_READ, writes = what & FOUNDRY_DPU_ACCESS_WRITE;
@@ -361,35 +377,40 @@ bool Races::access_own(std::uint32_t tasklet, std::uint32_t address, std::uint32
         note(address, bytes, writes);
         return true;
     }
-    std::uint32_t offset = address - FOUNDRY_DPU_WRAM_BASE, end = offset + bytes;
-    auto cell_at = [&](std::uint32_t at) -> Cell & { return split_[at / WORD] ? bytes_[at] : words_[at / WORD]; };
-    auto length_at = [&](std::uint32_t at) { return split_[at / WORD] ? 1 : WORD; };
+    std::uint32_t word = (address - FOUNDRY_DPU_WRAM_BASE) / WORD, words = (bytes + WORD - 1) / WORD;
+    bool narrow = bytes < WORD; // one byte of a word that is known by bytes
+    if (narrow ? bytes != 1 || !split_[word] : split_[word] || split_[word + words - 1]) return false;
+    Cell *cells = narrow ? &bytes_[address - FOUNDRY_DPU_WRAM_BASE] : &words_[word];
     Act act = {tasklet, site, false};
-    for (std::uint32_t at = offset; at < end; at += length_at(at)) {
-        const Cell &cell = cell_at(at);
-        if ((!split_[at / WORD] && (at % WORD != 0 || end - at < WORD)) || cell.shared != 0 ||
-            unknown(act, cell.writer, cell.write) || unknown(act, cell.reader, cell.read))
+    const Clock &clock = synchronization_.clock(tasklet);
+    auto knows = [&](std::uint8_t who, const Moment &when) { return who == 0 || clock.at[who - 1] >= when.time; };
+    for (std::uint32_t i = 0; i < words; i++) {
+        const Cell &cell = cells[i];
+        if (cell.shared != 0 || (cell.writer != tasklet + 1 && !knows(cell.writer, cell.write)) ||
+            (cell.reader != tasklet + 1 && !knows(cell.reader, cell.read)))
             return false;
     }
     // As read() and write() do for such cells.
-    Moment now = {synchronization_.clock(tasklet).at[tasklet], site};
-    for (std::uint32_t at = offset, length; at < end; at += length) {
-        Cell &cell = cell_at(at);
-        length = length_at(at);
-        std::uint32_t place = FOUNDRY_DPU_WRAM_BASE + at;
-        if (reads) {
+    Moment now = {clock.at[tasklet], site};
+    if (reads) note(address, bytes, false);
+    bool kept = true;
+    for (std::uint32_t i = 0; i < words; i++) {
+        Cell &cell = cells[i];
+        if (!writes) {
             cell.reader = static_cast<std::uint8_t>(tasklet + 1);
             cell.read = now;
-            note(place, length, false);
+            continue;
         }
-        if (!writes) continue;
-        std::uint64_t mask = length == 1 ? 0xff : 0xffffffff, before = 0;
-        before = length == 1 ? *Memory::at<std::uint8_t>(place) : *Memory::at<std::uint32_t>(place);
-        bool changed = !(what & FOUNDRY_DPU_ACCESS_VALUE) || (value >> 8 * (at - offset) & mask) != before;
+        bool changed = true;
+        if (what & FOUNDRY_DPU_ACCESS_VALUE)
+            changed = narrow ? *Memory::at<std::uint8_t>(address) != static_cast<std::uint8_t>(value)
+                             : *Memory::at<std::uint32_t>(address + WORD * i) !=
+                                   static_cast<std::uint32_t>(value >> 32 * i);
         cell.reader = 0;
         cell.part = false;
-        if (record_write(act, cell, now, changed)) note(place, length, true);
+        kept &= record_write(act, cell, now, changed);
     }
+    if (writes && kept) note(address, bytes, true);
     return true;
 }
 

@@ -157,7 +157,7 @@ class Races {
     std::array<std::uint32_t, FOUNDRY_DPU_MAX_TASKLETS> times_{}; // of the clock that EPOCH stands for
     std::array<std::uint8_t, FOUNDRY_DPU_MAX_TASKLETS> epochs_{};
     std::unique_ptr<Cell[], void (*)(void *)> words_, bytes_; // of WRAM: 4 bytes, and single bytes of split words
-    std::vector<bool> split_;
+    std::vector<std::uint8_t> split_; // of each word, whether its bytes are known apart
     std::pmr::unsynchronized_pool_resource pool_;
     std::vector<Segments> mram_;           // by pages of MRAM
     std::vector<std::uint32_t> used_;      // pages that have segments
