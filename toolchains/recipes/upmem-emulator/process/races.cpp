@@ -361,7 +361,7 @@ bool Races::access_own(std::uint32_t tasklet, std::uint32_t address, std::uint32
         return false;
     const std::uint64_t epochs = *Memory::at<std::uint64_t>(FOUNDRY_DPU_EPOCH);
     // Of 1, 2, 4 or 8 bytes, without a call of memset.
-    auto note = [&](std::uint32_t from, std::uint32_t length, bool written) {
+    auto note = [&](std::uint32_t from, std::uint32_t length, bool written) __attribute__((always_inline)) {
         for (std::uint32_t shift : {0u, written ? FOUNDRY_DPU_SHADOW_WRITES : 0u}) {
             std::uint8_t *at = shadow(tasklet, from) + shift;
             switch (length) {
