@@ -216,7 +216,7 @@ def test_the_engine_is_killed_during_a_build_and_named(workshop: Workshop) -> No
 
 @pytest.mark.parametrize("place", ["TMPDIR", "FOUNDRY_CACHE"])
 def test_a_disk_is_full_and_named(workshop: Workshop, place: str, tmp_path: Path) -> None:
-    # A file system of its own for one of the folders; the store has the locked files by links.
+    # One of the folders is on a small file system. Links give a small store the locked files.
     small = workshop.folder / "small"
     small.mkdir(exist_ok=True)
     files = workshop.around.store / "artifacts"
@@ -261,7 +261,9 @@ def test_two_builds_at_once_and_after_all_that_give_the_image_that_others_have(w
     if here is not None and here.id in provenance.recorded(Store(paths.cache())).values():
         # Another engine, and another store. Files are named where they differ, because an ID alone says nothing.
         engines = (workshop.engine, workshop.id()), (client.connect(), here.id)
-        assert here.id == workshop.id(), [str(each) for each in twice.compare_engine_images(*engines, (workshop.image,))]
+        assert here.id == workshop.id(), [
+            str(each) for each in twice.compare_engine_images(*engines, (workshop.image,))
+        ]
     published = expected.load().image(TARGET, workshop.release.version)
     if published is not None and workshop.image.endswith(published.inputs[:16]):
         assert workshop.id() == published.image

@@ -119,8 +119,8 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             "--variant=essential",
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
-            # The container engine creates device nodes. apt's folders are removed by the hook: mmdebstrap's way to clean
-            # them makes one anew, for another owner where apt's own user may not enter the folder for temporary files.
+            # The container engine creates device nodes. The hook removes apt's folders: mmdebstrap's way to clean them
+            # makes one again, and its owner is another where apt's own user may not enter the temporary folder.
             "--skip=output/dev",
             "--skip=cleanup/apt",
             '--customize-hook=cd "$1" && rm -rf ' + " ".join(_LEFT_BEHIND),
