@@ -85,7 +85,12 @@ def main() -> None:
     for what, unit, number, modelled in compared(runs):
         print(f"| {what} | {number:g} {unit} | {modelled:.4g} {unit} | {modelled / number - 1:+.1%} |")
     counts = (1, 2, 4, 8, 16)
-    print("\n| MB/s, modelled: reads of | " + "1 tasklet | " + " | ".join(f"{count} tasklets" for count in counts[1:]) + " |")
+    print(
+        "\n| MB/s, modelled: reads of | "
+        + "1 tasklet | "
+        + " | ".join(f"{count} tasklets" for count in counts[1:])
+        + " |"
+    )
     print("|---|" + "--:|" * len(counts))
     for length in (8, 16, 32, 64, 128, 256, 512, 1024, 2048):
         rates = (length * MEGAHERTZ / runs["dma_read", length, count].each for count in counts)

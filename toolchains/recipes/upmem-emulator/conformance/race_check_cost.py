@@ -2,8 +2,8 @@
 
     python race_check_cost.py        prints the table of ../README.md
 
-Each program runs in turns with the check, with DPU_EMULATOR_RACES=ignore, and compiled without the check. The time is that
-of all processes of the host program, less that of a run without a launch; of several turns, the least counts.
+Each program runs in turns with the check, with DPU_EMULATOR_RACES=ignore, and compiled without the check. The time is
+that of all processes of the host program, less that of a run without a launch; of several turns, the least counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from pathlib import Path
 from conformance_programs import FOLDER, build_host
 
 # The forms of forms/device.c, and how many numbers their array has.
-FORMS = dict.fromkeys(("VA", "RED", "SCAN", "HST_S", "HST_L", "GEMV", "BS", "SEL"), 1 << 22) | {"HST_L": 1 << 19, "BS": 1 << 18}
+FORMS = dict.fromkeys(("VA", "RED", "SCAN", "HST_S", "HST_L", "GEMV", "BS", "SEL"), 1 << 22) | {
+    "HST_L": 1 << 19,
+    "BS": 1 << 18,
+}
 TURNS, LAUNCHES = 5, 4
 CHECKED, IGNORED, WITHOUT = "with the check", "DPU_EMULATOR_RACES=ignore", "compiled without it"
 PR_SET_CHILD_SUBREAPER = 36
