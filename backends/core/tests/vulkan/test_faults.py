@@ -198,6 +198,8 @@ def test_a_device_that_was_lost_is_said_to_be_and_takes_nothing_more() -> None:
 
 
 def test_a_kernel_that_does_not_end_is_given_up_and_the_device_is_usable_once_it_ends() -> None:
+    if not vulkan.opened().shares_memory:
+        pytest.skip("a device with memory of its own keeps the flag, so the host cannot let a running kernel end")
     done = python(
         """
         import numpy as np
