@@ -147,6 +147,30 @@ CONFORMS(a_callback_may_launch_its_rank, "synchronous calls of a callback happen
     OK(dpu_free(set));
 }
 
+static uint32_t apart;
+
+static dpu_error_t transfer(struct dpu_set_t set, uint32_t rank_id, void *args) {
+    uint32_t *task = args;
+    struct dpu_set_t dpu = conformance_first(set);
+    (void)rank_id;
+    dpu_error_t error = dpu_prepare_xfer(dpu, task);
+    return error ? error : dpu_push_xfer(set, DPU_XFER_TO_DPU, "rounds", 0, sizeof *task, DPU_XFER_DEFAULT);
+}
+
+CONFORMS(a_callback_prepares_its_own_transfers, "the buffers of dpu_prepare_xfer are a callback's own") {
+    struct dpu_set_t set = dpus(), first = conformance_first(set);
+    uint32_t rounds = 17, task = 0, got = 99;
+    OK(dpu_prepare_xfer(first, &apart));
+    apart = LOOP;
+    OK(dpu_callback(set, transfer, &rounds, DPU_CALLBACK_SINGLE_CALL));
+    OK(dpu_push_xfer(set, DPU_XFER_TO_DPU, "task", 0, sizeof task, DPU_XFER_DEFAULT));
+    OK(dpu_copy_from(first, "rounds", 0, &got, sizeof got));
+    OK(dpu_copy_from(first, "task", 0, &task, sizeof task));
+    EXPECT_EQUAL(got, 17);
+    EXPECT_EQUAL(task, LOOP);
+    OK(dpu_free(set));
+}
+
 static dpu_error_t hold(struct dpu_set_t set, uint32_t rank_id, void *args) {
     (void)set;
     (void)rank_id;

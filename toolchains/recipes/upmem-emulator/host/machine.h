@@ -33,7 +33,8 @@ struct dpu_t {
     std::uint32_t number = 0; // in its rank
     std::uint8_t *slot = nullptr;
     std::shared_ptr<dpu_program_t> program;
-    void *buffer = nullptr; // of dpu_prepare_xfer
+    // Of dpu_prepare_xfer: a blocking callback prepares its transfers apart from those of the program.
+    void *&buffer();
 
     shared::Control &control() const { return shared::control_of(slot); }
     std::uint8_t *wram() const { return slot + shared::WRAM_OFFSET; }
@@ -41,6 +42,9 @@ struct dpu_t {
     const char *log() const { return reinterpret_cast<const char *>(slot + shared::LOG_OFFSET); }
     bool in_fault() const;
     bool dead() const { return control().died.load() == control().process.load(); }
+
+  private:
+    void *buffers_[2] = {};
 };
 
 // What waits for the launches before it. `callback`: the job is the turn of this callback, whose own thread takes it.
@@ -103,6 +107,8 @@ struct dpu_rank_t {
     std::uint64_t running_ = 0; // a bit a DPU
     std::uint32_t process_ = 0; // the number of the newest processes
 };
+
+inline void *&dpu_t::buffer() { return buffers_[rank->held_here()]; }
 
 // The result of dpu_alloc.
 struct Allocation {
