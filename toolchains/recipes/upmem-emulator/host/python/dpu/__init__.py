@@ -55,7 +55,7 @@ def _one_or_all(values: Sequence[Any]) -> Any:
 
 
 class DpuVariable:
-    """What a symbol held on each DPU of a set: each method returns an element or a sequence, a list for several DPUs."""
+    """What a symbol held on each DPU: each method returns an element or a sequence, or for several DPUs a list."""
 
     def __init__(self, contents: list[memoryview]) -> None:
         self.contents = contents
