@@ -47,5 +47,6 @@ def moved(read: float, written: float, transfer: int = 0) -> float:
     """
     dma = _HARDWARE["dma"]
     size = transfer or dma["bytes"]
-    starts = read / size * dma["read_alpha"] + written / size * dma["write_alpha"]
-    return float(starts + dma["beta"] * (read + written))
+    engine = dma["engine_start"] + dma["engine_byte"] * size
+    reading, writing = (min(dma[alpha] + dma["beta"] * size, engine) for alpha in ("read_alpha", "write_alpha"))
+    return float(read / size * reading + written / size * writing)

@@ -5,6 +5,7 @@ Every report names the device that ran, as the active driver describes it, becau
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -73,6 +74,8 @@ def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool =
         exact, limit: see supervise.main.
     """
     if WORKER in sys.argv[1:]:
+        # A library that ends the process says why, and not for which of Python's lines.
+        faulthandler.enable()
         serve(cases)
         sys.exit(0)
     sys.exit(main(title, exact=exact, limit=limit))

@@ -26,6 +26,7 @@ def make(
     defines: Mapping[str, str] | None = None,
     *,
     uses: Sequence[str] = (),
+    may_use: Sequence[str] = (),
     relays: Mapping[str, str] | None = None,
     against: Sequence[Path] = (),
     soname: str = "",
@@ -37,6 +38,7 @@ def make(
     Args:
         defines: the functions that it defines, each with its version; "" for none.
         uses: functions that it calls.
+        may_use: functions that it calls by weak symbols.
         relays: functions that it defines by jumping to others.
         against: the libraries that it is linked with. It needs all of them.
         search: DT_RUNPATH.
@@ -45,7 +47,8 @@ def make(
     assembly = "".join(f".globl {name}\n.type {name}, @function\n{name}: ret\n" for name in functions)
     for name, to in (relays or {}).items():
         assembly += f".globl {name}\n.type {name}, @function\n{name}: jmp {to}@PLT\n"
-    assembly += ".globl _start\n_start:\n" + "".join(f"call {name}@PLT\n" for name in uses) + "ret\n"
+    assembly += "".join(f".weak {name}\n" for name in may_use)
+    assembly += ".globl _start\n_start:\n" + "".join(f"call {name}@PLT\n" for name in (*uses, *may_use)) + "ret\n"
     versions: dict[str, list[str]] = {}
     for name, version in functions.items():
         if version:

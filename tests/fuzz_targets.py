@@ -439,7 +439,7 @@ TARGETS = {
     ),
     "copyright": Target(
         lambda data, _: licences.of_debian_package("a", data),
-        made("Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\nFiles: *\nLicense: MIT\n"),
+        made("Format: copyright-format/1.0\n\nFiles: *\nLicense: MIT\n"),
     ),
     "statement": Target(in_file(statement.read), _statement),
     "key": Target(in_file(keys.read_public), made("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")),
@@ -468,7 +468,7 @@ def run(target: Target, data: bytes, folder: Path) -> None:
     """Let a target parse, in an empty folder, which is emptied again.
 
     Raises:
-        AssertionError: something was written beside the folder.
+        AssertionError: it wrote outside the folder.
         Exception: an error that the target does not document.
     """
     inside = folder / "inside"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import socket
 import subprocess
@@ -69,7 +70,12 @@ def free_port() -> int:
 
 
 class BreakingProxy:
-    """Passes connections on to a registry, and breaks all of them when `breaks` says so, until it is mended."""
+    """Passes connections on to a registry, and breaks all of them when told, until it is mended.
+
+    Attributes:
+        sent: the bytes that were passed on to the registry.
+        limit: a connection that sent more waits until `may_break()`; then all are broken.
+    """
 
     def __init__(self, address: str) -> None:
         self._host, _, port = address.partition(":")
@@ -77,7 +83,8 @@ class BreakingProxy:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.sent = 0
-        self.breaks: Callable[[], bool] = lambda: False
+        self.limit = math.inf
+        self.may_break: Callable[[], bool] = lambda: True
         self.broken = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -95,10 +102,16 @@ class BreakingProxy:
                 threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
     def _pass(self, source: socket.socket, sink: socket.socket, up: bool) -> None:
+        sent = 0
         with suppress(OSError):
             while not self.broken and (chunk := source.recv(1 << 15)):
+                sent += len(chunk) * up
+                if sent > self.limit:
+                    while not self.may_break():
+                        time.sleep(0.01)
+                    self.broken = True
+                    break
                 self.sent += len(chunk) * up
-                self.broken = self.broken or self.breaks()
                 sink.sendall(chunk)
         for each in (source, sink):
             with suppress(OSError):

@@ -289,6 +289,7 @@ def test_an_extension_is_compared_with_libtriton(tmp_path: Path) -> None:
         return said(extension.check(made, libtriton))
 
     assert check("good.so", b" [DesiredTypeName = Y]", uses=[there]) == ""
+    assert check("weak.so", uses=[there], may_use=[gone]) == ""
     assert check("nothing.so", f"LLVM version 17.0.6 ({OTHER})\0".encode()) == ""
     found = check("symbols.so", uses=[there, gone])
     assert f"symbols.so needs 1 symbols of LLVM or MLIR that libtriton.so does not have\n{gone}" in found

@@ -216,7 +216,7 @@ def test_the_engine_is_killed_during_a_build_and_named(workshop: Workshop) -> No
 
 @pytest.mark.parametrize("place", ["TMPDIR", "FOUNDRY_CACHE"])
 def test_a_disk_is_full_and_named(workshop: Workshop, place: str, tmp_path: Path) -> None:
-    # A file system of its own for one of the folders; the store has the locked files by links.
+    # One of the folders is on a small file system. Links give a small store the locked files.
     small = workshop.folder / "small"
     small.mkdir(exist_ok=True)
     files = workshop.around.store / "artifacts"
@@ -257,18 +257,16 @@ def test_two_builds_at_once_and_after_all_that_give_the_image_that_others_have(w
     one, other = (workshop.begin((), {}) for _ in range(2))
     said = [each.communicate(timeout=SECONDS)[0].decode(errors="replace") for each in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0), "\n".join(said)
+    here = client.connect().image(workshop.image)
+    if here is not None and here.id in provenance.recorded(Store(paths.cache())).values():
+        # Another engine, and another store. Files are named where they differ, because an ID alone says nothing.
+        engines = (workshop.engine, workshop.id()), (client.connect(), here.id)
+        assert here.id == workshop.id(), [
+            str(each) for each in twice.compare_engine_images(*engines, (workshop.image,))
+        ]
     published = expected.load().image(TARGET, workshop.release.version)
     if published is not None and workshop.image.endswith(published.inputs[:16]):
         assert workshop.id() == published.image
-    here = client.connect().image(workshop.image)
-    if here is not None and here.id in provenance.recorded(Store(paths.cache())).values():
-        # Another engine, and another store.
-        where = (workshop.image,)
-        different = twice.compare_engine_images((workshop.engine, workshop.id()), (client.connect(), here.id), where)
-        if different:
-            # Seen once in four runs, under load, when the image here was right. The cause is not known yet: this names
-            # the files, so that the next time says more.
-            pytest.xfail("another image after kills: " + "; ".join(str(each) for each in different[:5]))
 
 
 def test_nothing_is_left_of_what_was_killed(workshop: Workshop) -> None:

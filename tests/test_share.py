@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import random
 import tarfile
@@ -343,16 +344,12 @@ def test_a_push_that_broke_off_sends_no_finished_layer_again(machine: Machine) -
     proxy = BreakingProxy(machine.registry.partition("/")[0])
     through = Machine(**{**vars(machine), "registry": f"{proxy.address}/broken{os.getpid()}"})
     made = machine.load()
-    start = proxy.sent
-
-    def finished() -> bool:
-        done = list(machine.storage.glob(f"docker/registry/v2/repositories/broken{os.getpid()}/spirv/_layers/sha256/*"))
-        return len(done) >= 2 and proxy.sent - start > SMALL + LARGE // 4
-
-    proxy.breaks = finished
+    layers = f"docker/registry/v2/repositories/broken{os.getpid()}/spirv/_layers/sha256/*"
+    # In the large layer, after the others are finished.
+    proxy.limit, proxy.may_break = SMALL + LARGE // 4, lambda: len(list(machine.storage.glob(layers))) >= 2
     with pytest.raises(EngineError, match="the same command again"):
         images.push(made, machine.id, through.repository, [], engine=machine.docker)
-    proxy.broken, proxy.breaks, before = False, lambda: False, proxy.sent
+    proxy.broken, proxy.limit, before = False, math.inf, proxy.sent
     assert machine.docker.image(f"{through.repository.name}:{machine.tag}") is None
     done = images.push(made, machine.id, through.repository, [state(machine, "a")], engine=machine.docker)
     assert done.moved
@@ -399,7 +396,7 @@ def test_build_takes_a_signed_image_and_otherwise_says_why_and_builds(
         images.push(made, machine.id, machine.repository, [state(machine, "a")], engine=machine.docker)
         machine.forget()
         assert "taken from" in build(machine.registry)
-        assert "is there already" in build("127.0.0.1:1")
+        assert "exists already" in build("127.0.0.1:1")
         machine.forget()
 
 
@@ -464,7 +461,7 @@ def own_part(store: Store, files: dict[str, bytes]) -> None:
             [{SDK[0]: b"theirs"}, {SDK[1]: b"ours"}, {"opt/x/bin/.wh.dpu-upmem-dpurte-clang": b""}],
             f"{SDK[0]} in layer 1",
         ),
-        # Ours was changed, or something was put beside it.
+        # A layer has a file more than our own SDK has.
         ([{**dict.fromkeys(SDK, b"ours"), "opt/x/share/file": b"theirs"}], "opt/x/share/file in layer 1"),
         ([dict.fromkeys(SDK, b"ours")], ""),
         # The header of OpenCL, and LLVM's tools.

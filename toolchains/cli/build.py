@@ -43,7 +43,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     if registry or public:
         share.take(request, registry, share.read_trust(public))
     docker, made = ensure.ensure_image(request)
-    state = "made" if made.made else "is there already"
+    state = "made" if made.made else "exists already"
     _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
     drift = made.info.labels.get(target_image.LABEL + "drift")
     if drift:

@@ -56,14 +56,14 @@ def push(request: Request, registry: str, *, sign: str) -> None:
         for form, write in WRITERS.items()
     ]
     done = images.push(made, id, repository, [images.statements(file), *documents], engine=engine)
-    _console.print(Text(done.reference, "bold"), "was pushed" if done.moved else "was there already")
+    _console.print(Text(done.reference, "bold"), "was pushed" if done.moved else "exists there already")
     _console.print(f"its ID {done.id}, {len(documents)} bills of materials and a statement")
 
 
 def pull(request: Request, registry: str, *, public: Sequence[str], threshold: int) -> None:
     """Pull a target's image as this checkout asks for it, if trusted keys signed it; see images.pull."""
     done = _pull(request, registry, read_trust(public, threshold))
-    _console.print(Text(done.reference, "bold"), "was pulled" if done.moved else "is there already")
+    _console.print(Text(done.reference, "bold"), "was pulled" if done.moved else "exists already")
     _console.print(f"called {target_image.image_name(request.target, request.release)}, its ID {done.id}")
     file = statement.file(f"{request.target.name}-{request.release.version}")
     options = "".join(f" --key={each}" for each in public)

@@ -81,7 +81,7 @@ def build_project(
     made = build.ensure_built(
         want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=host.ensure_engine()
     )
-    state = "built" if made.made else "is there already"
+    state = "built" if made.made else "exists already"
     _console.print(Text(f"{want.reference}", "bold"), f"for {locked.suite} {state}: {made.path.parent}")
 
 

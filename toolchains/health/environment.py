@@ -47,7 +47,6 @@ class Installed(msgspec.Struct, frozen=True):
     """
 
     python: str
-    executable: str
     extensions: list[str]
     libc: str
     path: list[str]
@@ -79,7 +78,7 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(f"{python} has no Triton", next=f"{python} -m pip install triton", fatal=False)
         return
     yield from _owners(python, owners)
-    yield from _requirements(python, distributions)
+    yield from _requirements(python, installed)
     try:
         active = msgspec.json.decode(_ask(python, variables), type=Active)
     except UsageError as error:
@@ -125,17 +124,22 @@ def _owners(python: str, owners: Mapping[str, Distribution]) -> Iterator[Problem
         )
 
 
-def _requirements(python: str, distributions: Mapping[str, Distribution]) -> Iterator[Problem]:
+def _requirements(python: str, installed: Installed) -> Iterator[Problem]:
     """Yield distributions that require another Triton, or another torch, than the installed one."""
-    versions = {canonicalize_name(name): each.version for name, each in distributions.items()}
-    for name, each in sorted(distributions.items()):
+    versions = {canonicalize_name(name): each.version for name, each in installed.distributions.items()}
+    theirs = {
+        "python_full_version": installed.python,
+        "python_version": ".".join(installed.python.split(".")[:2]),
+        "extra": "",
+    }
+    for name, each in sorted(installed.distributions.items()):
         for text in each.requires:
             try:
                 wanted = Requirement(text)
             except InvalidRequirement:
                 continue
             found = versions.get(canonicalize_name(wanted.name))
-            relevant = wanted.name in ("triton", "torch") and (wanted.marker is None or wanted.marker.evaluate())
+            relevant = wanted.name in ("triton", "torch") and (wanted.marker is None or wanted.marker.evaluate(theirs))
             if relevant and found and not wanted.specifier.contains(found, prereleases=True):
                 yield Problem(
                     f"{name} {each.version} requires {wanted.name}{wanted.specifier}, and {found} is installed",

@@ -148,7 +148,8 @@ def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: 
             f"{name} is for Python {tag[1]}.{tag[2]}, and Python {python} does not load it",
             next=f"take the wheel for Python {python}",
         )
-    if libtriton is not None and libtriton.is_file() and path != libtriton:
+    # Triton's own library comes from no other Triton.
+    if libtriton is not None and libtriton.is_file() and PurePosixPath(name).name != libtriton.name:
         yield from _against_triton(path, name, libtriton)
 
 
@@ -196,13 +197,16 @@ def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Problem]
 
 
 def _compiler_symbols(file: ELFFile) -> tuple[list[str], list[str]]:
-    """Return the symbols of LLVM and MLIR that a library needs, and those that it has and exports; weak ones apart."""
+    """Return the symbols of LLVM and MLIR that a library must find, and the functions of them that it exports.
+
+    Weak symbols are neither: a library may lack them, and any C++ compiler writes them for templates.
+    """
     undefined, own = [], []
     for symbol in ((dynamic := _symbols(file)) and dynamic.iter_symbols()) or ():
-        if _COMPILER.search(symbol.name):
+        if _COMPILER.search(symbol.name) and symbol["st_info"]["bind"] == "STB_GLOBAL":
             if symbol["st_shndx"] == "SHN_UNDEF":
                 undefined.append(symbol.name)
-            elif symbol["st_info"]["bind"] == "STB_GLOBAL" and symbol["st_info"]["type"] == "STT_FUNC":
+            elif symbol["st_info"]["type"] == "STT_FUNC":
                 own.append(symbol.name)
     # A plugin's own functions take types of MLIR as arguments: only those in LLVM's namespaces are LLVM's.
     return undefined, [each for each in own if re.match("_ZNK?(?:4llvm|4mlir)", each)]

@@ -17,9 +17,10 @@ from toolchains.resolve import agreement
 from toolchains.system import children, durable, paths, space
 from toolchains.system.errors import FoundryError
 
-# Bytes that a first `e2e spirv` takes, as README says: store and build/, temporary files, the engine.
+# Bytes for store and build/, temporary files and the engine: a first `e2e spirv` leaves 2.2 GB, as README says.
 _DISK = 3_000_000_000
-# The largest container of e2e, measured as the peak of its cgroup: 1.2 GB; dockerd and this process need the rest.
+# The container of `e2e spirv` on two processors peaks at 1.1 GB, with the files that it reads (its cgroup's peak);
+# dockerd and this process need the rest.
 _MEMORY = 2_000_000_000
 # Two clocks that differ by more are not those of one time: TLS and apt accept a few minutes.
 _SKEW = timedelta(minutes=5)
@@ -47,7 +48,7 @@ def _folders() -> Iterator[Problem]:
             durable.require_writable(folder, str(folder))
         except FoundryError as error:
             remedy = f"make it writable, or set {variable} to a folder that is" if variable else "make it writable"
-            yield Problem(error.what, error.why, error.next or remedy)
+            yield Problem(error.what, error.why, remedy)
 
 
 def _disk(engine: Engine | None) -> Iterator[Problem]:

@@ -35,7 +35,6 @@ def static() -> dict[str, Any]:
         libc = ""
     return {
         "python": ".".join(map(str, sys.version_info[:3])),
-        "executable": sys.executable,
         "extensions": extensions,
         "libc": libc,
         "path": sys.path,

@@ -28,7 +28,7 @@ from toolchains.system.steps import step
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The revision of how packages become a file system: raise it whenever that changes. It is part of the image's identity.
-FORMAT = 1
+FORMAT = 2
 # Files that mmdebstrap and the packages' scripts leave: they depend on this machine, or contain a date.
 _LEFT_BEHIND = (
     "etc/resolv.conf",
@@ -119,8 +119,10 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             "--variant=essential",
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
-            # The container engine creates device nodes.
+            # The container engine creates device nodes. The hook removes apt's folders: mmdebstrap's way to clean them
+            # makes one again, and its owner is another where apt's own user may not enter the temporary folder.
             "--skip=output/dev",
+            "--skip=cleanup/apt",
             '--customize-hook=cd "$1" && rm -rf ' + " ".join(_LEFT_BEHIND),
             target.suite,
             str(folder / "rootfs.tar"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.vulkan import store
+from foundry_core.vulkan import launcher, store
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import HostArrays, Pipeline, VulkanDevice, opened
 from foundry_core.vulkan.library import library
@@ -139,7 +139,10 @@ def test_results_arrive_in_arrays_of_the_host_at_any_address(reach: None, skippe
     assert np.isnan(whole[:skipped]).all() and np.isnan(whole[skipped + 1000 :]).all()
 
 
-def test_a_read_only_file_is_an_argument(reach: None, tmp_path: Path) -> None:
+def test_a_read_only_file_is_an_argument_that_the_driver_is_not_asked_to_share(
+    reach: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "ImportedMemory", None)
     np.arange(100, dtype=np.float32).tofile(tmp_path / "x")
     x, y = np.memmap(tmp_path / "x", np.float32, "r"), np.full(100, np.nan, np.float32)
     scale_kernel[(1,)](np.asarray(x), y, 100, 3.0, BLOCK=256)

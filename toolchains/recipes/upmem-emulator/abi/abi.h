@@ -204,6 +204,8 @@
 #define FOUNDRY_DPU_SYMBOL_STACK_SIZE "STACK_SIZE_DEFAULT"
 #define FOUNDRY_DPU_SYMBOL_STACK_SIZE_TASKLET "STACK_SIZE_TASKLET_"
 #define FOUNDRY_DPU_SYMBOL_INSTRUCTIONS "__foundry_iram_instructions"
+/* In programs with an object that was compiled for one tasklet, without the check of races. */
+#define FOUNDRY_DPU_SYMBOL_ONE_TASKLET "__foundry_one_tasklet"
 #define FOUNDRY_DPU_SYMBOL_HEAP_START "__foundry_heap_start"
 #define FOUNDRY_DPU_SYMBOL_HEAP_END "__foundry_heap_end"
 #define FOUNDRY_DPU_SYMBOL_MRAM_END "__sys_used_mram_end"

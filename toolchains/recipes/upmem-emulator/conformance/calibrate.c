@@ -1,6 +1,6 @@
 /* Runs the microbenchmarks of device_calibration.c and prints what took how many cycles, by the program's own counter:
 
-       dma_read BYTES TASKLETS CYCLES OPERATIONS        one transfer is an operation
+       dma_read BYTES TASKLETS CYCLES OPERATIONS        one transfer is an operation, or a read with a write
        add_int32 0 TASKLETS CYCLES OPERATIONS
 
    `calibrate FOLDER` with the programs calibration_1 to calibration_24 in the folder. */
@@ -8,7 +8,7 @@
 
 #include "calibration.h"
 
-static const char *const names[TASKS] = {"dma_read",    "dma_write", "add_int32",      "multiply_int32",
+static const char *const names[TASKS] = {"dma_read",     "dma_write", "dma_update",     "add_int32",      "multiply_int32",
                                          "divide_int32", "add_float", "multiply_float", "divide_float"};
 
 static void measure(struct dpu_set_t set, uint32_t task, uint32_t bytes, uint32_t tasklets) {
@@ -22,7 +22,7 @@ static void measure(struct dpu_set_t set, uint32_t task, uint32_t bytes, uint32_
     DPU_ASSERT(dpu_copy_to(set, "cycles", 0, &none, sizeof none));
     DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
     DPU_FOREACH(set, dpu) { DPU_ASSERT(dpu_copy_from(dpu, "cycles", 0, &cycles, sizeof cycles)); }
-    const uint32_t each = ROUNDS * (task <= DMA_WRITE ? IN_A_ROW : ELEMENTS);
+    const uint32_t each = ROUNDS * (task <= DMA_UPDATE ? IN_A_ROW : ELEMENTS);
     printf("%s %u %u %llu %u\n", names[task], bytes, tasklets, (unsigned long long)cycles, each * tasklets);
 }
 
@@ -36,8 +36,9 @@ int main(int argc, char **argv) {
         char path[4096];
         snprintf(path, sizeof path, "%s/calibration_%u", argv[1], counts[i]);
         DPU_ASSERT(dpu_load(set, path, NULL));
-        for (uint32_t task = DMA_READ; task <= DMA_WRITE; task++)
-            for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) measure(set, task, lengths[j], counts[i]);
+        for (uint32_t task = DMA_READ; task <= DMA_UPDATE; task++)
+            for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+                if (task != DMA_UPDATE || lengths[j] <= LONGEST_UPDATE) measure(set, task, lengths[j], counts[i]);
         for (uint32_t task = ADD_INT32; task < TASKS; task++) measure(set, task, 0, counts[i]);
     }
     DPU_ASSERT(dpu_free(set));

@@ -24,6 +24,7 @@ __host uint64_t cycles;
 __host uint32_t digest;
 
 __mram_noinit uint8_t area[IN_A_ROW * 2048];
+__mram_noinit uint8_t areas[NR_TASKLETS][IN_A_ROW * 2048];
 __dma_aligned static uint8_t buffer[2048];
 static int32_t *integers[NR_TASKLETS];
 static float *reals[NR_TASKLETS];
@@ -33,6 +34,10 @@ BARRIER_INIT(everybody, NR_TASKLETS);
 /* A transfer is not a loop's business: they follow each other, of a length that the compiler knows. */
 #define READ(n, length) mram_read(area + 2048 * (n), buffer, length);
 #define WRITE(n, length) mram_write(buffer, area + 2048 * (n), length);
+/* Read and written by the tasklet alone, at places in no order. */
+#define UPDATE(n, length)                                                                                              \
+    mram_read(own + 2048 * ((7 * (n) + 3) % IN_A_ROW), mine, length);                                                   \
+    mram_write(mine, own + 2048 * ((7 * (n) + 3) % IN_A_ROW), length);
 #define FOUR(CALL, n, length) CALL(n, length) CALL(n + 1, length) CALL(n + 2, length) CALL(n + 3, length)
 #define SIXTEEN(CALL, length)                                                                                          \
     case length:                                                                                                       \
@@ -40,12 +45,16 @@ BARRIER_INIT(everybody, NR_TASKLETS);
             FOUR(CALL, 0, length) FOUR(CALL, 4, length) FOUR(CALL, 8, length) FOUR(CALL, 12, length)                   \
         }                                                                                                              \
         break;
-#define EVERY_LENGTH(CALL)                                                                                             \
+#define UP_TO_1024(CALL)                                                                                               \
     SIXTEEN(CALL, 8) SIXTEEN(CALL, 16) SIXTEEN(CALL, 32) SIXTEEN(CALL, 64) SIXTEEN(CALL, 128)                          \
-    SIXTEEN(CALL, 256) SIXTEEN(CALL, 512) SIXTEEN(CALL, 1024) SIXTEEN(CALL, 2048)
+    SIXTEEN(CALL, 256) SIXTEEN(CALL, 512) SIXTEEN(CALL, 1024)
+#define EVERY_LENGTH(CALL) UP_TO_1024(CALL) SIXTEEN(CALL, 2048)
 
-static void transfers(uint32_t length) {
-    if (task == DMA_READ) {
+static void transfers(uint32_t length, void *mine) {
+    __mram_ptr uint8_t *own = areas[me()];
+    if (task == DMA_UPDATE) {
+        switch (length) { UP_TO_1024(UPDATE) }
+    } else if (task == DMA_READ) {
         switch (length) { EVERY_LENGTH(READ) }
     } else {
         switch (length) { EVERY_LENGTH(WRITE) }
@@ -78,8 +87,8 @@ static void __attribute__((noinline)) arithmetic(int32_t *mine, float *real) {
 int main(void) {
     if (me() == 0) mem_reset();
     barrier_wait(&everybody);
-    int32_t *mine = mem_alloc(ELEMENTS * sizeof(int32_t));
-    float *real = mem_alloc(ELEMENTS * sizeof(float));
+    int32_t *mine = mem_alloc(LONGEST_UPDATE); /* both arrays */
+    float *real = (float *)(mine + ELEMENTS);
     integers[me()] = mine;
     reals[me()] = real;
     for (uint32_t i = 0; i < ELEMENTS; i++) {
@@ -89,8 +98,8 @@ int main(void) {
     barrier_wait(&everybody);
     if (me() == 0) perfcounter_config(COUNT_CYCLES, true);
     barrier_wait(&everybody);
-    if (task == DMA_READ || task == DMA_WRITE)
-        transfers(bytes);
+    if (task <= DMA_UPDATE)
+        transfers(bytes, mine);
     else
         arithmetic(mine, real);
     barrier_wait(&everybody);

@@ -83,6 +83,33 @@ static void read_in_mram(uint32_t ordered) {
     }
 }
 
+/* Tasklet 0 changes its own memory before and after a handshake with tasklet 1, which reads it then. */
+static void change_again(uint32_t as_bytes, uint32_t ordered) {
+    for (uint32_t round = 0; round < 2; round++) {
+        if (me() == 0)
+            for (uint32_t i = 0; i < 3; i++) {
+                if (as_bytes) bytes[i] = (uint8_t)(5 * round + i + 1);
+                else table[i] = 5 * round + i + 1;
+            }
+        if (round == 0 && me() == 0) handshake_notify();
+        if (round == 0 && me() == 1) handshake_wait_for(0);
+    }
+    if (ordered) barrier_wait(&everybody);
+    if (me() != 1) return;
+    wait_a_while();
+    result = as_bytes ? bytes[1] : table[1];
+}
+
+/* Two tasklets transfer to the same word, each with one in front of it or behind: MRAM is looked at by pages of 16 KiB. */
+static void across_pages(uint32_t ordered) {
+    __dma_aligned uint64_t values[2] = {5 * me() + 1, 5 * me() + 2};
+    __mram_ptr uint64_t *page = (__mram_ptr uint64_t *)(((uint32_t)DPU_MRAM_HEAP_POINTER + 0x7fff) & ~0x3fffu);
+    if (me() == 0) mram_write(values, page - 1, sizeof values);
+    if (ordered && me() == 0) handshake_notify();
+    if (ordered && me() == 1) handshake_wait_for(0);
+    if (me() == 1) mram_write(values, page, sizeof values);
+}
+
 enum { LONG = 128 };
 uint64_t *blocks[NR_TASKLETS][2]; /* so that a block is read again after a barrier */
 
@@ -233,6 +260,12 @@ int main(void) {
         case MRAM_READ_HANDSHAKE:
         case MRAM_LOAD_HANDSHAKE:
         case MRAM_FORWARD_HANDSHAKE: read_in_mram(1); break;
+        case CHANGED_AGAIN:
+        case CHANGED_AGAIN_BARRIER: change_again(0, task == CHANGED_AGAIN_BARRIER); break;
+        case BYTE_CHANGED_AGAIN:
+        case BYTE_CHANGED_AGAIN_BARRIER: change_again(1, task == BYTE_CHANGED_AGAIN_BARRIER); break;
+        case ACROSS_PAGES:
+        case ACROSS_PAGES_HANDSHAKE: across_pages(task == ACROSS_PAGES_HANDSHAKE); break;
         case COPIES:
         case COPIES_LOCKED: {
             /* All tasklets copy to the same place, a length that the compiler does not know. */

@@ -92,6 +92,18 @@ STRICTER(a_read_of_mram_before_which_a_barrier_is_missing, "what is read is old 
     works(MRAM_FORWARD_HANDSHAKE, 0);
 }
 
+STRICTER(a_change_after_a_handshake_that_ordered_the_one_before, "what is read is old or new, by the cycles") {
+    races(CHANGED_AGAIN, "WRAM", "table + 4 bytes");
+    works(CHANGED_AGAIN_BARRIER, 7);
+    races(BYTE_CHANGED_AGAIN, "WRAM", "bytes + 1 bytes");
+    works(BYTE_CHANGED_AGAIN_BARRIER, 7);
+}
+
+STRICTER(transfers_that_meet_where_the_check_divides_mram, "one of the two is lost if they collide") {
+    races(ACROSS_PAGES, "MRAM", "the MRAM heap");
+    works(ACROSS_PAGES_HANDSHAKE, 0);
+}
+
 STRICTER(races_are_reported_on_demand, "there is no check") {
     static const uint32_t tasks[] = {MISSING_BARRIER, COUNT, COUNT};
     static const char *const symbols[] = {"table", "counter", "counter"};

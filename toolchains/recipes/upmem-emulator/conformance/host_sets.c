@@ -2,6 +2,8 @@
 #include "conformance.h"
 
 #include <dpu_management.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 CONFORMS(alloc_gives_as_many_dpus_as_asked_for, "dpu_alloc gives ranks and disables the DPUs above the number") {
     const uint32_t numbers[] = {1, 2, 5, 63, 64, 65};
@@ -179,12 +181,15 @@ CONFORMS(two_sets_do_not_share_dpus, "a rank belongs to one set at a time") {
     OK(dpu_free(second));
 }
 
-CONFORMS(four_ranks_of_dpus_run, "256 DPUs are four ranks; each runs the program on its own memory") {
-    struct dpu_set_t set = conformance_dpus(256, "device_symbols"), dpu;
-    uint64_t inputs[256], sums[256];
+enum { SERVER = 640 };
+
+/* Each DPU runs the program on a number of its own, the first one on `first`. */
+static void run_on_each(uint32_t count, uint64_t first) {
+    struct dpu_set_t set = conformance_dpus(count, "device_symbols"), dpu;
+    uint64_t inputs[SERVER], sums[SERVER];
     uint32_t index;
     DPU_FOREACH(set, dpu, index) {
-        inputs[index] = 1000 + 3 * (uint64_t)index;
+        inputs[index] = first + 3 * (uint64_t)index;
         sums[index] = 0;
         OK(dpu_prepare_xfer(dpu, &inputs[index]));
     }
@@ -192,6 +197,23 @@ CONFORMS(four_ranks_of_dpus_run, "256 DPUs are four ranks; each runs the program
     OK(dpu_launch(set, DPU_SYNCHRONOUS));
     DPU_FOREACH(set, dpu, index) { OK(dpu_prepare_xfer(dpu, &sums[index])); }
     OK(dpu_push_xfer(set, DPU_XFER_FROM_DPU, "area", 8, sizeof *sums, DPU_XFER_DEFAULT));
-    for (index = 0; index < 256; index++) EXPECT_EQUAL(sums[index], inputs[index] + 7);
+    for (index = 0; index < count; index++) EXPECT_EQUAL(sums[index], inputs[index] + 7);
     OK(dpu_free(set));
+}
+
+CONFORMS(four_ranks_of_dpus_run, "256 DPUs are four ranks; each runs the program on its own memory") {
+    run_on_each(256, 1000);
+}
+
+STRICTER(two_processes_with_many_ranks_do_not_see_each_other, "shares the machine's ranks between processes") {
+    setenv("DPU_EMULATOR_NR_DPUS", "640", 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        run_on_each(SERVER / 2, 500000);
+        exit(0);
+    }
+    run_on_each(SERVER, 1000);
+    int status = -1;
+    EXPECT_EQUAL(waitpid(child, &status, 0), child);
+    EXPECT_EQUAL(status, 0);
 }

@@ -86,14 +86,6 @@ void Memory::count(std::uint32_t line, std::uint64_t instructions, std::uint64_t
     at<std::uint64_t>(line)[1] += dma_cycles;
 }
 
-std::uint32_t Memory::stack_bottom(std::uint32_t tasklet) const {
-    return FOUNDRY_DPU_STACK_BASE + tasklet * FOUNDRY_DPU_STACK_SLOT + FOUNDRY_DPU_STACK_BOTTOM;
-}
-
-std::uint32_t Memory::stack_top(std::uint32_t tasklet) const {
-    return stack_bottom(tasklet) + program_.stack_bytes[tasklet];
-}
-
 void Memory::check_margins() const {
     auto check = [](std::uint32_t from, const char *what, std::uint32_t tasklet) {
         for (std::uint32_t address = from; address % PAGE != 0; address += 8)
@@ -147,15 +139,6 @@ std::uint64_t Memory::word(std::uint32_t mram) const {
 void Memory::set_word(std::uint32_t mram, std::uint64_t value) {
     value ^= shared::POISON;
     std::memcpy(mram_ + (mram - FOUNDRY_DPU_MRAM_BASE), &value, 8);
-}
-
-bool Memory::usable(std::uint32_t address, std::uint32_t bytes) const {
-    if (address >= FOUNDRY_DPU_WRAM_BASE && address < FOUNDRY_DPU_WRAM_BASE + FOUNDRY_DPU_WRAM_SIZE)
-        return std::uint64_t{address} + bytes <= program_.heap_end;
-    if (address < FOUNDRY_DPU_STACK_BASE) return false;
-    std::uint32_t tasklet = (address - FOUNDRY_DPU_STACK_BASE) / FOUNDRY_DPU_STACK_SLOT;
-    return tasklet < program_.nr_tasklets && address >= stack_bottom(tasklet) &&
-           std::uint64_t{address} + bytes <= stack_top(tasklet);
 }
 
 bool Memory::in_mram(std::uint32_t address, std::uint32_t bytes) {

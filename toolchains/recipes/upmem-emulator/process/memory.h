@@ -25,7 +25,14 @@ class Memory {
     void set_word(std::uint32_t mram, std::uint64_t value);
 
     // Whether all bytes of a range are the program's to use: globals and heap, or one tasklet's stack.
-    bool usable(std::uint32_t address, std::uint32_t bytes) const;
+    bool usable(std::uint32_t address, std::uint32_t bytes) const {
+        if (address - FOUNDRY_DPU_WRAM_BASE < FOUNDRY_DPU_WRAM_SIZE)
+            return std::uint64_t{address} + bytes <= program_.heap_end;
+        if (address < FOUNDRY_DPU_STACK_BASE) return false;
+        std::uint32_t tasklet = (address - FOUNDRY_DPU_STACK_BASE) / FOUNDRY_DPU_STACK_SLOT;
+        return tasklet < program_.nr_tasklets && address >= stack_bottom(tasklet) &&
+               std::uint64_t{address} + bytes <= stack_top(tasklet);
+    }
     static bool in_mram(std::uint32_t address, std::uint32_t bytes);
     // The address of an MRAM access as abi.h numbers it. A program may leave out the base: hardware ignores it, and all
     // other high bits, if the host asked for that.
@@ -61,8 +68,12 @@ class Memory {
     std::string site(std::uint32_t site) const;
     std::string name(std::uint32_t address) const;
 
-    std::uint32_t stack_bottom(std::uint32_t tasklet) const;
-    std::uint32_t stack_top(std::uint32_t tasklet) const;
+    static std::uint32_t stack_bottom(std::uint32_t tasklet) {
+        return FOUNDRY_DPU_STACK_BASE + tasklet * FOUNDRY_DPU_STACK_SLOT + FOUNDRY_DPU_STACK_BOTTOM;
+    }
+    std::uint32_t stack_top(std::uint32_t tasklet) const {
+        return stack_bottom(tasklet) + program_.stack_bytes[tasklet];
+    }
 
   private:
     const shared::Program &program_;

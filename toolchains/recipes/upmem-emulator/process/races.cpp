@@ -15,6 +15,8 @@ using shared::Rule;
 constexpr std::uint32_t WORD = 4, WORDS = FOUNDRY_DPU_WRAM_SIZE / WORD;
 // The most separate pieces of MRAM, about 50 MB. Beyond it the check forgets all of MRAM and starts again.
 constexpr std::size_t MOST_SEGMENTS = std::size_t{1} << 18;
+// Each has a tree of its pieces, so that the trees are small.
+constexpr std::uint32_t MRAM_PAGE = 1 << 14;
 // After a tasklet has stored the same value this often in one epoch, its stores there are not checked until the next.
 constexpr std::uint8_t PATIENCE = 32;
 
@@ -30,9 +32,10 @@ std::uint8_t differing(std::uint64_t one, std::uint64_t other) {
 
 Races::Races(Memory &memory, Synchronization &synchronization, shared::Control &control, Log &log)
     : memory_(memory), synchronization_(synchronization), control_(control), log_(log),
-      on_(memory.races() != shared::Races::ignore), words_(nullptr, std::free), bytes_(nullptr, std::free),
+      on_(memory.races() != shared::Races::ignore && memory.nr_tasklets() > 1), words_(nullptr, std::free), bytes_(nullptr, std::free),
       split_(WORDS) {
     if (!on_) return;
+    for (std::uint32_t page = 0; page < FOUNDRY_DPU_MRAM_SIZE / MRAM_PAGE; page++) mram_.emplace_back(&pool_);
     // Zero pages until they are used.
     words_.reset(static_cast<Cell *>(std::calloc(WORDS, sizeof(Cell))));
     bytes_.reset(static_cast<Cell *>(std::calloc(FOUNDRY_DPU_WRAM_SIZE, sizeof(Cell))));
@@ -46,8 +49,12 @@ void Races::begin() {
 }
 
 void Races::forget() {
-    for (auto &[start, segment] : mram_) forget_readers(segment.cell);
-    mram_.clear();
+    for (std::uint32_t page : used_) {
+        for (auto &[start, segment] : mram_[page]) forget_readers(segment.cell);
+        mram_[page].clear();
+    }
+    used_.clear();
+    nr_segments_ = 0;
 }
 
 void Races::enter(std::uint32_t tasklet) {
@@ -156,6 +163,16 @@ void Races::read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_
     }
 }
 
+inline bool Races::record_write(const Act &act, Cell &cell, const Moment &now, std::uint8_t mask) {
+    bool again = cell.writer == act.tasklet + 1 && cell.write.time == now.time;
+    cell.changed = mask != 0 || (again && cell.changed);
+    cell.mask = again ? cell.mask | mask : mask;
+    cell.repeated = again && mask == 0 && cell.repeated < PATIENCE ? static_cast<std::uint8_t>(cell.repeated + 1) : 0;
+    cell.writer = static_cast<std::uint8_t>(act.tasklet + 1);
+    cell.write = now;
+    return cell.changed || cell.repeated == PATIENCE;
+}
+
 // Returns whether the write is recorded for the rest of the epoch.
 template <typename Changes>
 bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes) {
@@ -173,14 +190,8 @@ bool Races::write(const Act &act, Cell &cell, std::uint32_t address, std::uint32
             std::memset(shadow(cell.writer - 1u, address) + FOUNDRY_DPU_SHADOW_WRITES, 0, bytes);
     }
     if (!has_unknown_reader(act, cell)) forget_readers(cell);
-    bool again = cell.writer == act.tasklet + 1 && cell.write.time == now.time;
-    cell.changed = changed || (again && cell.changed);
-    cell.mask = again ? cell.mask | mask : mask;
-    cell.repeated = again && !changed && cell.repeated < PATIENCE ? static_cast<std::uint8_t>(cell.repeated + 1) : 0;
-    cell.writer = static_cast<std::uint8_t>(act.tasklet + 1);
-    cell.write = now;
     cell.part = part;
-    return cell.changed || cell.repeated == PATIENCE;
+    return record_write(act, cell, now, mask);
 }
 
 template <typename Visit> void Races::for_wram(std::uint32_t address, std::uint32_t bytes, Visit visit) {
@@ -210,7 +221,7 @@ template <typename Visit> void Races::for_wram(std::uint32_t address, std::uint3
 }
 
 // Cuts a segment in two; returns the second.
-Races::Segments::iterator Races::split(Segments::iterator segment, std::uint32_t address) {
+Races::Segments::iterator Races::split(Segments &segments, Segments::iterator segment, std::uint32_t address) {
     Segment second = segment->second;
     if (second.cell.shared != 0) {
         Readers readers = readers_[second.cell.shared - 1];
@@ -218,35 +229,50 @@ Races::Segments::iterator Races::split(Segments::iterator segment, std::uint32_t
         several(second.cell) = readers;
     }
     segment->second.end = address;
-    return mram_.emplace_hint(std::next(segment), address, second);
+    nr_segments_++;
+    return segments.emplace_hint(std::next(segment), address, second);
 }
 
 template <typename Visit> void Races::for_mram(std::uint32_t address, std::uint32_t bytes, Visit visit) {
-    if (mram_.size() > MOST_SEGMENTS) forget();
+    if (nr_segments_ > MOST_SEGMENTS) forget();
+    for (std::uint32_t end = address + bytes; address < end;) {
+        std::uint32_t page = (address - FOUNDRY_DPU_MRAM_BASE) / MRAM_PAGE;
+        std::uint32_t until = std::min(end, FOUNDRY_DPU_MRAM_BASE + (page + 1) * MRAM_PAGE);
+        for_page(page, address, until - address, visit);
+        address = until;
+    }
+}
+
+template <typename Visit>
+void Races::for_page(std::uint32_t page, std::uint32_t address, std::uint32_t bytes, Visit visit) {
+    Segments &segments = mram_[page];
+    if (segments.empty()) used_.push_back(page);
     std::uint32_t end = address + bytes;
-    auto next = mram_.upper_bound(address);
-    if (next != mram_.begin()) {
+    auto next = segments.upper_bound(address);
+    if (next != segments.begin()) {
         auto before = std::prev(next);
         if (before->first == address)
             next = before;
         else if (before->second.end > address)
-            next = split(before, address);
+            next = split(segments, before, address);
     }
     while (address < end) {
-        if (next == mram_.end() || next->first > address) {
-            std::uint32_t until = next == mram_.end() ? end : std::min(end, next->first);
-            next = mram_.emplace_hint(next, address, Segment{until, {}});
+        if (next == segments.end() || next->first > address) {
+            std::uint32_t until = next == segments.end() ? end : std::min(end, next->first);
+            next = segments.emplace_hint(next, address, Segment{until, {}});
+            nr_segments_++;
         } else if (next->second.end > end) {
-            split(next, end);
+            split(segments, next, end);
         }
         visit(next->second.cell, address, next->second.end - address);
         address = next->second.end;
         // One segment of what has become the same.
-        if (next != mram_.begin()) {
+        if (next != segments.begin()) {
             auto before = std::prev(next);
             if (before->second.end == next->first && same(before->second.cell, next->second.cell)) {
                 before->second.end = next->second.end;
-                mram_.erase(next);
+                segments.erase(next);
+                nr_segments_--;
                 next = before;
             }
         }
@@ -279,13 +305,23 @@ void Races::write_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32
         mark(tasklet, address, bytes, true);
         return;
     }
+    std::uint32_t from = address; // what is kept from here on is yet to be marked
+    auto mark_until = [&](std::uint32_t end) {
+        if (end > from) mark(tasklet, from, end - from, true);
+    };
     for_wram(address, bytes, [&](Cell &cell, std::uint32_t at, std::uint32_t length) {
-        bool kept = write({tasklet, site, false}, cell, at, length, false, [&] {
-            bool differs = !incoming || std::memcmp(Memory::at<void>(at), incoming + (at - address), length) != 0;
-            return static_cast<std::uint8_t>(differs);
+        bool kept = write({tasklet, site, false}, cell, at, length, false, [&]() -> std::uint8_t {
+            if (!incoming) return 1;
+            if (length == 1) return *Memory::at<std::uint8_t>(at) != incoming[at - address];
+            std::uint32_t word;
+            std::memcpy(&word, incoming + (at - address), WORD);
+            return *Memory::at<std::uint32_t>(at) != word;
         });
-        if (kept) mark(tasklet, at, length, true);
+        if (kept) return;
+        mark_until(at);
+        from = at + length;
     });
+    mark_until(address + bytes);
 }
 
 // A tasklet that reads, in a loop, what another one has written knows of all that this one has done before.
@@ -315,6 +351,67 @@ bool Races::access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t w
         broken_ = broken;
         return true;
     }
+}
+
+bool Races::access_own(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
+                       std::uint64_t value) noexcept {
+    std::uint32_t bytes = what & 0xffff;
+    if (!on_ || what & FOUNDRY_DPU_ACCESS_SPIN || bytes > sizeof(value) || !stale_.empty() ||
+        (bytes & (bytes - 1)) != 0 || (address & (bytes - 1)) != 0 || !memory_.usable(address, bytes))
+        return false;
+    const std::uint64_t epochs = *Memory::at<std::uint64_t>(FOUNDRY_DPU_EPOCH);
+    // Of 1, 2, 4 or 8 bytes, without a call of memset.
+    auto note = [&](std::uint32_t from, std::uint32_t length, bool written) __attribute__((always_inline)) {
+        for (std::uint32_t shift : {0u, written ? FOUNDRY_DPU_SHADOW_WRITES : 0u}) {
+            std::uint8_t *at = shadow(tasklet, from) + shift;
+            switch (length) {
+            case 8: std::memcpy(at, &epochs, 8); break;
+            case 4: std::memcpy(at, &epochs, 4); break;
+            case 2: std::memcpy(at, &epochs, 2); break;
+            default: *at = static_cast<std::uint8_t>(epochs);
+            }
+        }
+    };
+    bool reads = what & FOUNDRY_DPU_ACCESS_READ, writes = what & FOUNDRY_DPU_ACCESS_WRITE;
+    if (address >= FOUNDRY_DPU_STACK_BASE) {
+        note(address, bytes, writes);
+        return true;
+    }
+    std::uint32_t word = (address - FOUNDRY_DPU_WRAM_BASE) / WORD, words = (bytes + WORD - 1) / WORD;
+    bool narrow = bytes < WORD; // one byte of a word that is known by bytes
+    if (narrow ? bytes != 1 || !split_[word] : split_[word] || split_[word + words - 1]) return false;
+    Cell *cells = narrow ? &bytes_[address - FOUNDRY_DPU_WRAM_BASE] : &words_[word];
+    Act act = {tasklet, site, false};
+    const Clock &clock = synchronization_.clock(tasklet);
+    auto knows = [&](std::uint8_t who, const Moment &when) { return who == 0 || clock.at[who - 1] >= when.time; };
+    for (std::uint32_t i = 0; i < words; i++) {
+        const Cell &cell = cells[i];
+        if (cell.shared != 0 || (cell.writer != tasklet + 1 && !knows(cell.writer, cell.write)) ||
+            (cell.reader != tasklet + 1 && !knows(cell.reader, cell.read)))
+            return false;
+    }
+    // As read() and write() do for such cells.
+    Moment now = {clock.at[tasklet], site};
+    if (reads) note(address, bytes, false);
+    bool kept = true;
+    for (std::uint32_t i = 0; i < words; i++) {
+        Cell &cell = cells[i];
+        if (!writes) {
+            cell.reader = static_cast<std::uint8_t>(tasklet + 1);
+            cell.read = now;
+            continue;
+        }
+        bool changed = true;
+        if (what & FOUNDRY_DPU_ACCESS_VALUE)
+            changed = narrow ? *Memory::at<std::uint8_t>(address) != static_cast<std::uint8_t>(value)
+                             : *Memory::at<std::uint32_t>(address + WORD * i) !=
+                                   static_cast<std::uint32_t>(value >> 32 * i);
+        cell.reader = 0;
+        cell.part = false;
+        kept &= record_write(act, cell, now, changed);
+    }
+    if (writes && kept) note(address, bytes, true);
+    return true;
 }
 
 template <typename Visit>
@@ -443,6 +540,11 @@ void Races::mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t 
 static Races *current;
 
 void Races::serve() { current = this; }
+
+extern "C" bool foundry_access_own(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
+                                   std::uint32_t code) {
+    return current->access_own(*Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET), address, what, site ? site : code, value);
+}
 
 extern "C" bool foundry_access(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
                                std::uint32_t code) {

@@ -50,6 +50,10 @@ class Races {
     // An access of compiled code that is about to happen. Returns whether it is a race, which broken() is then.
     bool access(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
                 std::uint64_t value) noexcept;
+    // The same, of an access to what no other tasklet has accessed out of order; false: it is not one of those, and
+    // nothing is done. Calls nothing and uses general registers only.
+    bool access_own(std::uint32_t tasklet, std::uint32_t address, std::uint32_t what, std::uint32_t site,
+                    std::uint64_t value) noexcept;
     const Broken &broken() const { return broken_; }
 
     // DMA transfers and MRAM accesses that are about to be carried out; `site` is a site or an address in the code.
@@ -105,6 +109,8 @@ class Races {
     void read(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes);
     template <typename Changes>
     bool write(const Act &act, Cell &cell, std::uint32_t address, std::uint32_t bytes, bool part, Changes changes);
+    // Notes a write in the cell. Returns whether it is recorded for the rest of the epoch.
+    static bool record_write(const Act &act, Cell &cell, const Moment &now, std::uint8_t mask);
     // Whether another tasklet has read this and the acting one does not know of it.
     bool has_unknown_reader(const Act &act, const Cell &cell) const;
     void forget_readers(Cell &cell);
@@ -120,7 +126,9 @@ class Races {
     // What is written is stale no more.
     void refresh(std::uint32_t wram, std::uint32_t bytes);
     void use(std::uint32_t wram, std::uint32_t bytes, std::uint32_t site);
-    Segments::iterator split(Segments::iterator segment, std::uint32_t address);
+    template <typename Visit>
+    void for_page(std::uint32_t page, std::uint32_t address, std::uint32_t bytes, Visit visit);
+    Segments::iterator split(Segments &segments, Segments::iterator segment, std::uint32_t address);
     static bool same(const Cell &one, const Cell &two);
     void read_wram(std::uint32_t tasklet, std::uint32_t address, std::uint32_t bytes, std::uint32_t site);
     // `incoming`: the bytes to be written, or null if they are not known.
@@ -149,9 +157,11 @@ class Races {
     std::array<std::uint32_t, FOUNDRY_DPU_MAX_TASKLETS> times_{}; // of the clock that EPOCH stands for
     std::array<std::uint8_t, FOUNDRY_DPU_MAX_TASKLETS> epochs_{};
     std::unique_ptr<Cell[], void (*)(void *)> words_, bytes_; // of WRAM: 4 bytes, and single bytes of split words
-    std::vector<bool> split_;
+    std::vector<std::uint8_t> split_; // of each word, whether its bytes are known apart
     std::pmr::unsynchronized_pool_resource pool_;
-    Segments mram_{&pool_};
+    std::vector<Segments> mram_;           // by pages of MRAM
+    std::vector<std::uint32_t> used_;      // pages that have segments
+    std::size_t nr_segments_ = 0;
     std::vector<Readers> readers_;
     std::vector<std::uint32_t> free_readers_;
     Broken broken_{};

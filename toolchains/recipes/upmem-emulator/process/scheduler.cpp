@@ -330,14 +330,18 @@ Scheduler::Counts Scheduler::both() const {
 void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram,
                          std::uint32_t bytes, bool scalar) {
     std::int64_t alpha = is_read ? model::DMA_READ_ALPHA : model::DMA_WRITE_ALPHA;
-    std::uint64_t cycles = static_cast<std::uint64_t>(alpha + (model::DMA_BETA_HALVES * bytes + 1) / 2);
+    auto latency = static_cast<std::uint64_t>(alpha + (model::DMA_BETA_HALVES * bytes + 1) / 2);
+    auto busy = static_cast<std::uint64_t>((model::DMA_ENGINE_START + model::DMA_ENGINE_BYTE * bytes + 500) / 1000);
+    std::uint64_t cycles = std::min(latency, busy); // of the engine, which then takes the next transfer
     shared::Statistics &statistics = control_.statistics;
     statistics.dma_transfers++;
     statistics.dma_cycles += cycles;
     memory_.count(tasklets_[tasklet].line, 0, cycles);
     (is_read ? statistics.dma_read_bytes : statistics.dma_write_bytes) += bytes;
-    engine_free_ = std::max(engine_free_, pipeline_.now()) + (cycles << Pipeline::FRACTION);
-    transfers_.push_back({tasklet, is_read, scalar, mram, wram, bytes, engine_free_});
+    Pipeline::Time begin = std::max(engine_free_, pipeline_.now());
+    engine_free_ = begin + (cycles << Pipeline::FRACTION);
+    // They end in the order in which they begin: of any two, the latencies differ by less than the engine is busy.
+    transfers_.push_back({tasklet, is_read, scalar, mram, wram, bytes, begin + (latency << Pipeline::FRACTION)});
 }
 
 void Scheduler::finish_transfer() {

@@ -21,7 +21,7 @@
         .text
         .globl foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_access_entry, foundry_abandon
         .hidden foundry_resume, foundry_service_entry, foundry_yield_entry, foundry_access_entry, foundry_abandon
-        .hidden foundry_current, foundry_access
+        .hidden foundry_current, foundry_access, foundry_access_own
 
         .type foundry_resume, @function
 foundry_resume:
@@ -109,15 +109,25 @@ foundry_access_entry:
         mov [r11 + AT_SCRATCH + 40], r8
         mov [r11 + AT_SCRATCH + 48], r9
         mov [r11 + AT_SCRATCH + 56], r10
-        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-        movups [r11 + AT_VECTORS + 16 * \n], xmm\n
-        .endr
         mov [r11 + AT_RSP], rsp
         mov r8d, [rsp]
         mov rsp, [rip + scheduler_rsp]
         and rsp, -16
         push r11
         sub rsp, 8
+        call foundry_access_own
+        mov r11, [rsp + 8]
+        test al, al
+        jne 2f
+        .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+        movups [r11 + AT_VECTORS + 16 * \n], xmm\n
+        .endr
+        mov rcx, [r11 + AT_SCRATCH + 8]
+        mov rdx, [r11 + AT_SCRATCH + 16]
+        mov rsi, [r11 + AT_SCRATCH + 24]
+        mov rdi, [r11 + AT_SCRATCH + 32]
+        mov r8, [r11 + AT_RSP]
+        mov r8d, [r8]
         call foundry_access
         mov r11, [rsp + 8]
         test al, al
@@ -125,7 +135,7 @@ foundry_access_entry:
         .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
         movups xmm\n, [r11 + AT_VECTORS + 16 * \n]
         .endr
-        mov rax, [r11 + AT_SCRATCH]
+2:      mov rax, [r11 + AT_SCRATCH]
         mov rcx, [r11 + AT_SCRATCH + 8]
         mov rdx, [r11 + AT_SCRATCH + 16]
         mov rsi, [r11 + AT_SCRATCH + 24]

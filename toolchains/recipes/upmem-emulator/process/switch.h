@@ -32,7 +32,10 @@ void foundry_resume(Context *context);
 void foundry_service_entry();
 void foundry_yield_entry();
 void foundry_access_entry();
-// Looks at an access; `code`: where the program calls. Returns whether it is a race.
+// Looks at an access, if it concerns no other tasklet: returns whether it does not. Keeps the vector registers.
+bool foundry_access_own(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
+                        std::uint32_t code);
+// Looks at any access; `code`: where the program calls. Returns whether it is a race.
 bool foundry_access(std::uint32_t address, std::uint32_t what, std::uint32_t site, std::uint64_t value,
                     std::uint32_t code);
 void foundry_abandon();

@@ -95,7 +95,11 @@ class PipelineLauncher:
             for number, argument in enumerate(arguments)
         ]
         self._packed(grid, values)  # refuses numbers that are too large, before anything is lent to the device
-        with _on_device(device, spans, written) as ranges:
+        # NVIDIA's driver refuses to share pages that are read-only, and from then on any memory at all.
+        in_place = device.reach is HostArrays.IMPORT and not any(
+            getattr(tensor, "readonly", False) for tensor in hosts.values()
+        )
+        with _on_device(device, spans, written, in_place=in_place) as ranges:
             for number, tensor in hosts.items():
                 values[number] = _placed(tensor, ranges)
             try:
@@ -128,14 +132,17 @@ def _placed(tensor: Any, ranges: Sequence[Range]) -> int:
 
 
 @contextmanager
-def _on_device(device: VulkanDevice, spans: Sequence[tuple[int, int]], outputs: Sequence[int]) -> Iterator[list[Range]]:
+def _on_device(
+    device: VulkanDevice, spans: Sequence[tuple[int, int]], outputs: Sequence[int], *, in_place: bool
+) -> Iterator[list[Range]]:
     """Let the device reach memory of the host during a launch.
 
     Args:
         spans: what it reaches.
         outputs: addresses in those spans that the launch writes to.
+        in_place: try to share the memory; otherwise it is copied.
     """
-    if device.reach is HostArrays.IMPORT:
+    if in_place:
         page = os.sysconf("SC_PAGE_SIZE")
         pages = _merged((low // page * page, -(-high // page) * page) for low, high in spans)
         shared: list[ImportedMemory] = []

@@ -8,6 +8,8 @@
 #include "services.h"
 #include "target.h"
 
+#include <optional>
+
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/IR/InlineAsm.h"
@@ -24,8 +26,9 @@ namespace {
 
 class Instrumentation {
 public:
-  Instrumentation(Module &module, bool byLine, bool library)
-      : module(module), services(module, library), byLine(byLine), library(library) {}
+  Instrumentation(Module &module, const Instruments &wanted)
+      : module(module), services(module, wanted.library), byLine(wanted.byLine), library(wanted.library),
+        races(wanted.races) {}
 
   void run() {
     distrustAlignment(module);
@@ -34,12 +37,15 @@ public:
       if (!function.isDeclaration())
         functions.push_back(&function);
     for (Function *function : functions) {
-      Accesses accesses(*function);
+      std::optional<Accesses> accesses;
+      if (races)
+        accesses.emplace(*function);
       Cost total = count(*function);
       yieldAtEntry(*function);
       yieldInLoops(*function);
       checkAlignment(*function, services);
-      accesses.check(services);
+      if (accesses)
+        accesses->check(services);
       serve(*function);
       record(*function, total);
     }
@@ -48,7 +54,7 @@ public:
 private:
   Module &module;
   Services services;
-  bool byLine, library;
+  bool byLine, library, races;
 
   static bool callsOut(const Instruction &instruction) {
     const auto *call = dyn_cast<CallBase>(&instruction);
@@ -346,6 +352,10 @@ private:
 
 } // namespace
 
-void instrument(Module &module, bool byLine, bool library) { Instrumentation(module, byLine, library).run(); }
+void instrument(Module &module, const Instruments &wanted) {
+  Instrumentation(module, wanted).run();
+  if (wanted.oneTasklet)
+    module.appendModuleInlineAsm(".weak " FOUNDRY_DPU_SYMBOL_ONE_TASKLET "\n.set " FOUNDRY_DPU_SYMBOL_ONE_TASKLET ", 1");
+}
 
 } // namespace dpu

@@ -5,6 +5,14 @@
 
 namespace dpu {
 
+// What is added beyond the cycles and the services.
+struct Instruments {
+  bool byLine = false;     // counters of source lines
+  bool library = false;    // sites are those of the calls of the module's functions
+  bool races = true;       // the check of data races
+  bool oneTasklet = false; // the module may not be a part of a program with more tasklets
+};
+
 // Adds to every function of the module, which must be optimised and lowered and keeps its DPU triple:
 // - the subtraction of each piece of straight code's modelled cost from the tasklet's budget, before each call and
 // jump; and, if `byLine`, its addition to the counters of the source lines that it is of;
@@ -14,6 +22,6 @@ namespace dpu {
 // - the site of each call of another file's function, for the reports of what the library does; or, if the module is of
 // the `library`, that site in place of its own;
 // - a section .foundry.iram that tells the linker of each function's size in IRAM.
-void instrument(llvm::Module &module, bool byLine, bool library);
+void instrument(llvm::Module &module, const Instruments &wanted);
 
 } // namespace dpu

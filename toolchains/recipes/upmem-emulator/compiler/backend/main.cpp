@@ -1,11 +1,13 @@
 // dpu-backend: from LLVM IR for a DPU, or from the C frontend, to an object file that the emulator can run.
 //
-//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] [-emit-llvm [-S]] -o OUTPUT INPUT
+//     dpu-backend [-O0|-O1|-O2|-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] [-no-race-check|-one-tasklet]
+//                 [-emit-llvm [-S]] -o OUTPUT INPUT
 //
 // INPUT is IR as text or bitcode with typed pointers. With -emit-llvm the output is the optimised IR as a DPU would get
 // it. With -strip-lines the input's debug information is used for the reports of races, and left out of the output.
 // With -count-lines the code counts what each source line issues, see abi/abi.h. With -library its accesses are reported
-// at the line that calls it.
+// at the line that calls it. -no-race-check leaves out the check of races; so does -one-tasklet, which also marks the
+// object, so that it is not linked into a program with more tasklets.
 // dpu-upmem-dpurte-clang calls this program; users do not.
 #include "check.h"
 #include "emit.h"
@@ -39,8 +41,7 @@ struct Arguments {
   bool emitIr = false;
   bool asText = false;
   bool stripLines = false;
-  bool countLines = false;
-  bool library = false;
+  dpu::Instruments instruments;
 };
 
 bool parse(int argc, char **argv, Arguments &arguments) {
@@ -53,9 +54,13 @@ bool parse(int argc, char **argv, Arguments &arguments) {
     else if (argument == "-strip-lines")
       arguments.stripLines = true;
     else if (argument == "-count-lines")
-      arguments.countLines = true;
+      arguments.instruments.byLine = true;
     else if (argument == "-library")
-      arguments.library = true;
+      arguments.instruments.library = true;
+    else if (argument == "-no-race-check")
+      arguments.instruments.races = false;
+    else if (argument == "-one-tasklet")
+      arguments.instruments.races = !(arguments.instruments.oneTasklet = true);
     else if (argument == "-S")
       arguments.asText = true;
     else if (argument == "-O0")
@@ -113,7 +118,8 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
+    errs() << "usage: dpu-backend [-O0..-O3|-Os|-Oz] [-strip-lines] [-count-lines] [-library] "
+              "[-no-race-check|-one-tasklet] [-emit-llvm [-S]] -o OUTPUT INPUT\n";
     return 2;
   }
   // The scalarizer leaves loads and stores of vectors alone unless told so.
@@ -146,7 +152,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   dpu::lower(*module);
-  dpu::instrument(*module, arguments.countLines, arguments.library);
+  dpu::instrument(*module, arguments.instruments);
   if (arguments.stripLines)
     StripDebugInfo(*module);
   if (verifyModule(*module, &errs())) {

@@ -80,6 +80,8 @@ private:
       result.emitIr = true;
     else if (word == "-foundry-count-lines")
       result.countLines = true;
+    else if (word == "-foundry-no-race-check")
+      result.raceCheck = false;
     else if (word == "-foundry-library")
       result.library = true;
     else if (startsWith(word, "-o"))

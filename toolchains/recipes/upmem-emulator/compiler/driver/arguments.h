@@ -34,6 +34,7 @@ struct Arguments {
   uint32_t stack = 1024;               // STACK_SIZE_DEFAULT, bytes
   std::map<uint32_t, uint32_t> stacks; // STACK_SIZE_TASKLET_n, bytes
   bool countLines = false;             // -foundry-count-lines
+  bool raceCheck = true;               // no -foundry-no-race-check
   bool library = false;                // -foundry-library: what the code does is reported at the line that calls it
   bool standardLibrary = true, startFiles = true, standardHeaders = true;
   bool verbose = false, dryRun = false; // -v, -###

@@ -95,6 +95,15 @@ uint32_t value(Program &program, const char *name) {
   return symbol ? symbol->st_value : 0;
 }
 
+bool checkOneTasklet(const Arguments &arguments, Program &program) {
+  if (arguments.tasklets.value_or(1) == 1 || !program.symbol(FOUNDRY_DPU_SYMBOL_ONE_TASKLET))
+    return true;
+  error("the program has " + std::to_string(*arguments.tasklets) +
+        " tasklets, but an object in it was compiled with -DNR_TASKLETS=1, and so without the check of data races: "
+        "compile all files with -DNR_TASKLETS=" + std::to_string(*arguments.tasklets));
+  return false;
+}
+
 bool checkWram(const Arguments &arguments, Program &program) {
   uint32_t tasklets = arguments.tasklets.value_or(1), stacks = 0;
   for (uint32_t i = 0; i < tasklets; ++i)
@@ -147,7 +156,7 @@ bool checkProgram(const Arguments &arguments, const std::string &path) {
     error("the linker left no ELF file");
     return false;
   }
-  bool fits = checkWram(arguments, program);
+  bool fits = checkOneTasklet(arguments, program) && checkWram(arguments, program);
   uint32_t instructions = program.instructions(), places = limitsOf(arguments.processor).instructions;
   if (instructions > places) {
     error("the program does not fit into IRAM: " + std::to_string(instructions) + " instructions (modelled); a " +

@@ -81,6 +81,12 @@ int compile(const Arguments &arguments, const Input &input, const std::string &o
     command.push_back("-count-lines");
   if (arguments.library)
     command.push_back("-library");
+  // Objects for one tasklet need no check of races: with one command, the program's number is known, and otherwise, if
+  // it is given. The linker refuses them in a program with more.
+  if (!arguments.raceCheck)
+    command.push_back("-no-race-check");
+  else if (arguments.tasklets.value_or(arguments.stage == Stage::Link ? 1 : 0) == 1)
+    command.push_back("-one-tasklet");
   if (arguments.emitIr)
     command.push_back("-emit-llvm");
   if (arguments.asText)

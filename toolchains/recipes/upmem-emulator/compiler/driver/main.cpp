@@ -34,6 +34,7 @@ void printHelp() {
                "  -DNR_TASKLETS=N                        tasklets, 1 by default\n"
                "  -DSTACK_SIZE_DEFAULT=N, -DSTACK_SIZE_TASKLET_n=N   bytes of stack, 1024 by default\n"
                "  -foundry-count-lines                   count modelled instructions and DMA cycles by source line\n"
+               "  -foundry-no-race-check                 leave the check of data races out of the code\n"
                "  -L, -l, -Wl,..., -nostdlib, -nostartfiles          for the linker\n"
                "  -v, -###, --version\n";
 }

@@ -47,6 +47,28 @@ def test_the_linkers_way_of_saying_it_counts_too(tmp_path: Path, words: list[str
     assert symbols(tmp_path)["NR_TASKLETS"] == 5
 
 
+@pytest.mark.parametrize(("flags", "checks"), [(["-DNR_TASKLETS=1"], False), (["-DNR_TASKLETS=2"], True), ([], True)])
+def test_objects_for_one_tasklet_have_no_check_of_races_and_are_for_no_more(
+    tmp_path: Path, flags: list[str], checks: bool
+) -> None:
+    (tmp_path / "m.c").write_text("int shared;\nint main(void) { return ++shared; }\n")
+    built(tmp_path, "-O2", *flags, "-c", "m.c", "-o", "m.o")
+    assert ("__foundry_access" in run(["llvm-nm", "m.o"], tmp_path).stdout) == checks
+    built(tmp_path, "-DNR_TASKLETS=1", "m.o", "-o", "program")
+    if checks:
+        built(tmp_path, "-DNR_TASKLETS=2", "m.o", "-o", "program")
+    else:
+        said = refused(tmp_path, "-DNR_TASKLETS=2", "m.o")
+        assert "-DNR_TASKLETS=1" in said and "compile all files with -DNR_TASKLETS=2" in said
+
+
+def test_the_check_of_races_is_left_out_on_demand(tmp_path: Path) -> None:
+    (tmp_path / "m.c").write_text("int shared;\nint main(void) { return ++shared; }\n")
+    built(tmp_path, "-O2", "-DNR_TASKLETS=2", "-foundry-no-race-check", "-c", "m.c", "-o", "m.o")
+    assert "__foundry_access" not in run(["llvm-nm", "m.o"], tmp_path).stdout
+    built(tmp_path, "-DNR_TASKLETS=2", "m.o", "-o", "program")
+
+
 def test_a_program_knows_its_tasklets(tmp_path: Path) -> None:
     (tmp_path / "m.c").write_text(
         '#include <defs.h>\n#include "checks.h"\n'
