@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -131,7 +132,10 @@ FILES = {
     "dpu/task.c": DEVICE,
     "dpu/CMakeLists.txt": DEVICE_PROJECT,
 }
+# One program, and what hosts in C++ and in Python do with it.
+FILES |= {f"other/{path.name}": path.read_text() for path in (Path(__file__).parent / "upmem").iterdir()}
 FOLDER = "/tmp/example"
+BUILD = "dpu-upmem-dpurte-clang -O2 -DNR_TASKLETS=1 -o bin/words words.c"
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +169,22 @@ def test_pkg_config_says_what_the_sdks_own_says(container: Container) -> None:
     assert [line.replace(f"{prefix}/share/pkgconfig/../..", prefix).split() for line in said] == 2 * [
         [f"-I{prefix}/include/dpu", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-ldpu"]
     ]
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_hosts_use_the_sdks_cpp_interface(container: Container, standard: str) -> None:
+    flags = f"-std={standard} -Wall -Wextra -Werror -O1"
+    compiler = f"g++ {flags} sets.cpp -o sets $(dpu-pkg-config --cflags --libs dpu) -pthread"
+    said = container.call(["sh", "-c", f"mkdir -p bin && {BUILD} && {compiler} && ./sets"], cwd=f"{FOLDER}/other")
+    assert said.splitlines()[-1] == "[OK]"
+
+
+def test_hosts_use_the_sdks_python_module(container: Container) -> None:
+    said = container.call(["sh", "-c", f"mkdir -p bin && {BUILD} && python sets.py"], cwd=f"{FOLDER}/other")
+    assert said.splitlines()[-1] == "[OK]"
+
+
+def test_programs_link_the_library_of_messages_by_its_name(container: Container) -> None:
+    link = "gcc -DNR_TASKLETS=1 -DNR_DPUS=1 -I../support app.c -o app $(dpu-pkg-config --cflags --libs dpuverbose)"
+    said = container.call(["sh", "-c", f"{link} && ldd app && dpu-pkg-config --libs dpu"], cwd=f"{FOLDER}/host")
+    assert said.count("libdpu.so =>") == 1 and "not found" not in said and "dpuverbose" not in said

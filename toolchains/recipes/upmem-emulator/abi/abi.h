@@ -148,7 +148,8 @@
 
 /* a: FOUNDRY_DPU_PERF_*; b: not 0 to count from zero. Result: the count before. */
 #define FOUNDRY_DPU_OP_PERF_CONFIG 17
-/* Result: modelled cycles or instructions since the last reset. */
+/* Result: modelled cycles or instructions since the last reset. a: FOUNDRY_DPU_PERF_SAME for what is counted, or _CYCLES
+ * or _INSTRUCTIONS for one of the two that FOUNDRY_DPU_PERF_BOTH counts and FOUNDRY_DPU_PERF_NEITHER has stopped. */
 #define FOUNDRY_DPU_OP_PERF_GET 18
 
 /* printf. a: address of the format, b: address of the caller's va_list (x32's: four 32-bit words gp_offset, fp_offset,
@@ -166,6 +167,9 @@
 #define FOUNDRY_DPU_PERF_CYCLES 1
 #define FOUNDRY_DPU_PERF_INSTRUCTIONS 2
 #define FOUNDRY_DPU_PERF_NOTHING 3
+#define FOUNDRY_DPU_PERF_NEITHER 6
+#define FOUNDRY_DPU_PERF_BOTH 7
+#define FOUNDRY_DPU_PERF_V1A 8 /* added to the last two by programs for v1A, which has no two counters: a fault */
 
 #define FOUNDRY_DPU_REASON_HALT 1             /* halt() */
 #define FOUNDRY_DPU_REASON_ASSERT 2           /* assert(): b: address of the message, a string */

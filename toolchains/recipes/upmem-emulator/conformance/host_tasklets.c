@@ -152,6 +152,32 @@ CONFORMS(sequential_reads_cover_an_array, "seqread_init, seqread_get, seqread_se
     OK(dpu_free(set));
 }
 
+CONFORMS(both_performance_counters_count_on_v1b, "COUNT_ENABLE_BOTH and perfcounter_get_both, -mcpu=v1B") {
+    struct dpu_set_t set = conformance_dpus(1, "device_counters"), dpu = conformance_first(set);
+    struct {
+        uint64_t cycles, instructions;
+    } got[4];
+    memset(got, 0x5a, sizeof got);
+    OK(dpu_launch(set, DPU_SYNCHRONOUS));
+    OK(dpu_copy_from(dpu, "counted", 0, got, sizeof got));
+    /* 1000 rounds of a tasklet that is alone, then none: it issues every 11 cycles, and reads what was stopped. */
+    EXPECT(got[0].instructions >= 2000 && got[0].instructions < 20000);
+    EXPECT(got[0].cycles >= 10 * got[0].instructions && got[0].cycles <= 12 * got[0].instructions);
+    /* Then as many again, which are added; after a reset, few. */
+    EXPECT(got[1].instructions >= 2 * got[0].instructions - 100 && got[1].cycles >= 2 * got[0].cycles - 1100);
+    EXPECT(got[2].instructions < 200 && got[2].cycles < 2200);
+    EXPECT(got[3].instructions < 200);
+    OK(dpu_free(set));
+}
+
+CONFORMS(both_performance_counters_are_a_fault_on_v1a, "COUNT_ENABLE_BOTH faults on v1A") {
+    struct dpu_set_t set = conformance_dpus(1, "device_counters_v1a");
+    conformance_hear();
+    EXPECT_ERROR(conformance_plain(dpu_launch(set, DPU_SYNCHRONOUS)), DPU_ERR_DPU_FAULT);
+    free(conformance_heard());
+    OK(dpu_free(set));
+}
+
 CONFORMS(the_performance_counter_counts, "perfcounter_config(COUNT_CYCLES or COUNT_INSTRUCTIONS, true)") {
     uint64_t cycles = 0, instructions = 0;
     struct dpu_set_t set = ready("device_tasklets_1", COUNTERS), dpu = conformance_first(set);

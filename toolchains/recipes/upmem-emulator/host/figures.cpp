@@ -83,4 +83,9 @@ int dpu_emulator_next_line(struct dpu_set_t set, uint32_t *position, struct dpu_
     *position += static_cast<std::uint32_t>((bytes + FOUNDRY_DPU_LINE_ALIGNMENT - 1) & -FOUNDRY_DPU_LINE_ALIGNMENT);
     return 0;
 }
+
+const char *dpu_emulator_symbol_name(const struct dpu_program_t *program, uint32_t number) {
+    if (!program || number >= program->symbols.size()) return nullptr;
+    return std::next(program->symbols.begin(), number)->first.c_str();
+}
 }

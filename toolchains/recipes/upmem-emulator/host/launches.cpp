@@ -60,10 +60,10 @@ dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
     if (dpu_error_t error = check(selection); error != DPU_OK) return error;
     for (dpu_rank_t *rank : selection.ranks()) {
         std::uint64_t mask = selection.mask(*rank);
-        if (rank->jobs.empty() && !rank->running(mask))
+        if (rank->open() && !rank->running(mask))
             rank->launch(mask);
         else
-            rank->jobs.push_back([rank, mask] { return start(*rank, mask); });
+            rank->jobs.push_back({[rank, mask] { return start(*rank, mask); }, nullptr});
     }
     return policy == DPU_SYNCHRONOUS ? selection.settle() : DPU_OK;
 }

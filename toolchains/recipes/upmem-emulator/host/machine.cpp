@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <map>
 #include <new>
@@ -13,15 +15,45 @@
 
 namespace {
 
-std::mutex lock;
-std::map<dpu_rank_t **, std::unique_ptr<Allocation>> allocations;
-std::set<std::uint32_t> ranks_in_use;
+// Never destroyed: a callback may run while the host program exits.
+std::mutex &lock = *new std::mutex;
+auto &allocations = *new std::map<dpu_rank_t **, std::unique_ptr<Allocation>>;
+auto &ranks_in_use = *new std::set<std::uint32_t>;
+std::mutex &turns_lock = *new std::mutex;
+auto &turns_changed = *new std::condition_variable;
+std::uint64_t turns_count = 0;
 
 constexpr std::uint32_t DEFAULT_NR_DPUS = 256, MOST_DPUS = 2560;
 
 std::uint32_t nr_ranks() { return (machine::nr_dpus() + shared::DPUS_PER_RANK - 1) / shared::DPUS_PER_RANK; }
 
 } // namespace
+
+namespace turns {
+
+std::uint64_t count() {
+    std::lock_guard guard(turns_lock);
+    return turns_count;
+}
+
+void signal() {
+    {
+        std::lock_guard guard(turns_lock);
+        turns_count++;
+    }
+    turns_changed.notify_all();
+}
+
+void wait(std::uint64_t seen, unsigned milliseconds) {
+    std::unique_lock guard(turns_lock);
+    auto changed = [seen] { return turns_count != seen; };
+    if (milliseconds == 0)
+        turns_changed.wait(guard, changed);
+    else
+        turns_changed.wait_for(guard, std::chrono::milliseconds(milliseconds), changed);
+}
+
+} // namespace turns
 
 namespace machine {
 
@@ -77,9 +109,24 @@ dpu_error_t allocate(std::uint32_t wanted, const Profile &profile, dpu_set_t &se
 }
 
 dpu_error_t release(const dpu_set_t &set) {
-    std::lock_guard guard(lock);
-    auto found = set.kind == DPU_SET_RANKS ? allocations.find(set.list.ranks) : allocations.end();
-    if (found == allocations.end() || found->second->ranks.size() != set.list.nr_ranks)
+    std::unique_lock guard(lock);
+    auto find = [&set] {
+        auto found = set.kind == DPU_SET_RANKS ? allocations.find(set.list.ranks) : allocations.end();
+        return found != allocations.end() && found->second->ranks.size() == set.list.nr_ranks ? found
+                                                                                              : allocations.end();
+    };
+    auto found = find();
+    while (found != allocations.end()) {
+        std::uint64_t seen = turns::count();
+        if (found->second->callbacks == 0) break;
+        if (in_callback_of(*found->second))
+            return refuse(DPU_ERR_INTERNAL, "dpu_free: a callback cannot free the DPUs that it is called for");
+        guard.unlock();
+        turns::wait(seen);
+        guard.lock();
+        found = find();
+    }
+    if (found == allocations.end())
         return refuse(DPU_ERR_INVALID_DPU_SET,
                       "dpu_free: this set was not allocated by dpu_alloc, or is freed already");
     for (dpu_rank_t *rank : found->second->ranks) ranks_in_use.erase(rank->number);
@@ -145,26 +192,51 @@ dpu_error_t Selection::advance(bool wait, bool &done) {
     while (again) {
         again = false;
         done = true;
+        bool turn = false;
+        std::uint64_t seen = turns::count();
         for (dpu_rank_t *rank : ranks_) {
+            if (rank->held_elsewhere()) {
+                turn = true;
+                continue;
+            }
             dpu_error_t error = DPU_OK;
             bool idle = rank->finish(wait, error);
-            if (first == DPU_OK) first = error;
-            while (idle && !rank->jobs.empty()) {
+            if (error != DPU_OK) rank->fail(error);
+            while (idle && !rank->held_here() && !rank->jobs.empty() && !rank->jobs.front().callback) {
                 auto job = std::move(rank->jobs.front());
                 rank->jobs.pop_front();
-                error = job();
-                if (first == DPU_OK) first = error;
+                if ((error = job.run()) != DPU_OK) rank->fail(error);
                 idle = !rank->running();
                 if (!idle && wait) again = true;
             }
+            if (first == DPU_OK) first = rank->error;
+            rank->error = DPU_OK;
+            if (!rank->held_here() && !rank->jobs.empty() && rank->jobs.front().callback) turn = true;
             if (!idle) done = false;
         }
+        if (!turn) continue;
+        done = false;
+        if (!wait) continue;
+        await_turn(seen);
+        again = true;
     }
     return first;
 }
 
+void Selection::await_turn(std::uint64_t seen) {
+    for (auto &guard : locks_) guard.unlock();
+    turns::wait(seen);
+    for (auto &guard : locks_) guard.lock();
+}
+
+void Selection::advance_quietly() {
+    bool done;
+    dpu_error_t error = progress(done);
+    if (error != DPU_OK) ranks_.front()->error = error;
+}
+
 dpu_error_t Selection::enqueue(const std::function<std::function<dpu_error_t()>(dpu_rank_t &)> &job) {
-    for (dpu_rank_t *rank : ranks_) rank->jobs.push_back(job(*rank));
+    for (dpu_rank_t *rank : ranks_) rank->jobs.push_back({job(*rank), nullptr});
     bool done;
     return progress(done);
 }

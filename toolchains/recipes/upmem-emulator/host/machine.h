@@ -1,12 +1,14 @@
 // The emulated machine: ranks and DPUs, their allocations, and their state.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dpu_error.h>
@@ -16,12 +18,23 @@
 #include "profile.h"
 #include "program.h"
 
+// The changes that callbacks, and those who wait for one, wait for: a turn is taken, a rank is released.
+namespace turns {
+
+std::uint64_t count();
+void signal();
+// Waits until there are more than `seen`; `milliseconds`: at most as long, 0 without a limit.
+void wait(std::uint64_t seen, unsigned milliseconds = 0);
+
+} // namespace turns
+
 struct dpu_t {
     dpu_rank_t *rank = nullptr;
     std::uint32_t number = 0; // in its rank
     std::uint8_t *slot = nullptr;
     std::shared_ptr<dpu_program_t> program;
-    void *buffer = nullptr; // of dpu_prepare_xfer
+    // Of dpu_prepare_xfer: a blocking callback prepares its transfers apart from those of the program.
+    void *&buffer();
 
     shared::Control &control() const { return shared::control_of(slot); }
     std::uint8_t *wram() const { return slot + shared::WRAM_OFFSET; }
@@ -29,6 +42,15 @@ struct dpu_t {
     const char *log() const { return reinterpret_cast<const char *>(slot + shared::LOG_OFFSET); }
     bool in_fault() const;
     bool dead() const { return control().died.load() == control().process.load(); }
+
+  private:
+    void *buffers_[2] = {};
+};
+
+// What waits for the launches before it. `callback`: the job is the turn of this callback, whose own thread takes it.
+struct Job {
+    std::function<dpu_error_t()> run;
+    const void *callback;
 };
 
 struct dpu_rank_t {
@@ -54,8 +76,24 @@ struct dpu_rank_t {
     // Replaces the processes of the DPUs of a mask by new ones with a program.
     bool start(std::uint64_t mask, const dpu_program_t &program);
 
-    // What waits for the launches before it.
-    std::deque<std::function<dpu_error_t()>> jobs;
+    std::deque<Job> jobs;
+    // The thread of the blocking callback that has the rank now: its calls happen at once, all others wait for its end.
+    std::thread::id holder;
+    // What went wrong while no function of the API waited; the next one returns it.
+    dpu_error_t error = DPU_OK;
+
+    bool held_here() const { return holder == std::this_thread::get_id(); }
+    bool held_elsewhere() const { return holder != std::thread::id() && !held_here(); }
+    // As in the SDK: an error drops what waits behind it in the queue.
+    void fail(dpu_error_t what) {
+        if (error == DPU_OK) error = what;
+        if (!jobs.empty()) {
+            jobs.clear();
+            turns::signal();
+        }
+    }
+    // Whether a launch may start now, because nothing was requested before it.
+    bool open() const { return held_here() || (holder == std::thread::id() && jobs.empty()); }
 
   private:
     bool ended() const;
@@ -70,6 +108,8 @@ struct dpu_rank_t {
     std::uint32_t process_ = 0; // the number of the newest processes
 };
 
+inline void *&dpu_t::buffer() { return buffers_[rank->held_here()]; }
+
 // The result of dpu_alloc.
 struct Allocation {
     std::vector<std::unique_ptr<dpu_rank_t>> owned;
@@ -78,6 +118,8 @@ struct Allocation {
     // All programs that were loaded: host code may keep pointers to them. Ranks are loaded in parallel.
     std::mutex lock;
     std::vector<std::shared_ptr<dpu_program_t>> programs;
+    // The callbacks that have not ended.
+    std::atomic<unsigned> callbacks{0};
 };
 
 namespace machine {
@@ -97,6 +139,9 @@ Allocation *find(const dpu_set_t &set);
 
 } // namespace machine
 
+// Whether this thread is a callback's on a set of the allocation.
+bool in_callback_of(const Allocation &allocation);
+
 // A set of which all ranks are locked: what every function of the API works on.
 class Selection {
   public:
@@ -114,6 +159,8 @@ class Selection {
     dpu_error_t settle();
     // As settle, but does not wait; `done`: whether nothing is left.
     dpu_error_t progress(bool &done);
+    // As progress, of the thread of a callback: what went wrong is for the next function that the program calls.
+    void advance_quietly();
     // Does something with each rank, after what was requested before: now, or in settle.
     dpu_error_t enqueue(const std::function<std::function<dpu_error_t()>(dpu_rank_t &)> &job);
 
@@ -123,6 +170,8 @@ class Selection {
 
   private:
     dpu_error_t advance(bool wait, bool &done);
+    // Waits for a callback, without the locks: the callback may need them.
+    void await_turn(std::uint64_t seen);
 
     Allocation *allocation_ = nullptr;
     bool one_dpu_ = false;

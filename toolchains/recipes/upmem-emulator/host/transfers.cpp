@@ -99,9 +99,10 @@ dpu_error_t push(dpu_set_t set, dpu_xfer_t direction, const Place &place, dpu_xf
     if (dpu_error_t error = find(selection, place, range); error != DPU_OK) return error;
     std::vector<Move> moves;
     for (dpu_t *dpu : selection.dpus()) {
-        if (!dpu->buffer) continue;
-        moves.push_back({dpu, static_cast<std::uint8_t *>(dpu->buffer)});
-        if (!(flags & DPU_XFER_NO_RESET)) dpu->buffer = nullptr;
+        void *&buffer = dpu->buffer();
+        if (!buffer) continue;
+        moves.push_back({dpu, static_cast<std::uint8_t *>(buffer)});
+        if (!(flags & DPU_XFER_NO_RESET)) buffer = nullptr;
     }
     return carry_out(selection, std::move(moves), range, direction == DPU_XFER_TO_DPU, flags);
 }
@@ -252,8 +253,8 @@ dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer) {
     if (!selection) return DPU_ERR_INVALID_DPU_SET;
     dpu_error_t error = DPU_OK;
     for (dpu_t *dpu : selection.dpus()) {
-        if (buffer && dpu->buffer) error = DPU_ERR_TRANSFER_ALREADY_SET;
-        dpu->buffer = buffer;
+        if (buffer && dpu->buffer()) error = DPU_ERR_TRANSFER_ALREADY_SET;
+        dpu->buffer() = buffer;
     }
     return error == DPU_OK
                ? error

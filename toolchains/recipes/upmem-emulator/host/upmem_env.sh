@@ -4,6 +4,7 @@ simulator)
     UPMEM_HOME=$(cd "$(dirname -- "${BASH_SOURCE[0]:-$0}")" && pwd)
     export UPMEM_HOME
     export PATH="$UPMEM_HOME/bin:$PATH"
+    export PYTHONPATH="$UPMEM_HOME/share/upmem/python${PYTHONPATH:+:$PYTHONPATH}"
     export LD_LIBRARY_PATH="$UPMEM_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     ;;
 *)

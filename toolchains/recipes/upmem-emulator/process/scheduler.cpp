@@ -55,6 +55,7 @@ void Scheduler::launch() {
     engine_free_ = 0;
     turns_ = 0;
     performance_kind_ = FOUNDRY_DPU_PERF_NOTHING;
+    both_ = {};
     control_.statistics = {};
     memory_.clear_counters();
     synchronization_.begin();
@@ -269,16 +270,26 @@ void Scheduler::serve(std::uint32_t tasklet) {
         break;
     }
     case FOUNDRY_DPU_OP_PERF_CONFIG: {
+        if (call.a > FOUNDRY_DPU_PERF_BOTH)
+            throw Broken{Rule::service, tasklet, call.a, 0,
+                         "perfcounter_config: only v1B counts both cycles and instructions (-mcpu=v1B)"};
         std::uint64_t before = performance();
+        both_ = both();
         if (call.a != FOUNDRY_DPU_PERF_SAME) performance_kind_ = call.a;
         if (call.b != 0) {
             performance_start_ = 0;
             performance_start_ = performance();
+            both_ = {};
         }
+        both_start_ = {pipeline_.cycles() - both_.cycles, control_.statistics.instructions - both_.instructions};
         go_on(tasklet, before);
         break;
     }
-    case FOUNDRY_DPU_OP_PERF_GET: go_on(tasklet, performance()); break;
+    case FOUNDRY_DPU_OP_PERF_GET: 
+        go_on(tasklet, call.a == FOUNDRY_DPU_PERF_CYCLES         ? both().cycles
+                       : call.a == FOUNDRY_DPU_PERF_INSTRUCTIONS ? both().instructions
+                                                                 : performance());
+        break;
     case FOUNDRY_DPU_OP_PRINTF:
     case FOUNDRY_DPU_OP_LOG: {
         std::string text;
@@ -309,6 +320,11 @@ std::uint64_t Scheduler::performance() const {
     case FOUNDRY_DPU_PERF_INSTRUCTIONS: return control_.statistics.instructions - performance_start_;
     default: return 0;
     }
+}
+
+Scheduler::Counts Scheduler::both() const {
+    if (performance_kind_ != FOUNDRY_DPU_PERF_BOTH) return both_;
+    return {pipeline_.cycles() - both_start_.cycles, control_.statistics.instructions - both_start_.instructions};
 }
 
 void Scheduler::transfer(std::uint32_t tasklet, bool is_read, std::uint32_t mram, std::uint32_t wram,

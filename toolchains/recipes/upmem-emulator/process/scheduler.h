@@ -100,4 +100,9 @@ class Scheduler {
     unsigned in_pipeline_ = 0;
     std::uint32_t performance_kind_ = FOUNDRY_DPU_PERF_NOTHING;
     std::uint64_t performance_start_ = 0;
+    // FOUNDRY_DPU_PERF_BOTH: the counts when it was configured last, and what they are counted from.
+    struct Counts {
+        std::uint64_t cycles, instructions;
+    } both_ = {}, both_start_ = {};
+    Counts both() const;
 };

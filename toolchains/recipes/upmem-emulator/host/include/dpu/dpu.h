@@ -132,6 +132,19 @@ dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, s
                                     uint32_t symbol_offset, size_t length, get_block_t *get_block_info,
                                     dpu_sg_xfer_flags_t flags);
 
+typedef enum _dpu_callback_flags_t {
+    DPU_CALLBACK_DEFAULT = 0,          /* once for each rank, all in parallel; dpu_callback returns when all have ended */
+    DPU_CALLBACK_ASYNC = 1 << 0,       /* in the ranks' queues: after what was asked for before, and before what follows */
+    DPU_CALLBACK_NONBLOCKING = 1 << 1, /* what follows does not wait for its end; with DPU_CALLBACK_ASYNC */
+    DPU_CALLBACK_SINGLE_CALL = 1 << 2  /* once for the whole set, when all ranks have come so far */
+} dpu_callback_flags_t;
+
+/* Calls a function from a thread that is not the caller's: with each rank and its index in the set, or with the set, of
+ * one DPU or for a single call, and UINT32_MAX. A blocking callback may use its ranks, but not asynchronously. The error
+ * that it returns is returned by dpu_callback, or if it was asynchronous by the next function that waits. */
+dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *),
+                         void *args, dpu_callback_flags_t flags);
+
 /* What one DPU printed in its last launch. */
 dpu_error_t dpu_log_read(struct dpu_set_t set, FILE *stream);
 /* The same without a heading, by its older name. */

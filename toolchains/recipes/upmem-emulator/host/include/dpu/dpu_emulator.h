@@ -52,6 +52,9 @@ int dpu_emulator_fault_of(struct dpu_set_t set, struct dpu_emulator_fault *out);
 /* The next line; *position is 0 for the first. -1 also after the last. */
 int dpu_emulator_next_line(struct dpu_set_t set, uint32_t *position, struct dpu_emulator_line *out);
 
+/* The name of a symbol of a program, 0 for the first; NULL after the last. Valid until the set is freed. */
+const char *dpu_emulator_symbol_name(const struct dpu_program_t *program, uint32_t number);
+
 #ifdef __cplusplus
 }
 #endif
