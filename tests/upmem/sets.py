@@ -73,6 +73,10 @@ def launches(dpus: DpuSet, streams: list[io.StringIO]) -> None:
     assert stream.getvalue().endswith("=== DPU#0x3 ===\nfactor 6\n")
 
 
+def fail(*_: object) -> None:
+    raise ValueError("a callback that fails")
+
+
 def asynchronous(dpus: DpuSet) -> None:
     seen: list[object] = []
     dpus.copy("factor", bytes([2, 0, 0, 0]), async_mode=True)
@@ -87,11 +91,11 @@ def asynchronous(dpus: DpuSet) -> None:
     assert seen[2:] == [("whole", DPUS)]
     dpus.call(lambda *_: seen.clear(), single_call=True)
     assert not seen
-    expect_error("system error", lambda: dpus.call(lambda *_: 1 // 0))
+    expect_error("system error", lambda: dpus.call(fail))
 
 
 streams = [io.StringIO() for _ in range(DPUS)]
-with DpuSet(nr_dpus=DPUS, binary="bin/words", log=streams) as dpus:
+with DpuSet(nr_dpus=DPUS, binary="bin/words", log=[*streams]) as dpus:
     assert len(dpus) == len(list(dpus)) == DPUS
     assert [len(rank) for rank in dpus.ranks()] == [64, 6]
     program = dpus.load(Path("bin/words").read_bytes())
