@@ -151,13 +151,13 @@ class Cuda(_Gpu):
         self.torch = torch
 
     def put(self, array: Array) -> Any:
-        return self.torch.from_numpy(array).cuda()
+        return torch_of(array).cuda()
 
     def poison(self, array: Any) -> None:
         array.fill_(float("nan") if array.is_floating_point() else 0x55)
 
     def numpy(self, array: Any) -> Array:
-        return array.cpu().numpy()  # type: ignore[no-any-return]
+        return _numpy_of(array.cpu())
 
     def compiled(self, returned: Any) -> str:
         return f"registers {returned.n_regs}, spills {returned.n_spills}" if hasattr(returned, "n_regs") else ""
@@ -174,9 +174,22 @@ class Cuda(_Gpu):
         return {"": Candidate(partial(problem.torch, self.torch, *arrays), self, arrays[-1], returns=True)}
 
 
+def torch_of(array: Array) -> Any:
+    """Return torch's tensor in the memory of an array."""
+    import torch
+
+    if array.dtype == TYPES["bf16"]:
+        return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _numpy_of(tensor: Any) -> Any:
+    return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+
+
 class _TorchOnHost(Device):
     def numpy(self, array: Any) -> Any:
-        return array.float().numpy() if str(array.dtype) == "torch.bfloat16" else array.numpy()
+        return _numpy_of(array)
 
 
 def torchs(problem: Problem) -> Candidates:
@@ -184,10 +197,5 @@ def torchs(problem: Problem) -> Candidates:
     import torch
 
     assert problem.torch is not None
-    tensors = [
-        torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
-        if array.dtype == TYPES["bf16"]
-        else torch.from_numpy(array)
-        for array in (*problem.inputs, problem.output)
-    ]
+    tensors = [torch_of(array) for array in (*problem.inputs, problem.output)]
     return {"": Candidate(partial(problem.torch, torch, *tensors), _TorchOnHost(), problem.output, returns=True)}

@@ -3,12 +3,13 @@
     export PYTHONPATH=e2e                               as in an image: e2e/ runs and reports the measurements
     python -m bench.gpu --out=DIR                       on a machine with an NVIDIA GPU; --budget limits the time
     python -m bench.gpu --out=DIR --only=softmax,sum
+    python -m bench.gpu --out=DIR --corpus              the kernels of bench/corpus/
     python -m bench.gpu --out=DIR --tiny --peer=none    anywhere, to try the program
     python -m bench.gpu --out=DIR --render              write the Markdown again from the JSON
 
-DIR gets vulkan.json and vulkan.md. The wheels of `./foundry wheel spirv` must be installed, and torch with CUDA. A
-measurement that crashes or takes too long is reported, and a new process goes on with the next. The exit status is 1 if
-a result was wrong or something was not measured.
+DIR gets vulkan.json and vulkan.md, or corpus.json and corpus.md. The wheels of `./foundry wheel spirv` must be
+installed, and torch with CUDA. A measurement that crashes or takes too long is reported, and a new process goes on with
+the next. The exit status is 1 if a result was wrong or something was not measured.
 """
 
 from __future__ import annotations
@@ -16,18 +17,30 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-OURS = "Triton, Vulkan"
-NAMES = [*tomllib.loads(Path(__file__).with_name("vulkan.toml").read_text(encoding="utf-8")), "launch"]
+OURS, CUDA = "Triton, Vulkan", "Triton, CUDA"
+_FOLDER = Path(__file__).parent
+
+
+def names_of(file: str) -> list[str]:
+    """Return the names of the measurements in a table of this folder."""
+    return list(tomllib.loads((_FOLDER / file).read_text(encoding="utf-8")))
+
+
+NAMES = [*names_of("vulkan.toml"), "launch"]
+CORPUS = names_of("corpus/corpus.toml")
+# How many of the slowest kernels the summary of the corpus names.
+_WORST = 5
 
 
 def main(words: list[str]) -> int:
@@ -38,7 +51,8 @@ def main(words: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
-    parser.add_argument("--only", default="", help=f"some of {', '.join(NAMES)}")
+    parser.add_argument("--corpus", action="store_true", help="the corpus, and not the kernels that were tuned")
+    parser.add_argument("--only", default="", help=f"some of {', '.join(NAMES)}, or of bench/corpus/corpus.toml")
     parser.add_argument(
         "--peer", choices=("cuda", "opencl", "none"), default="cuda", help="the other backend of Triton"
     )
@@ -47,16 +61,17 @@ def main(words: list[str]) -> int:
     parser.add_argument("--limit", type=float, default=120, help="seconds for one measure")
     parser.add_argument("--render", action="store_true", help="write the Markdown again, and measure nothing")
     options = parser.parse_args(words)
-    names = options.only.split(",") if options.only else NAMES
-    if unknown := [name for name in names if name not in NAMES]:
-        parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(NAMES)}")
-    path = options.out / "vulkan.json"
+    known = CORPUS if options.corpus else NAMES
+    names = options.only.split(",") if options.only else known
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(known)}")
+    path = options.out / ("corpus.json" if options.corpus else "vulkan.json")
     if not options.render:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(measured(options, names, words), indent=2) + "\n")
     found = json.loads(path.read_text())
     text = markdown(found)
-    (options.out / "vulkan.md").write_text(text)
+    path.with_suffix(".md").write_text(text)
     print(text)
     return int(bool(found["failed"] or any(each["failed"] for each in found["measurements"])))
 
@@ -86,7 +101,13 @@ def measured(options: argparse.Namespace, names: list[str], words: list[str]) ->
                     failed[result["name"]] = result["failure"]
     command_typed = " ".join(["python -m bench.gpu", *words])
     seconds = time.monotonic() - start
-    return {"command": command_typed, "seconds": seconds, "measurements": measurements, "failed": failed}
+    return {
+        "command": command_typed,
+        "corpus": options.corpus,
+        "seconds": seconds,
+        "measurements": measurements,
+        "failed": failed,
+    }
 
 
 def markdown(found: Mapping[str, Any]) -> str:
@@ -113,6 +134,8 @@ def markdown(found: Mapping[str, Any]) -> str:
     for each in found["measurements"]:
         for peer, (least, aim) in each["aims"].items():
             lines.append(f"| {each['title']} | {peer} | {_share(each, peer, least)} | {least:g} | {aim:g} |")
+    if found.get("corpus"):
+        lines += ["", summary(found["measurements"])]
     lines += [
         "",
         "| measure | candidate | rate | least to most | configuration | error, part of what is allowed |",
@@ -130,6 +153,17 @@ def markdown(found: Mapping[str, Any]) -> str:
         problems = (f"- {who}: {why}".replace("\n", " ") for who, why in failed)
         lines += ["", "Wrong, or not measured:", "", *problems]
     return "\n".join(lines) + "\n"
+
+
+def summary(measurements: Sequence[Mapping[str, Any]]) -> str:
+    """Return the geometric mean of the ratios to Triton's CUDA backend, and the worst ones."""
+    key = f"{OURS} over {CUDA}, median"
+    shares = sorted((each["ratios"][key], each["title"]) for each in measurements if key in each["ratios"])
+    if not shares:
+        return f"Nothing was compared with {CUDA}."
+    mean = math.exp(math.fsum(math.log(share) for share, _ in shares) / len(shares))
+    worst = "; ".join(f"{title} {share:.2f}" for share, title in shares[:_WORST])
+    return f"Geometric mean of {len(shares)} kernels: {mean:.2f}. The worst: {worst}."
 
 
 def _share(measurement: Mapping[str, Any], peer: str, least: float) -> str:

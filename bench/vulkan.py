@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels
+from . import corpus, kernels
 from .devices import ByHostClock, Cuda, Triton, Vulkan
 from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
@@ -170,4 +170,5 @@ MEASUREMENTS: dict[str, Measuring | Suite] = {
     "layer-norm": _of("layer-norm", partial(_rows, layer_norm.problem)),
     "sum": _of("sum", _sum),
     "launch": launch,
+    "corpus": corpus.SUITE,
 }

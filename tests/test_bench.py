@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from bench.measurement import Measurement, Row
 from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
 from toolchains.cli.tutorials import sources
+from toolchains.system import paths
 
 PLAN = Plan(seconds=0.01)
+CORPUS = paths.ROOT / "bench" / "corpus" / "corpus.toml"
 
 
 def test_candidates_take_turns_each_on_its_device() -> None:
@@ -205,7 +209,7 @@ def test_a_library_that_uses_more_than_the_limit_is_an_error(monkeypatch: pytest
         processor.described()
 
 
-def found(ours: float, failed: dict[str, str]) -> str:
+def found(ours: float, failed: dict[str, str], **more: object) -> str:
     """Return the Markdown of a measurement with a rate of ours, and 100 of the peer."""
     rows = [
         Row(name, Times.of([1.0, 2.0]), rate, detail="BLOCK=64", error=0.5)
@@ -222,7 +226,7 @@ def found(ours: float, failed: dict[str, str]) -> str:
         failed=failed,
     )
     return gpu.markdown(
-        {"command": "it", "seconds": 60, "measurements": [asdict(measured)], "failed": {"sum": "no time"}}
+        {"command": "it", "seconds": 60, "measurements": [asdict(measured)], "failed": {"sum": "no time"}, **more}
     )
 
 
@@ -235,6 +239,31 @@ def test_the_report_of_a_gpu_says_what_is_missed_wrong_and_not_measured() -> Non
     assert f"- softmax, {gpu.OURS}: 3 of 8 elements are wrong\n- sum: no time\n" in text
 
 
+def test_the_report_of_the_corpus_has_the_geometric_mean_and_the_worst() -> None:
+    key = f"{gpu.OURS} over {gpu.CUDA}, median"
+    names = "abcdefg"
+    each = [{"title": name, "ratios": {key: 2.0**-at} if at < 6 else {}} for at, name in enumerate(names)]
+    assert gpu.summary(each) == "Geometric mean of 6 kernels: 0.18. The worst: f 0.03; e 0.06; d 0.12; c 0.25; b 0.50."
+    assert "Geometric mean of 1 kernels: 0.95. The worst: softmax 0.95." in found(95, {}, corpus=True)
+    assert "Nothing was compared" in found(95, {gpu.OURS: "wrong"}, corpus=True)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_kernels_of_the_corpus_are_right_on_a_vulkan_and_an_opencl_device() -> None:
+    chosen = [row for row in tomllib.loads(CORPUS.read_text()).values() if row.get("quick")]
+    words = [sys.executable, "-P", "-m", "invoke", "--search-root", str(paths.ROOT), "bench", "spirv-vulkan"]
+    done = subprocess.run([*words, "--only=corpus"], capture_output=True, text=True, check=False)
+    assert f"{len(chosen)} passed, 0 failed" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert done.stdout.count("Triton, OpenCL: ") == len(chosen)
+
+
+def test_every_launch_of_the_corpus_has_a_value_for_each_option() -> None:
+    for name, row in tomllib.loads(CORPUS.read_text()).items():
+        assert {len(each) for key in ("gpu_launches", "cpu_launches") for each in row[key]} == {len(row["names"])}, name
+        assert len(row["gpu"]) == len(row["cpu"]), name
+
+
 def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,9 +274,9 @@ def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
     program.write_text(f"#!/bin/sh\n{lines}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0)
+    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0, corpus=True)
     done = gpu.measured(options, ["a", "b", "c"], [])
-    assert done["measurements"] == ["of a"]
+    assert done["measurements"] == ["of a"] and done["corpus"]
     assert done["failed"] == {"b": "SIGSEGV", "c": "the run ended before it"}
     options.budget = -1.0
     assert gpu.measured(options, ["a", "c"], [])["failed"] == dict.fromkeys("ac", "there was no time left")

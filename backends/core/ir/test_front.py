@@ -360,7 +360,16 @@ def test_a_file_whose_name_is_not_ascii_is_read_again_from_structured_form() -> 
     assert [line.filename.data for line in source_lines(load.location)] == [r"josé\k.py"]
 
 
-@pytest.mark.parametrize("text", ["#loc = loc(#loc)\n", '#loc = loc("\\ff":1:1)\nmodule {\n}\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#loc = loc(#loc)\n",
+        '#loc = loc("\\ff":1:1)\nmodule {\n}\n',
+        f'module attributes {{"{"a" * 99}\n = 1 : i32}} {{\n}}\n',
+        f'module attributes {{"{"a" * 99}\\q" = 1 : i32}} {{\n}}\n',
+    ],
+    ids=["a location that names itself", "no UTF-8", "a string without an end", "an unknown escape"],
+)
 def test_text_that_nobody_printed_is_refused_like_other_malformed_text(text: str) -> None:
     with pytest.raises(LoweringError, match="cannot read this IR"):
         parse(text)
