@@ -183,8 +183,9 @@ def torch_of(array: Array) -> Any:
     return torch.from_numpy(array)
 
 
-def _numpy_of(tensor: Any) -> Any:
-    return tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+def _numpy_of(tensor: Any) -> Array:
+    found: Array = tensor.float().numpy() if str(tensor.dtype) == "torch.bfloat16" else tensor.numpy()
+    return found
 
 
 class _TorchOnHost(Device):

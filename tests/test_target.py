@@ -300,6 +300,8 @@ def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
     said = foundry("e2e", NAME, "--only=n=1000 ", *drift)
     assert f"this does not prove {NAME}" in said and " 0 passed" not in said
     assert "ran on CPU OpenCL device" in said
-    shown = re.search(r"(triton-foundry/\S+) \(\d+ MB\)", foundry("target", "show", NAME))
+    table = foundry("target", "show", NAME)
+    shown = re.search(r"(triton-foundry/\S+) \(\d+ MB\)", table)
+    assert built, said
     # With drift, the image does not have the name of the one with the locked packages.
-    assert built and shown and (built[1] == shown[1] or drift)
+    assert (shown and built[1] == shown[1]) or drift, table

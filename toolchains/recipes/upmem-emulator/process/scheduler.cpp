@@ -285,7 +285,7 @@ void Scheduler::serve(std::uint32_t tasklet) {
         go_on(tasklet, before);
         break;
     }
-    case FOUNDRY_DPU_OP_PERF_GET: 
+    case FOUNDRY_DPU_OP_PERF_GET:
         go_on(tasklet, call.a == FOUNDRY_DPU_PERF_CYCLES         ? both().cycles
                        : call.a == FOUNDRY_DPU_PERF_INSTRUCTIONS ? both().instructions
                                                                  : performance());
