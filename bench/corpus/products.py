@@ -282,9 +282,9 @@ def weights(m: int, n: int, k: int, kind: str, bits: int) -> Problem:
     if bits == 4:
         both = b.view(np.uint8)
         y = np.stack([both & 15, both >> 4], axis=1).reshape(k, n).astype(np.float64) - 8
+    # Small, so that no result is beyond f16.
+    scales /= np.float32(k)
     x, by = a[checked].astype(np.float64), scales.astype(np.float64)
-    scales[:] = scales / np.float32(k)
-    by = scales.astype(np.float64)
     exact = (x @ y) * by
     # The product in f32 rounds once more than the sum.
     allowed = _bound(x, y, x @ y, "f32") * np.abs(by) + 2 * F32 * np.abs(exact) + unit(kind) * np.abs(exact) + 2.0**-25
