@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 
 from invoke.context import Context
 
-from toolchains.cli.options import IMAGE, OPTIONS, SOURCES
-from toolchains.cli.verb import verb
-from toolchains.system.values import read_indexed, read_number, read_numbers, read_sha256
+try:
+    from toolchains.cli.options import IMAGE, OPTIONS, SOURCES
+    from toolchains.cli.verb import verb
+    from toolchains.system.values import read_indexed, read_number, read_numbers, read_sha256
+except ModuleNotFoundError as error:
+    # An invoke of another environment, as after `pip install invoke`.
+    sys.exit(
+        f"error: this Python has no package {error.name}, which Triton Foundry needs\n"
+        f"  why:  {sys.prefix} was not made from requirements.lock\n"
+        "  next: ./foundry VERB ..., which makes .venv; then `. .venv/bin/activate` for `invoke VERB ...`"
+    )
 
 if TYPE_CHECKING:
     from toolchains.assembly.request import Request
@@ -558,31 +566,30 @@ def test(
     c: Context,
     target: str = "",
     plugin: bool = False,
-    allow_drift: bool = False,
     sdk: str = "",
     quick: bool = False,
 ) -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
+        ./foundry --yes test
         ./foundry test --quick
-        ./foundry test
         ./foundry test --target=vsi
         ./foundry test --target=vsi --plugin
 
-    The last line summarises them.
+    The last line summarises them. If Debian's archive no longer has a locked package, its current version is taken, and
+    a line names it.
 
     --quick          run lint, types, and the fast tests on this machine, those of the lowering among them. They need
                      neither an engine nor a network. CONTRIBUTING.md says how long that takes
     --target=spirv   test this target's images only
     --plugin         run only the tests of the target's own plugin, in its image with the default release of Triton
-    --allow-drift    as for `build`
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
     from toolchains.testing import suites
 
     if quick:
-        sys.exit(suites.quick(for_images=bool(target or plugin or allow_drift or sdk)))
-    requests = suites.requests(target, allow_drift=allow_drift, sdk=sdk, plugin=plugin)
+        sys.exit(suites.quick(for_images=bool(target or plugin or sdk)))
+    requests = suites.requests(target, sdk=sdk, plugin=plugin)
     sys.exit(suites.test_plugin(requests[0]) if plugin else suites.test(requests))
 
 

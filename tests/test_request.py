@@ -256,12 +256,12 @@ def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
 
 def test_all_proven_targets_are_tested_with_each_release_unless_one_is_named() -> None:
     proven = [(each.name, version) for each in lock.load().proven() for version in each.tritons]
-    found = suites.requests("", allow_drift=True, sdk="")
+    found = suites.requests("", sdk="")
     assert [(each.target.name, each.release.version) for each in found] == proven
     assert all(each.allow_drift for each in found)
-    vsi = Request.read("vsi")
+    vsi = Request.read("vsi", allow_drift=True)
     expected = [replace(vsi, release=release) for release in vsi.target.tritons.values()]
-    assert suites.requests("vsi", allow_drift=False, sdk="") == expected
-    assert suites.requests("vsi", allow_drift=False, sdk="", plugin=True) == [vsi]
+    assert suites.requests("vsi", sdk="") == expected
+    assert suites.requests("vsi", sdk="", plugin=True) == [vsi]
     with pytest.raises(UsageError, match="--plugin is for one target"):
-        suites.requests("", allow_drift=False, sdk="", plugin=True)
+        suites.requests("", sdk="", plugin=True)

@@ -241,7 +241,7 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     monkeypatch.setattr(suites, "run", remember)
     monkeypatch.setattr(suites, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    parts = suites._parts(suites.requests("dpu", allow_drift=True, sdk="/the/sdk.tar"))
+    parts = suites._parts(suites.requests("dpu", sdk="/the/sdk.tar"))
     for part in parts:
         if part.beside:
             part.run(print)
@@ -354,11 +354,7 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
 
 
 def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
-    images = [
-        suites._Image(each)
-        for name in ("dpu", "spirv", "vsi")
-        for each in suites.requests(name, allow_drift=False, sdk="")
-    ]
+    images = [suites._Image(each) for name in ("dpu", "spirv", "vsi") for each in suites.requests(name, sdk="")]
     titles = [part.title for part in suites._suites_in_images(images) if "processor" in part.title]
     assert titles == [
         f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"

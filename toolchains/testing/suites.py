@@ -87,8 +87,11 @@ _POCL = "pocl-opencl-icd"
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
 
-def requests(target: str, *, allow_drift: bool, sdk: str, plugin: bool = False) -> list[Request]:
+def requests(target: str, *, sdk: str, plugin: bool = False) -> list[Request]:
     """Return the requests to test: each release of a target, or of all targets of Lock.proven if none is named.
+
+    They allow drift: what is tested is this checkout, so a package that Debian's archive dropped must not end the run.
+    The store prints which packages are not as locked.
 
     Args:
         plugin: only the default release, for the plugin's own tests.
@@ -97,12 +100,12 @@ def requests(target: str, *, allow_drift: bool, sdk: str, plugin: bool = False) 
         UsageError: an SDK is given for all targets, or so is `plugin`; or see Request.read.
     """
     if target:
-        first = [Request.read(target, allow_drift=allow_drift, sdk=sdk)]
+        first = [Request.read(target, allow_drift=True, sdk=sdk)]
     elif sdk or plugin:
         option = "--sdk" if sdk else "--plugin"
         raise UsageError(f"{option} is for one target", next="name the target too: --target=TARGET")
     else:
-        first = [Request.read(each.name, allow_drift=allow_drift) for each in lock.load().proven()]
+        first = [Request.read(each.name, allow_drift=True) for each in lock.load().proven()]
     if plugin:
         return first
     return [replace(each, release=release) for each in first for release in each.target.tritons.values()]
@@ -154,7 +157,7 @@ def quick(*, for_images: bool = False) -> int:
     if for_images:
         raise UsageError(
             "--quick runs nothing in images",
-            why="--target, --sdk and --allow-drift are for these",
+            why="--target, --plugin and --sdk are for these",
             next="./foundry test --quick",
         )
     host.ensure_programs(*_QUICK_NEEDS)
@@ -172,10 +175,9 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     kernels in them. The images with the most packages take longest, so they come first: at the end, no processor waits
     for the other one. Tests in images use all processors themselves.
     """
-    drift = ["--allow-drift"] if any(each.allow_drift for each in requested) else []
     images = [_Image(each) for each in requested]
     return [
-        *_here(_RESULTS / "host.xml", drift),
+        *_here(_RESULTS / "host.xml", ["--allow-drift"]),
         *(
             CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
             for image in sorted(images, key=lambda image: -len(image.target.debs))
