@@ -18,6 +18,9 @@
 // SIMT-NOT: LoopMerge
 // SIMT: Store %{{[0-9]+}} %{{[0-9]+}} 34 16
 
+// SLOW: LoopMerge %{{[0-9]+}} %{{[0-9]+}} 2
+// SLOW-NOT: LoopMerge
+
 #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 2], warpsPerCTA = [1, 1], order = [1, 0]}>
 #blocked1 = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [4, 2], warpsPerCTA = [1, 1], order = [1, 0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>

@@ -21,6 +21,13 @@
 // SIMT: BranchConditional
 // SIMT: Store %{{[0-9]+}} %[[SUM]] 34 4
 
+// Where the compiler is slow, the partial sums of the subgroups are added in a loop that stays one.
+// SLOW: ControlBarrier
+// SLOW: LoopMerge %{{[0-9]+}} %{{[0-9]+}} 2
+// SLOW: Load f32
+// SLOW-NEXT: FAdd
+// SLOW-NOT: FAdd
+
 #blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [8], warpsPerCTA = [2], order = [0]}>
 #blocked1 = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [2], order = [0]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, ttg.target = "hip:gfx942", "ttg.threads-per-warp" = 8 : i32} {

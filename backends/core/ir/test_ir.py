@@ -13,6 +13,7 @@ stage whose output it is about; a stage without a comment is not run.
 | TASKLET | MLIR for a tasklet of a DPU |
 | SIMT | SPIR-V for an invocation of Vulkan, in subgroups of 8, as spirv_text.py writes it; the file is TTGIR |
 | MATRIX | the same on a device that multiplies matrices of 8 x 8 elements of f16, in f32 and f16 |
+| SLOW | the same as SIMT on a device that compiles slowly |
 | KERNEL | the same for an invocation of OpenCL, on a device without subgroup shuffles |
 
 A kernel that a stage refuses gives `refused: ` and the message. `python test_ir.py FILE STAGE` prints a stage's output.
@@ -77,6 +78,7 @@ STAGES: dict[str, Callable[[str], str]] = {
     "TASKLET": lambda text: to_tasklet_mlir(text, TaskletTarget()).text,
     "SIMT": simt,
     "MATRIX": lambda text: simt(text, fragments=tuple(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32"))),
+    "SLOW": lambda text: simt(text, compiles_slowly=True),
     "KERNEL": lambda text: simt(text, flavour="kernel", shuffles=False, converts_f16=False),
 }
 
@@ -85,7 +87,7 @@ def output(text: str, stage: str) -> str:
     """Return what a stage makes of a kernel, or its refusal."""
     text = re.sub(r"^ *//.*\n", "", text, flags=re.MULTILINE)
     try:
-        is_read = " tile." in text or stage in ("CHECKED", "SIMT", "MATRIX", "KERNEL")
+        is_read = " tile." in text or stage in ("CHECKED", "SIMT", "MATRIX", "SLOW", "KERNEL")
         return STAGES[stage](text if is_read else to_structured(text))
     except LoweringError as refusal:
         return f"refused: {refusal}\n"

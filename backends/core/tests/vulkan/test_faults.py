@@ -143,6 +143,13 @@ def test_too_many_invocations_are_refused() -> None:
         double_kernel[(1,)](x, x, 16, BLOCK=16, num_warps=2 * known.invocations // known.subgroup)
 
 
+def test_largest_workgroup_of_the_device_runs() -> None:
+    known = vulkan.opened().properties
+    x, y = (DeviceTensor.from_numpy(each) for each in (np.arange(16, dtype=np.float32), np.full(16, -1, np.float32)))
+    double_kernel[(1,)](x, y, 16, BLOCK=16, num_warps=known.invocations // known.subgroup)
+    assert y.numpy().tolist() == [2.0 * number for number in range(16)]
+
+
 def test_a_kernel_that_the_driver_does_not_compile_names_what_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library(), "pipeline", lambda *arguments: None)
     with pytest.raises(VulkanError, match="did not compile the kernel empty") as caught:

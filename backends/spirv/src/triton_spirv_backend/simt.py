@@ -6,9 +6,10 @@ Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups, on a 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from foundry_core.backend.compiler import (
@@ -30,8 +31,11 @@ _ARCH = re.compile(
     r"(?P<api>vulkan|opencl)-s(?P<warp>[0-9]+)-l(?P<local>[0-9]+)-a(?P<arguments>[0-9]+)-f(?P<fuses>[0-9.]*)"
     r"-p(?P<parts>[01])-e(?P<exponentiates>[01])-x(?P<shuffles>[01])-h(?P<halves>[01])-d(?P<denormals>[0-9.]*)"
     r"-z(?P<special>[0-9.]*)-n(?P<nearest>[0-9.]*)-t(?P<adds>[0-9.]*)-m(?P<fragments>[0-9a-z._]*)"
-    r"-k(?P<lacks>[0-9A-Za-z.]*)"
+    r"-k(?P<lacks>[0-9A-Za-z.]*)-i(?P<invocations>[0-9]+)-c(?P<slowly>[01])"
 )
+# The extents of a tile, and the number of subgroups that a kernel in TTGIR is for.
+_EXTENTS = re.compile(r"tensor<((?:[0-9]+x)+)")
+_WARPS = re.compile(r'"ttg\.num-warps" = ([0-9]+)')
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,10 @@ def is_simt(target: GPUTarget) -> bool:
 
 
 def target(device: SimtTarget) -> GPUTarget:
-    """Return Triton's name for a device: vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-t32-mf16.f32.8.8.8-k."""
+    """Return Triton's name for a device.
+
+    Such as vulkan-s8-l32768-a256-f32-p1-e1-x1-h1-d16-z16-n16-t32-mf16.f32.8.8.8-k-i1024-c1.
+    """
     fuses, denormals, special, nearest, adds = (
         ".".join(map(str, widths))
         for widths in (
@@ -64,6 +71,7 @@ def target(device: SimtTarget) -> GPUTarget:
         f"{api}-s{device.warp_size}-l{device.workgroup_bytes}-a{device.argument_bytes}-f{fuses}"
         f"-p{device.splits_grids:d}-e{device.accurate_exp2:d}-x{device.shuffles:d}-h{device.converts_f16:d}-d{denormals}-z{special}-n{nearest}"
         f"-t{adds}-m{fragments}-k{'.'.join(device.lacks)}"
+        f"-i{device.invocations}-c{device.compiles_slowly:d}"
     )
     return GPUTarget("spirv", arch, device.warp_size)
 
@@ -99,6 +107,8 @@ def device(target: GPUTarget, warps: int) -> SimtTarget:
         converts_f16=arch["halves"] == "1",
         atomic_adds=adds,
         lacks=tuple(name for name in arch["lacks"].split(".") if name),
+        invocations=int(arch["invocations"]),
+        compiles_slowly=arch["slowly"] == "1",
     )
 
 
@@ -106,19 +116,20 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, target: GPUTarget) 
     """Add the stages from TTIR to SPIR-V."""
     known = device(target, options.num_warps)
     stages["ttir"] = _make_ttir
-    stages["ttgir"] = functools.partial(
-        make_ttgir,
-        warps=known.warps,
-        warp_size=known.warp_size,
-        # Checks see through no pipeline.
-        stages=1 if options.check else options.num_stages,
-    )
+    # Checks see through no pipeline.
+    stages["ttgir"] = functools.partial(_make_ttgir, target=known, stages=1 if options.check else options.num_stages)
     stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug, check=bool(options.check))
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     inline_all(module)
     return clean_up(module, metadata, block_pointers=True)
+
+
+def _make_ttgir(module: Any, metadata: dict[str, Any], *, target: SimtTarget, stages: int) -> Any:
+    tiles = (extents[:-1].split("x") for extents in _EXTENTS.findall(str(module)))
+    wide = target.widen(max((math.prod(map(int, extents)) for extents in tiles), default=1))
+    return make_ttgir(module, metadata, warps=wide.warps, warp_size=wide.warp_size, stages=stages)
 
 
 def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool, check: bool) -> bytes:
@@ -128,6 +139,8 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
+    if warps := _WARPS.search(ttgir):
+        target = replace(target, warps=int(warps[1]))
     try:
         found = lower_simt(ttgir, target, named=named, check=check)
     except TooLarge as error:

@@ -284,6 +284,7 @@ class OpenCLDevice:
             flavour="kernel",
             shuffles=shuffles,
             converts_f16="cl_khr_fp16" in known.extensions.split(),
+            invocations=known.max_work_group_size,
         )
 
     @functools.cached_property

@@ -394,6 +394,8 @@ class VulkanDevice:
             fragments(self._index) if self.multiplies_matrices else (),
             atomic_adds=(32,) * bool(known.float_atomics) + (64,) * bool(known.float_atomic_add64),
             lacks=tuple(name for name, field in _CAPABILITIES.items() if not getattr(known, field)),
+            invocations=known.invocations,
+            compiles_slowly=self.is_cpu,
         )
 
     @property

@@ -259,7 +259,9 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->subgroup = subgroup.subgroupSize;
     p->least_subgroup = sizes.minSubgroupSize, p->most_subgroup = sizes.maxSubgroupSize;
     p->workgroup_bytes = limits->maxComputeSharedMemorySize, p->push_bytes = limits->maxPushConstantsSize;
-    p->invocations = limits->maxComputeWorkGroupInvocations;
+    // Kernels ask for a subgroup size, and such workgroups have no more subgroups than this.
+    uint64_t most = (uint64_t)sizes.maxComputeWorkgroupSubgroups * subgroup.subgroupSize;
+    p->invocations = most < limits->maxComputeWorkGroupInvocations ? (uint32_t)most : limits->maxComputeWorkGroupInvocations;
     p->int8 = f.v12.shaderInt8, p->int16 = f.base.features.shaderInt16, p->int64 = f.base.features.shaderInt64;
     p->float16 = f.v12.shaderFloat16, p->float64 = f.base.features.shaderFloat64;
     p->memory_model = f.v12.vulkanMemoryModel && f.v12.vulkanMemoryModelDeviceScope;

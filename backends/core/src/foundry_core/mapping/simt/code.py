@@ -630,11 +630,18 @@ class Code:
         return list(passed)
 
     def unroll_loop(
-        self, count: int, values: Sequence[Reg], body: Callable[[Reg, Sequence[Reg]], Sequence[Reg]]
+        self,
+        count: int,
+        values: Sequence[Reg],
+        body: Callable[[Reg, Sequence[Reg]], Sequence[Reg]],
+        *,
+        rolled: bool = False,
     ) -> list[Reg]:
         """Write a loop that carries registers for `count` iterations, which the device's compiler shall unroll.
 
-        It gets the number of the iteration, and may read workgroup memory that is not written meanwhile.
+        Args:
+            body: gets the number of the iteration. It may read workgroup memory that is not written meanwhile.
+            rolled: ask it not to unroll instead.
         """
         one, limit = self.integer(1, "i32"), self.integer(count, "i32")
 
@@ -644,7 +651,7 @@ class Code:
         def turn(regs: Sequence[Reg]) -> Sequence[Reg]:
             return [self.binary("arith.addi", regs[0], one), *body(regs[0], regs[1:])]
 
-        return self._loop([self.integer(0, "i32"), *values], test, turn, (), _UNROLL)[1:]
+        return self._loop([self.integer(0, "i32"), *values], test, turn, (), _DONT_UNROLL if rolled else _UNROLL)[1:]
 
     def repeat(self, count: Reg, values: Sequence[Reg], body: Callable[[Sequence[Reg]], Sequence[Reg]]) -> list[Reg]:
         one = self.integer(1, count.elem)

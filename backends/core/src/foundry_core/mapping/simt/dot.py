@@ -410,7 +410,8 @@ def _dot(program: SimtProgram, op: tt.DotOp) -> None:
 
         for operand in (a, b):
             operand.prepare(steps)
-        totals = t.unroll_loop(depth // steps, program.values[op.c], iteration)
+        rolled = program.target.compiles_slowly
+        totals = t.unroll_loop(depth // steps, program.values[op.c], iteration, rolled=rolled)
     else:
         totals = added(program.values[op.c], depth)
     a.close()

@@ -217,14 +217,33 @@ def _across_warps(
         write()
     along_warps = [sum(1 << bit for k, bit in enumerate(warps) if other >> k & 1) for other in range(1 << len(warps))]
     mine = t.binary("arith.andi", group.warp(), t.integer((all_warps - 1) & ~along_warps[-1], "i32"))
-    others = [t.binary("arith.addi", mine, t.integer(beside, "i32")) for beside in along_warps]
-    for row, key in enumerate(rows):
-        places = [place(row, warp) for warp in others]
+
+    def partial_results(row: int, warps: Sequence[Reg]) -> list[tuple[Reg, ...]]:
+        places = [place(row, warp) for warp in warps]
         read = [tile.read_at(program, places, start) for tile, start in zip(tiles, starts, strict=True)]
-        total, *more = zip(*read, strict=True)
-        for values in more:
-            total = tuple(combine(program, op, total, values))
-        found[key] = list(total)
+        return list(zip(*read, strict=True))
+
+    if program.target.compiles_slowly:
+        width = len(kinds)
+
+        def iteration(number: Reg, totals: Sequence[Reg]) -> list[Reg]:
+            beside = program.combine_bases([1 << bit for bit in warps], t.binary("arith.addi", number, one))
+            added: list[Reg] = []
+            for row in range(len(rows)):
+                (values,) = partial_results(row, [t.binary("arith.addi", mine, beside)])
+                added += combine(program, op, totals[row * width : (row + 1) * width], values)
+            return added
+
+        one, initial = t.integer(1, "i32"), [reg for row in range(len(rows)) for reg in partial_results(row, [mine])[0]]
+        totals = t.unroll_loop(len(along_warps) - 1, initial, iteration, rolled=True)
+        found = {key: totals[row * width : (row + 1) * width] for row, key in enumerate(rows)}
+    else:
+        others = [t.binary("arith.addi", mine, t.integer(beside, "i32")) for beside in along_warps]
+        for row, key in enumerate(rows):
+            total, *more = partial_results(row, others)
+            for values in more:
+                total = tuple(combine(program, op, total, values))
+            found[key] = list(total)
     program.arena.release(first)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -36,6 +36,13 @@ FEATURES = {
 }
 
 
+# The most registers that an invocation has of one tile, where more subgroups can execute the program: on a device whose
+# compiler is slow, and on others, which keep no more in registers.
+_REGISTERS_OF_SLOW_COMPILER, _REGISTERS = 32, 512
+# Workgroup memory for each invocation, in bytes, for that. A reduction may keep a partial result of 8 of them.
+_LEAST_BYTES = 32
+
+
 @dataclass(frozen=True)
 class SimtTarget:
     """A device whose workgroups consist of subgroups of invocations.
@@ -57,6 +64,9 @@ class SimtTarget:
         converts_f16: whether it converts to and from f16.
         atomic_adds: the widths of floats that it adds to memory in one step.
         lacks: the capabilities among FEATURES that it does not have.
+        invocations: the most invocations of a workgroup.
+        compiles_slowly: whether its compiler takes much more time for straight code of twice the length, as Mesa's for
+            CPUs does. It is then not asked to unroll loops, and programs have more subgroups with fewer registers each.
     """
 
     warp_size: int = 32
@@ -75,3 +85,18 @@ class SimtTarget:
     converts_f16: bool = True
     atomic_adds: tuple[int, ...] = ()
     lacks: tuple[str, ...] = ()
+    invocations: int = 1024
+    compiles_slowly: bool = False
+
+    def widen(self, elements: int) -> SimtTarget:
+        """Return the target with as many subgroups as a program needs whose largest tile has this many elements.
+
+        A launch's `num_warps` is the least. Workgroups do not get larger than the device takes, or than has workgroup
+        memory for what reductions exchange.
+        """
+        most = min(self.invocations, self.workgroup_bytes // _LEAST_BYTES)
+        registers = _REGISTERS_OF_SLOW_COMPILER if self.compiles_slowly else _REGISTERS
+        warps = self.warps
+        while elements > registers * self.warp_size * warps and 2 * warps * self.warp_size <= most:
+            warps *= 2
+        return replace(self, warps=warps)
