@@ -1,15 +1,15 @@
-// One invocation loads a scalar that the kernel stores, and tells the others; none loads another array's so.
+// All invocations load a scalar before one of them stores it. What one stores twice, and another array, need no barrier.
 
-// SIMT: %[[LANE:.*]] = BitwiseAnd i32 {{.*}} 7
-// SIMT: IEqual bool %[[LANE]] 0
-// SIMT: BranchConditional
 // SIMT: Load f32
 // SIMT: ControlBarrier
+// SIMT-NOT: ControlBarrier
 // SIMT: BranchConditional
 // SIMT: Store
 // SIMT-NOT: BranchConditional
-// SIMT-NOT: ControlBarrier
 // SIMT: Load f32
+// SIMT: BranchConditional
+// SIMT: Store
+// SIMT-NOT: ControlBarrier
 // SIMT: Return
 
 module attributes {"ttg.num-warps" = 1 : i32} {

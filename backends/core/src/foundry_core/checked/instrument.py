@@ -45,7 +45,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ..errors import source_lines, unsupported
+from ..errors import source_lines
+from ..front.addresses import pointee_bytes
 from ..front.offsets import alike, splat_constant
 from ..front.writes import Sources
 from ..ir import tile, tt
@@ -110,7 +111,7 @@ class _Checks:
         origins = {op: self._sources.origins([op.ptr]) for op in accesses}
         # Where a pointer gets another type, the distance of two need not be a multiple of an element.
         self._recasts = any(
-            isinstance(op, tt.BitcastOp) and _is_pointer(op.src) and _size(op.src) != _size(op.result)
+            isinstance(op, tt.BitcastOp) and _is_pointer(op.src) and pointee_bytes(op.src) != pointee_bytes(op.result)
             for op in self._function.body.walk()
         )
         for pointer in self._pointers:
@@ -195,7 +196,7 @@ class _Checks:
                 before, here = self._index(op.ptr, argument), builder_after(pointer)
                 step = sign_extend(op.offset, here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
-            case tt.BitcastOp() if _size(op.src) == _size(pointer):
+            case tt.BitcastOp() if pointee_bytes(op.src) == pointee_bytes(pointer):
                 return self._index(op.src, argument)
         return self._difference(pointer, argument)
 
@@ -204,7 +205,7 @@ class _Checks:
         here = builder_after(pointer)
         wide = alike(pointer.type, i64)
         bytes = here.insert(tile.DistanceOp(pointer, self._argument(argument), wide)).result
-        shift = here.insert(ConstantOp([_size(pointer).bit_length() - 1], wide)).result
+        shift = here.insert(ConstantOp([pointee_bytes(pointer).bit_length() - 1], wide)).result
         return here.insert(arith.ShRSIOp(bytes, shift)).result
 
     def _argument(self, number: int) -> SSAValue:
@@ -288,7 +289,7 @@ class _Checks:
         inside: SSAValue | None = None
         allowed: SSAValue | None = None
         for argument, (chosen, index) in parts.items():
-            within = self._within(index, argument, _size(op.operands[0]), here)
+            within = self._within(index, argument, pointee_bytes(op.operands[0]), here)
             ok = here.insert(arith.OrIOp(_inverted(chosen, here), within)).result
             passed = _Report(self._sites, op, (argument,)).check("outside", text, here, _unless(mask, ok, here), index)
             inside = ok if inside is None else here.insert(arith.AndIOp(inside, ok)).result
@@ -347,7 +348,7 @@ class _Checks:
         """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
         wide = alike(pointer.type, i64)
         index = self._index(pointer, argument) or here.insert(ConstantOp([0], wide)).result
-        return index, self._within(index, argument, _size(pointer), here)
+        return index, self._within(index, argument, pointee_bytes(pointer), here)
 
     def _within(self, index: SSAValue, argument: int, size: int, here: Builder) -> SSAValue:
         """Return whether an argument's array has an index, for elements of `size` bytes."""
@@ -360,10 +361,10 @@ class _Checks:
         wide = alike(pointer.type, i64)
         base = self._argument(argument)
         bytes = here.insert(tile.DistanceOp(pointer, base, wide)).result
-        shift = here.insert(ConstantOp.integer(_size(base).bit_length() - 1, wide)).result
+        shift = here.insert(ConstantOp.integer(pointee_bytes(base).bit_length() - 1, wide)).result
         index = here.insert(arith.ShRSIOp(bytes, shift)).result
         low, extent = self._extents[argument]
-        return index, self._holds(bytes, low, extent, _size(pointer), here)
+        return index, self._holds(bytes, low, extent, pointee_bytes(pointer), here)
 
     @staticmethod
     def _holds(place: SSAValue, low: SSAValue, extent: SSAValue, size: int, here: Builder) -> SSAValue:
@@ -396,7 +397,7 @@ class _Checks:
         """Check an access whose address may be made of a number or come from memory: it must be in any known array."""
         pointer = op.operands[0]
         here = Builder(InsertPoint.before(op))
-        mask, size, wide = _mask(op), _size(pointer), alike(pointer.type, i64)
+        mask, size, wide = _mask(op), pointee_bytes(pointer), alike(pointer.type, i64)
         address = here.insert(tt.PtrToIntOp.create(operands=[pointer], result_types=[wide])).results[0]
         inside = self._listed(address, size, here)
         for argument in self._pointers:
@@ -457,7 +458,7 @@ class _Checks:
             halves = [here.insert(ConstantOp([half], type)).result for half in (POISON >> 16, POISON & 0xFFFF)]
             low, high = (here.insert(CmpiOp(_NE, number, half)).result for half in halves)
             written = here.insert(arith.AndIOp(low, high)).result
-        elif argument in self._mapped and _size(made.operands[0]) == _size(self._argument(argument)):
+        elif argument in self._mapped and pointee_bytes(made.operands[0]) == pointee_bytes(self._argument(argument)):
             kind = MAPPED
             before = self._read_map(argument, mask, index, here)
             byte = number if element.bitwidth == 8 else here.insert(TruncIOp(number, before.type)).result
@@ -472,7 +473,9 @@ class _Checks:
         self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Builder
     ) -> Sequence[SSAValue]:
         """Return the number of each element of an argument from its first one, and a mask of those below a size."""
-        low, _ = (like(here, limit, index.type) for limit in self._limit(argument, _size(self._argument(argument))))
+        low, _ = (
+            like(here, limit, index.type) for limit in self._limit(argument, pointee_bytes(self._argument(argument)))
+        )
         place = here.insert(arith.SubiOp(index, low)).result
         there = here.insert(CmpiOp(_ULT, place, like(here, size, index.type))).result
         return place, here.insert(arith.AndIOp(mask, there)).result
@@ -507,7 +510,9 @@ class _Checks:
         the value, of as many bits as the grid leaves.
         """
         element = _element(store.value.type)
-        if not isinstance(element, FixedBitwidthType) or _size(store.ptr) != _size(self._argument(argument)):
+        if not isinstance(element, FixedBitwidthType) or pointee_bytes(store.ptr) != pointee_bytes(
+            self._argument(argument)
+        ):
             return
         here = Builder(InsertPoint.after(store))
         wide, narrow = index.type, alike(index.type, i32)
@@ -817,19 +822,6 @@ def _is_pointer(value: SSAValue) -> bool:
 
 def _element(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
-
-
-def _size(pointer: SSAValue) -> int:
-    """Return the bytes of the elements that a pointer points to."""
-    type = pointer.type.element_type if isinstance(pointer.type, TensorType) else pointer.type
-    assert isinstance(type, tt.PointerType)
-    pointee = type.pointee
-    if isinstance(pointee, tt.PointerType):
-        return 8
-    if not isinstance(pointee, FixedBitwidthType):
-        owner = pointer.owner
-        raise unsupported(owner if isinstance(owner, Operation) else owner.parent_op(), f"a check of {pointee}")  # type: ignore[arg-type]
-    return max(8, pointee.bitwidth) // 8
 
 
 def _what(op: Operation) -> str:

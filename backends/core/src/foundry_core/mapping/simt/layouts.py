@@ -103,6 +103,11 @@ class Layout:
         """Return the bits of an index in which invocations differ, of the same register."""
         return union_bits(self.lanes) | union_bits(self.warps)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether several invocations hold the same element."""
+        return 0 in self.lanes or 0 in self.warps
+
     def drop_bits(self, mask: int) -> Layout:
         """Return the layout of a part of the tile: the elements whose index has the same bits where a mask has some.
 
@@ -110,6 +115,11 @@ class Layout:
         the same element; the caller knows which of them have an element of the part.
         """
         return self.map_indices(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
+
+
+def scalar_layout(lanes: int, warps: int) -> Layout:
+    """Return the layout of a tile of one element, which each invocation holds."""
+    return Layout((1,), (), (0,) * (lanes.bit_length() - 1), (0,) * (warps.bit_length() - 1))
 
 
 def union_bits(bases: Sequence[int]) -> int:

@@ -1,8 +1,9 @@
 """Loads and stores of global memory, as wide as addresses, alignment and masks allow.
 
-One invocation does a volatile load, and one of a scalar that the kernel itself stores, and tells the others, so that
-all go on with the same number. Each would read it sooner or later than a neighbour's store; and a compiler, which sees
+One invocation does a volatile load and tells the others, so that all go on with the same number. A compiler, which sees
 that an invocation stores nothing, may read once what a loop waits for.
+
+Accesses that may meet at one element have a barrier between (front/order.py).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, SSAValue
 
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
@@ -60,8 +60,8 @@ def _select(program: SimtProgram, op: SelectOp) -> None:
 
 @invocation_statement(tt.LoadOp)
 def _load(program: SimtProgram, op: tt.LoadOp) -> None:
-    if op.is_volatile or _is_stored(program, op):
-        _load_once(program, op, volatile=bool(op.is_volatile))
+    if op.is_volatile:
+        _load_once(program, op)
         return
     t = program.code
     elem = pointee(op, op.ptr)
@@ -100,18 +100,17 @@ def _load(program: SimtProgram, op: tt.LoadOp) -> None:
 
 @invocation_statement(tt.AtomicLoadOp)
 def _atomic_load(program: SimtProgram, op: tt.AtomicLoadOp) -> None:
-    _load_once(program, op, volatile=True)
+    _load_once(program, op)
 
 
-def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp, *, volatile: bool) -> None:
+def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp) -> None:
     """Load each element in one invocation."""
     once = OwnerAccess(program, op, op.ptr, op.mask)
     size = WIDTHS[once.kind] // 8
 
     def read(number: int, address: Reg) -> Reg:
-        (found,) = program.group.load(address, once.kind, 1, size, volatile=volatile)
-        if volatile:
-            program.group.fence()
+        (found,) = program.group.load(address, once.kind, 1, size, volatile=True)
+        program.group.fence()
         return found
 
     regs = once.write_and_share(read)
@@ -119,26 +118,6 @@ def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp, *, volatil
         masks, others = program.values[op.mask], program.values[op.other]
         regs = [program.code.select(*row) for row in zip(masks, regs, others, strict=True)]
     program.values[op.result] = regs
-
-
-def _is_stored(program: SimtProgram, op: tt.LoadOp) -> bool:
-    """Return whether an operation loads a scalar that a store or an atomic operation of the kernel may change."""
-    if isinstance(op.ptr.type, TensorType):
-        return False
-    if program.stored_scalars is None:
-        writers = (tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicStoreOp)
-        pointers = [each.operands[0] for each in program.function.walk() if isinstance(each, writers)]
-        program.stored_scalars = [_array(each) for each in pointers if not isinstance(each.type, TensorType)]
-    stored = program.stored_scalars
-    array = _array(op.ptr)
-    return bool(stored) and (array is None or None in stored or array in stored)
-
-
-def _array(pointer: SSAValue) -> SSAValue | None:
-    """Return the argument of the kernel that a pointer to a scalar points into, or None if that is not known."""
-    while isinstance(pointer.owner, tt.AddPtrOp):
-        pointer = pointer.owner.ptr
-    return pointer if isinstance(pointer.owner, Block) and isinstance(pointer.owner.parent_op(), tt.FuncOp) else None
 
 
 @invocation_statement(tt.AtomicPollOp)
@@ -169,7 +148,6 @@ def _poll(program: SimtProgram, op: tt.AtomicPollOp) -> None:
 def _atomic_store(program: SimtProgram, op: tt.AtomicStoreOp) -> None:
     """Store each element in one invocation, after all that the program stored before."""
     once, values = OwnerAccess(program, op, op.ptr, op.mask), program.values[op.value]
-    program.group.barrier(of_all=True)
 
     def write(number: int, address: Reg) -> Reg:
         value = program.numeric.to_memory(values[number], once.elem)

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from ...emit.mlir import Reg
 from ...ir import tt
 from ..base.numeric import element_name, in_memory, scalar_type
-from .layouts import Layout
+from .layouts import Layout, scalar_layout
 from .program import SimtProgram
 from .rows import through_memory
 
@@ -30,10 +30,7 @@ def first_invocation(program: SimtProgram) -> Reg:
 
 
 def _scalar_layout(program: SimtProgram) -> Layout:
-    """Return the layout of a tile of one element, which each invocation holds."""
-    target = program.target
-    lanes, warps = ((0,) * (size.bit_length() - 1) for size in (target.warp_size, target.warps))
-    return Layout((1,), (), lanes, warps)
+    return scalar_layout(program.target.warp_size, program.target.warps)
 
 
 def owner_predicate(program: SimtProgram, layout: Layout) -> Reg | None:

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
+from ...front.order import BarrierPlan, Meetings
 from ...ir import literals, tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.elements import ElementMap, source
@@ -60,8 +61,7 @@ class SimtProgram:
         fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
         scratch: where the workgroup memory begins that subgroups have for themselves, in bytes.
-        stored_scalars: the arguments into which the kernel stores scalars, None for one that is not known; None until
-            memory.py has looked for them.
+        barriers: the operations that must wait until all invocations have accessed what comes before.
 
     Args:
         named: whether registers have the names of values, for a person who reads the module.
@@ -84,7 +84,7 @@ class SimtProgram:
         self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
         self.scratch = 0
-        self.stored_scalars: list[SSAValue | None] | None = None
+        self.barriers = BarrierPlan(function, Meetings(function, self.invocations)).before
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -139,6 +139,15 @@ class SimtProgram:
     def layout(self, value: SSAValue) -> layouts.Layout:
         """Return the layout of a tile in registers."""
         return self.plan.layout(value)
+
+    def invocations(self, access: Operation) -> layouts.Layout | None:
+        """Return the layout that says which invocation accesses which element; None if several access the same."""
+        (pointer, *_) = access.operands
+        is_tile = isinstance(pointer.type, TensorType)
+        layout = self.layout(pointer) if is_tile else layouts.scalar_layout(self.target.warp_size, self.target.warps)
+        # Of those that hold an element, one alone does everything but a plain load.
+        alone = not isinstance(access, tt.LoadOp) or bool(access.is_volatile)
+        return layout if alone or not layout.repeats else None
 
     def size(self, value: SSAValue) -> int:
         """Return the number of registers of a value, which are matrices if it is kept in them."""
@@ -205,6 +214,8 @@ class SimtProgram:
         place = source_line(op.location)
         if place is not None:
             self.code.line(place.filename.data, place.line.data, place.column.data)
+        if op in self.barriers:
+            self.group.barrier(of_all=True)
         try:
             if op.results and op.results[0] in self.plan.fragments and not isinstance(op, _WITH_FRAGMENTS):
                 from .fragments import combine_fragments
