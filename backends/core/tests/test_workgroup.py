@@ -15,6 +15,7 @@ import pytest
 import triton
 import triton.language as tl
 from kernels import structured
+from ordered import CASES
 from shared_kernels import linear
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
@@ -130,6 +131,17 @@ def test_a_store_is_seen_by_all_in_the_next_turn_of_a_loop(device: OpenCLDevice,
     expected = np.roll(x, 5) + 10
     run(device, chain, {"x": "*i32", "steps": "i32"}, {"BLOCK": 256}, work_items, mirror, x, np.int32(5))
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_accesses_through_other_offsets_keep_the_order_of_the_lines(
+    device: OpenCLDevice, name: str, mirror: bool
+) -> None:
+    x, out, x_expected, out_expected = CASES[name].arrays(2, 256)
+    run(device, CASES[name].kernel, {"x": "*i32", "out": "*i32"}, {"BLOCK": 256}, 32, mirror, x, out, programs=2)
+    np.testing.assert_array_equal(x, x_expected)
+    np.testing.assert_array_equal(out, out_expected)
 
 
 @triton.jit

@@ -17,6 +17,7 @@ from foundry_core.checked.findings import CheckError
 from foundry_core.codegen.tools import check_spirv
 from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
+from ordered import CASES
 from results import check_product, poisoned
 from shared_kernels import linear, softmax
 from triton_spirv_backend import opencl, simt
@@ -246,6 +247,16 @@ def test_both_branches_of_a_loop_exchange_elements(workgroups: None) -> None:
     for i, row in enumerate(x):
         assert np.array_equal(out[i], row + row.sum() if i % 3 == 0 else row.cumsum())
         assert np.array_equal(last[i], np.full(128, -99) if i % 3 == 0 else row - row.max())
+
+
+# PoCL executes the invocations of a workgroup from barrier to barrier, one after the other.
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("name", CASES)
+def test_accesses_through_other_offsets_keep_the_order_of_the_lines(workgroups: None, name: str, warps: int) -> None:
+    x, out, x_expected, out_expected = CASES[name].arrays(3, 512)
+    launch(CASES[name].kernel, (3,), x, out, BLOCK=512, num_warps=warps)
+    assert np.array_equal(x, x_expected)
+    assert np.array_equal(out, out_expected)
 
 
 def test_a_target_is_named_and_read_back(workgroups: None) -> None:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from ..errors import unsupported
-from ..ir import tt
+from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp
 from ..ir.elements import IndexMapping, extents, index_mapping
 
@@ -146,7 +146,7 @@ def _times(x: float, y: float) -> float:
 class Addresses:
     """The addresses of pointers in bytes, and integers; those of a tile by the atoms Axis(0), Axis(1) and so on.
 
-    Its pointers are of TTIR or TTGIR. A pointer that is an argument of the kernel is an atom.
+    A pointer that is an argument of the kernel is an atom.
     """
 
     def __init__(self) -> None:
@@ -158,14 +158,38 @@ class Addresses:
             self._known[value] = self._carried(value) or self._computed(value) or _unknown(value)
         return self._known[value]
 
-    def conditions(self, mask: SSAValue) -> list[Polynomial]:
+    def of_access(self, op: Operation) -> Polynomial:
+        """Return the polynomial of each element that an access reaches, in TTIR, TTGIR or structured form."""
+        if not isinstance(op, tile.Access):
+            return self.of(op.operands[0])
+        place = self.of(op.start) if op.gather is None else self.of(op.start) + self.of(op.gather)
+        for d, axis in enumerate(op.axes):
+            match axis.owner:
+                case tile.AffineOp(stride=stride):
+                    place += self.of(stride) * Polynomial.atom(Axis(d))
+                case _:
+                    place += Polynomial.atom(Element(axis, (Axis(d),)))
+        return self.of(op.base) + Polynomial.constant(pointee_bytes(op.base)) * place
+
+    def conditions(self, op: Operation) -> list[Polynomial]:
+        """Return what is not negative for each element that an access reaches."""
+        found = []
+        for d, range in enumerate(op.ranges if isinstance(op, tile.Access) else ()):
+            match range.owner:
+                case tile.RangeOp(low=low, high=high):
+                    at = Polynomial.atom(Axis(d))
+                    found += [at - self.of(low), self.of(high) - at - Polynomial.constant(1)]
+        mask: SSAValue | None = getattr(op, "mask", None)
+        return found if mask is None else [*found, *self._where_set(mask)]
+
+    def _where_set(self, mask: SSAValue) -> list[Polynomial]:
         """Return what is not negative where a mask is set."""
         mapping = index_mapping(mask)
         if mapping is not None:
-            return [each.replace(_moved(mapping)) for each in self.conditions(mapping.source)]
+            return [each.replace(_moved(mapping)) for each in self._where_set(mapping.source)]
         match mask.owner:
             case arith.AndIOp(lhs=lhs, rhs=rhs):
-                return [*self.conditions(lhs), *self.conditions(rhs)]
+                return [*self._where_set(lhs), *self._where_set(rhs)]
             case CmpiOp() as op if op.predicate.value.data in _SIGNED_ORDERS:
                 less, more = (self.of(op.operands[number]) for number in _SIGNED_ORDERS[op.predicate.value.data])
                 strict = op.predicate.value.data in (_LESS, _GREATER)

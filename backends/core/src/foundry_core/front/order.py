@@ -44,7 +44,7 @@ class Meetings:
     """Tells whether two accesses of one program may meet at one element from different invocations.
 
     Args:
-        function: a kernel of TTGIR, or of TTIR without block pointers.
+        function: a kernel of TTGIR, of TTIR without block pointers, or in structured form.
         invocations: returns for an access what is equal for two if the same invocation has the same element of both
             tiles, and None if several invocations access each element.
     """
@@ -53,7 +53,11 @@ class Meetings:
         self._invocations = invocations
         self._addresses = Addresses()
         sources = Sources(function)
-        self.accesses = {op: sources.origins([op.operands[0]]) for op in function.body.walk() if _is_access(op)}
+        self.accesses = {
+            op: sources.origins([pointer])
+            for op in function.body.walk()
+            if (pointer := accessed_pointer(op)) is not None and (reads(op) or writes(op))
+        }
 
     def may_meet(self, earlier: Pending, op: Operation) -> bool:
         """Return whether an access may reach an element that an earlier one reached in another invocation."""
@@ -63,19 +67,20 @@ class Meetings:
         (some, some_unknown), (others, other_unknown) = self.accesses[first], self.accesses[op]
         if not (some_unknown or other_unknown or set(some) & set(others)):
             return False
-        before = self._addresses.of(first.operands[0])
-        after = self._addresses.of(op.operands[0]).replace(lambda atom: _later(atom, earlier.loops))
-        sizes = pointee_bytes(first.operands[0]), pointee_bytes(op.operands[0])
+        before = self._addresses.of_access(first)
+        after = self._addresses.of_access(op).replace(lambda atom: _later(atom, earlier.loops))
+        sizes = _bytes(first), _bytes(op)
+        shapes = _shape(first), _shape(op)
         invocations = self._invocations(first)
         if (
             before == after
             and sizes[0] == sizes[1]
             and invocations is not None
             and invocations == self._invocations(op)
-            and _is_injective(before, extents(first.operands[0]))
+            and _is_injective(before, shapes[0])
         ):
             return False
-        after, shapes = after.replace(_other_axis), (extents(first.operands[0]), extents(op.operands[0]))
+        after = after.replace(_other_axis)
 
         def bounds(atom: Atom) -> tuple[float, float]:
             match atom:
@@ -88,20 +93,14 @@ class Meetings:
                 case Element():
                     return _least(atom), inf
 
-        # What both masks say is not negative.
-        facts = self._conditions(first)
-        facts += [
-            fact.replace(lambda atom: _later(atom, earlier.loops)).replace(_other_axis) for fact in self._conditions(op)
-        ]
+        facts = self._addresses.conditions(first)
+        for fact in self._addresses.conditions(op):
+            facts.append(fact.replace(lambda atom: _later(atom, earlier.loops)).replace(_other_axis))
         return not (
             _is_interleaved(after - before, sizes, bounds)
             or _is_at_least(after - before, sizes[0], facts, bounds)
             or _is_at_least(before - after, sizes[1], facts, bounds)
         )
-
-    def _conditions(self, op: Operation) -> list[Polynomial]:
-        mask: SSAValue | None = getattr(op, "mask", None)
-        return [] if mask is None else self._addresses.conditions(mask)
 
 
 class BarrierPlan:
@@ -175,13 +174,22 @@ class BarrierPlan:
         return isinstance(op, tt.AtomicStoreOp) or self._meetings.may_meet(earlier, op)
 
 
-def _is_access(op: Operation) -> bool:
-    return not op.regions and bool(op.operands) and (reads(op) or writes(op)) and _is_pointer(op)
+def accessed_pointer(op: Operation) -> SSAValue | None:
+    """Return the pointer, or the tile of pointers, through which an operation accesses memory; None if it does not."""
+    if isinstance(op, tile.Access):
+        return op.base
+    type = op.operands[0].type if op.operands and not op.regions else None
+    return op.operands[0] if isinstance(getattr(type, "element_type", type), tt.PointerType) else None
 
 
-def _is_pointer(op: Operation) -> bool:
-    type = op.operands[0].type
-    return isinstance(getattr(type, "element_type", type), tt.PointerType)
+def _bytes(access: Operation) -> int:
+    pointer = accessed_pointer(access)
+    assert pointer is not None
+    return pointee_bytes(pointer)
+
+
+def _shape(access: Operation) -> tuple[int, ...]:
+    return extents(access.elements if isinstance(access, tile.Access) else access.operands[0])
 
 
 def _commute(first: Operation, second: Operation) -> bool:

@@ -8,14 +8,16 @@ A dimension can be split if no operation combines its elements, and if every sto
 tiles are the same one if an operation takes element i of both for element i of its result (`_Dimensions`).
 
 Slices of a program run in any order. So a kernel is not split if it loads through an argument that it also stores
-through, or if it has any other effect than stores. Different arguments must not overlap: the launcher does not split a
+through, if two of its stores may meet at one element from different slices, or if it has any other effect than stores.
+Different arguments must not overlap: the launcher does not split a
 launch whose arguments share memory.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.builder import Builder
@@ -25,6 +27,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...analysis.flow import incoming_values
+from ...front.order import Meetings, Pending
 from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
@@ -159,7 +162,7 @@ class SplitKernel:
         stores = [op for op in accesses if isinstance(op, tile.StoreOp)]
         for root in _common(dimensions, stores):
             members = dimensions.members(root)
-            if not members or dimensions.is_bound(root):
+            if not members or dimensions.is_bound(root) or _may_meet(function, stores, members):
                 continue
             extent = extents(root[0])[root[1]]
             moved = [(math.prod(extents(op.elements)), op) for op in accesses if op.elements in members]
@@ -283,6 +286,22 @@ def _is_separable(function: tt.FuncOp) -> bool:
             case _ if not op.regions and not is_pure(op):
                 return False
     return None not in stored and not stored & loaded
+
+
+def _may_meet(function: tt.FuncOp, stores: Sequence[tile.StoreOp], dimensions: Mapping[SSAValue, int]) -> bool:
+    """Return whether two stores of a program may reach one element in different slices.
+
+    Args:
+        dimensions: the dimension along which a tile is split.
+    """
+    meetings = Meetings(function, lambda op: dimensions[op.elements] if isinstance(op, tile.StoreOp) else None)
+    for first, second in itertools.product(stores, stores):
+        around = [op for op in function.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
+        both = [loop for loop in around if loop.is_ancestor(first) and loop.is_ancestor(second)]
+        apart = [frozenset[Operation]()] * (first is not second) + [frozenset[Operation]([loop]) for loop in both]
+        if any(meetings.may_meet(Pending(first, loops), second) for loops in apart):
+            return True
+    return False
 
 
 def _separate(function: tt.FuncOp) -> None:
