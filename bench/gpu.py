@@ -7,9 +7,10 @@
     python -m bench.gpu --out=DIR --tiny --peer=none    anywhere, to try the program
     python -m bench.gpu --out=DIR --render              write the Markdown again from the JSON
 
-DIR gets vulkan.json and vulkan.md, or corpus.json and corpus.md. The wheels of `./foundry wheel spirv` must be
-installed, and torch with CUDA. A measurement that crashes or takes too long is reported, and a new process goes on with
-the next. The exit status is 1 if a result was wrong or something was not measured.
+DIR gets vulkan.json and vulkan.md, or corpus.json and corpus.md, written after each measurement. The wheels of
+`./foundry wheel spirv` must be installed, and torch with CUDA. A measurement that crashes or takes too long is
+reported, and a new process goes on with the next. The exit status is 1 if a result was wrong or something was not
+measured.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +67,32 @@ def main(words: list[str]) -> int:
     if unknown := [name for name in names if name not in known]:
         parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(known)}")
     path = options.out / ("corpus.json" if options.corpus else "vulkan.json")
-    if not options.render:
+
+    def write(found: Mapping[str, Any]) -> None:
+        for file, text in ((path, json.dumps(found, indent=2) + "\n"), (path.with_suffix(".md"), markdown(found))):
+            # A run that is killed leaves a whole file.
+            beside = file.with_name(f"{file.name}.part")
+            beside.write_text(text)
+            beside.replace(file)
+
+    if options.render:
+        found = json.loads(path.read_text())
+    else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(measured(options, names, words), indent=2) + "\n")
-    found = json.loads(path.read_text())
-    text = markdown(found)
-    path.with_suffix(".md").write_text(text)
-    print(text)
+        found = measured(options, names, words, write)
+    write(found)
+    print(markdown(found))
     return int(bool(found["failed"] or any(each["failed"] for each in found["measurements"])))
 
 
-def measured(options: argparse.Namespace, names: list[str], words: list[str]) -> dict[str, Any]:
-    """Run `python -m bench`, and return what it found."""
+def measured(
+    options: argparse.Namespace, names: list[str], words: list[str], write: Callable[[Mapping[str, Any]], None]
+) -> dict[str, Any]:
+    """Run `python -m bench`, and return what it found.
+
+    Args:
+        write: called after each measurement with what was found so far.
+    """
     env = {"FOUNDRY_MEASUREMENTS": "vulkan", "FOUNDRY_BENCH_FULL": "1", "FOUNDRY_BENCH_PEER": options.peer}
     if options.tiny:
         env["FOUNDRY_BENCH_TINY"] = "1"
@@ -85,13 +100,21 @@ def measured(options: argparse.Namespace, names: list[str], words: list[str]) ->
     start = time.monotonic()
     measurements: list[Any] = []
     failed = dict.fromkeys(names, "the run ended before it")
+    found: dict[str, Any] = {
+        "command": " ".join(["python -m bench.gpu", *words]),
+        "corpus": options.corpus,
+        "seconds": 0.0,
+        "measurements": measurements,
+        "failed": failed,
+    }
     with subprocess.Popen(command, env=os.environ | env, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
             event = json.loads(line)
-            if "began" in event and time.monotonic() - start > options.budget:
+            found["seconds"] = time.monotonic() - start
+            if "began" in event and found["seconds"] > options.budget:
                 child.send_signal(signal.SIGINT)
-                failed = dict.fromkeys(failed, "there was no time left")
+                failed.update(dict.fromkeys(failed, "there was no time left"))
                 break
             if result := event.get("result"):
                 del failed[result["name"]]
@@ -99,15 +122,8 @@ def measured(options: argparse.Namespace, names: list[str], words: list[str]) ->
                     measurements += data["measurements"]
                 else:
                     failed[result["name"]] = result["failure"]
-    command_typed = " ".join(["python -m bench.gpu", *words])
-    seconds = time.monotonic() - start
-    return {
-        "command": command_typed,
-        "corpus": options.corpus,
-        "seconds": seconds,
-        "measurements": measurements,
-        "failed": failed,
-    }
+                write(found)
+    return found
 
 
 def markdown(found: Mapping[str, Any]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
 from toolchains.cli.tutorials import sources
 from toolchains.system import paths
+from toolchains.testing import proof
 
 PLAN = Plan(seconds=0.01)
 CORPUS = paths.ROOT / "bench" / "corpus" / "corpus.toml"
@@ -275,8 +278,35 @@ def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0, corpus=True)
-    done = gpu.measured(options, ["a", "b", "c"], [])
+    done = gpu.measured(options, ["a", "b", "c"], [], lambda found: None)
     assert done["measurements"] == ["of a"] and done["corpus"]
     assert done["failed"] == {"b": "SIGSEGV", "c": "the run ended before it"}
     options.budget = -1.0
-    assert gpu.measured(options, ["a", "c"], [])["failed"] == dict.fromkeys("ac", "there was no time left")
+    late = gpu.measured(options, ["a", "c"], [], lambda found: None)
+    assert late["failed"] == dict.fromkeys("ac", "there was no time left")
+
+
+def test_a_run_on_a_gpu_that_is_killed_leaves_what_it_has_measured(tmp_path: Path) -> None:
+    row = Measurement("first row", [Row(gpu.OURS, Times.of([1.0]), 1.0, error=0.5)])
+    event = json.dumps({"result": {"name": "rms-norm", "data": {"measurements": [asdict(row)]}}})
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho '{event}'\nexec sleep 60\n")
+    program.chmod(0o755)
+    code = f"import sys; from bench import gpu; sys.executable = {str(program)!r}; gpu.main(sys.argv[1:])"
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", code, f"--out={out}", "--corpus", "--only=rms-norm,argmax", "--peer=none"]
+    with subprocess.Popen(command, cwd=paths.ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        while not (out / "corpus.md").exists() and run.poll() is None:
+            time.sleep(0.01)
+        os.killpg(run.pid, signal.SIGKILL)
+    written = json.loads((out / "corpus.json").read_text())
+    assert [each["title"] for each in written["measurements"]] == ["first row"]
+    assert written["failed"] == {"argmax": "the run ended before it"}
+    assert "| first row |" in (out / "corpus.md").read_text()
+
+
+def test_no_two_measurements_on_a_gpu_have_one_name() -> None:
+    suites = proof.measurements("spirv-vulkan")
+    # A measurement that is no suite has its suite's name.
+    parts = [name for name in gpu.NAMES if name not in suites]
+    assert len({*suites, *parts, *gpu.CORPUS}) == len(suites) + len(parts) + len(gpu.CORPUS)
