@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import foundry_core
 import pytest
@@ -42,3 +43,25 @@ def test_each_module_can_be_imported_before_triton() -> None:
     assert f"{plugin.__name__}.driver" in modules
     ended = subprocess.run([sys.executable, "-c", FIRST, *modules], capture_output=True, text=True, check=True)
     assert ended.stdout == ""
+
+
+LAUNCH = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def store_kernel(x_ptr):
+    tl.store(x_ptr, 7)
+
+x = np.zeros(1, np.int32)
+store_kernel[(1,)](x)
+print(x[0])
+"""
+
+
+def test_a_launch_does_not_import_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("print('torch is imported')\nraise ImportError\n")
+    (tmp_path / "script.py").write_text(LAUNCH)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    assert done.stdout == "7\n", done.stderr

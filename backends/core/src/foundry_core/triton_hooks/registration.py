@@ -48,6 +48,13 @@ HOOKS = (
         "Triton's tutorials run as they are",
     ),
     Hook(
+        "triton_hooks.limits",
+        "the function that says how much memory a program's work-items share",
+        "3.6, 3.9",
+        When.DRIVER,
+        "Triton keeps the answer of one driver for all others",
+    ),
+    Hook(
         "triton_hooks.clock",
         "triton.testing.do_bench, where our driver is active",
         "all",
@@ -80,7 +87,7 @@ HOOKS = (
         "the specialization of arguments",
         "3.6, 3.9",
         When.BACKEND,
-        "a NumPy array is an argument",
+        "a NumPy array is an argument, and torch is not imported for it",
     ),
     Hook(
         "triton_hooks.front_errors",

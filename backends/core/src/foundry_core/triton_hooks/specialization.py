@@ -9,6 +9,9 @@ backend/compiler.py). The launcher wraps the same arrays again (runtime.argument
 
 from __future__ import annotations
 
+import sys
+import threading
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,26 @@ def install(backends: type) -> None:
 
     specialize.of_arrays = True  # type: ignore[attr-defined]
     jit.native_specialize_impl = specialize
+    if "torch" not in sys.modules:
+        # At its first call, that of Triton 3.6 imports torch, which takes seconds, to recognize its tensors by their
+        # type. Without that it recognizes them by `data_ptr`, as any others.
+        without_torch = _WithoutTorch(threading.get_ident())
+        sys.meta_path.insert(0, without_torch)
+        try:
+            native(None, 0, False, False, False)
+        finally:
+            sys.meta_path.remove(without_torch)
+
+
+class _WithoutTorch(MetaPathFinder):
+    """Refuses to import torch in one thread."""
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        if fullname == "torch" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(name=fullname)
 
 
 def as_tensors(argument: Any) -> Any:
