@@ -221,6 +221,30 @@ def test_events_measure_what_is_between_them() -> None:
     assert sum(parts) <= wall
 
 
+def test_a_launch_is_in_one_batch_with_the_events_around_it() -> None:
+    x = DeviceTensor.zeros(1)
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+
+    def together() -> bool:
+        opened().wait()
+        start.record()
+        time.sleep(5e-4)  # in which the thread that submits would take the start alone
+        add_one_kernel[(1,)](x)
+        end.record()
+        return start._number == end._number
+
+    # A busy machine may let this process rest for longer than a batch is left open.
+    assert any(together() for _ in range(100))
+
+
+def test_an_event_that_nobody_waits_for_is_reached() -> None:
+    event = Event(enable_timing=True)
+    event.record()
+    end = time.monotonic() + 60
+    while not event.query():
+        assert time.monotonic() < end, "it was not submitted"
+
+
 def test_do_bench_and_autotune_work_unchanged() -> None:
     tuned = triton.autotune(
         configs=[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 256}, num_warps=8)],
