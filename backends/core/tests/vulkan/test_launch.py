@@ -237,6 +237,18 @@ def test_a_launch_is_in_one_batch_with_the_events_around_it() -> None:
     assert any(together() for _ in range(100))
 
 
+def test_an_event_can_be_recorded_again_before_it_is_reached() -> None:
+    x = DeviceTensor.zeros(1)
+    start, end = Event(enable_timing=True), Event(enable_timing=True)
+    started = time.perf_counter()
+    for _ in range(3):
+        for event in (start, end):
+            event.record()
+            add_one_kernel[(1,)](x)
+    assert 0 < start.elapsed_time(end) < (time.perf_counter() - started) * 1e3
+    assert x.numpy()[0] == 6
+
+
 def test_an_event_that_nobody_waits_for_is_reached() -> None:
     event = Event(enable_timing=True)
     event.record()

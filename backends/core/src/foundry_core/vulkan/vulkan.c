@@ -3,7 +3,8 @@
  * A launch on the hot path is one call: it records the arguments and the dispatch into a command buffer, the open batch.
  * vkQueueSubmit takes longer than that, so a thread of ours calls it: it submits the open batch as soon as fewer than
  * IN_FLIGHT batches are on their way, and so takes more launches at once the busier the device is. Whoever waits submits
- * the open batch itself. There is one queue; a barrier before each command makes them run in order. A timeline semaphore
+ * the open batch itself; and so does whoever records the first command after a wait for everything, because to wake our
+ * thread takes longer than that. There is one queue; a barrier before each command makes them run in order. A timeline semaphore
  * counts batches: waiting for a number waits for that batch and all before it.
  *
  * A device rests between two batches, longer than many kernels take. So that a time that is measured does not contain this,
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <vulkan/vulkan.h>
 
 /* Headers before 1.4.311 do not know it. */
@@ -97,7 +99,7 @@ static int bad(VkResult result, const char *what) {
     X(FreeMemory) X(BindBufferMemory) X(MapMemory) X(GetBufferDeviceAddress) X(BeginCommandBuffer) X(EndCommandBuffer) \
     X(CmdBindPipeline) X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
     X(QueueSubmit) X(WaitSemaphores) X(GetSemaphoreCounterValue) X(DeviceWaitIdle) X(CreateQueryPool) \
-    X(CmdResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(DestroyPipelineLayout) \
+    X(CmdResetQueryPool) X(ResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(DestroyPipelineLayout) \
     X(DestroyCommandPool) X(DestroySemaphore) X(DestroyQueryPool) X(DestroyPipelineCache) \
     X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(GetMemoryHostPointerPropertiesEXT)
 #define DECLARE(name) static PFN_vk##name vk##name;
@@ -346,9 +348,11 @@ typedef struct {
     VkCommandPool pool;
     VkSemaphore timeline;
     VkQueryPool stamps[STAMP_POOLS];
+    /* The last batch with each stamp. */
+    uint64_t *stamped[STAMP_POOLS];
     uint64_t stamp_mask, most_groups[3], host_alignment, timeout;
     uint32_t push_bytes;
-    int describes;
+    int describes, resets;
     uint64_t look;
 
     pthread_mutex_t lock;
@@ -359,6 +363,8 @@ typedef struct {
      * the batch `closed` is with vkQueueSubmit. */
     Batch batches[SLOTS];
     int open, submitting;
+    /* How many threads wait for `submitting`; and whether the device has finished everything, as somebody saw. */
+    int queued, rests;
     uint64_t closed, submitted, held;
     VkPipeline bound;
     /* LOST, or GIVEN_UP: the batch `watched` did not end in time. It became the oldest at `since`. */
@@ -380,7 +386,18 @@ static int shut(Device *d);
 /* A child of fork() has neither our thread nor the driver's. */
 static int forked;
 
-static void note_fork(void) { forked = 1; }
+/* Mesa registered a handler that waits for the driver's threads when a process ends. Those that are registered later are
+ * called earlier, and Python has ended by then. */
+static void end_child(int status, void *unused) {
+    (void)unused;
+    fflush(NULL);
+    _exit(status);
+}
+
+static void note_fork(void) {
+    forked = 1;
+    on_exit(end_child, NULL);
+}
 
 static int lives(void) {
     if (forked) failed("this process was forked from one that had opened the device");
@@ -457,6 +474,7 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     memcpy(d->most_groups, known.grid, sizeof known.grid);
     d->push_bytes = known.push_bytes, d->host_alignment = known.host_alignment, d->timeout = timeout;
     d->describes = f.executables.pipelineExecutableInfo;
+    d->resets = f.v12.hostQueryReset;
     /* A thread that looks takes time from the kernels of a CPU. */
     d->look = known.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 0 : LOOK;
     d->stamp_mask = queues[family].timestampValidBits < 64 ? (1ull << queues[family].timestampValidBits) - 1 : UINT64_MAX;
@@ -555,8 +573,8 @@ static int usable(Device *d) {
     return failed("a kernel that did not end within %g s still runs", (double)d->timeout / 1e9), 0;
 }
 
-/* Return the command buffer of the open batch, behind a barrier: what was recorded before is finished and visible. */
-static VkCommandBuffer record(Device *d) {
+/* Return the command buffer of the open batch. */
+static VkCommandBuffer open_batch(Device *d) {
     if (!usable(d)) return NULL;
     while (!d->open) {
         uint64_t number = d->closed + 1;
@@ -574,7 +592,13 @@ static VkCommandBuffer record(Device *d) {
         d->bound = VK_NULL_HANDLE;
         d->open = 1;
     }
-    VkCommandBuffer commands = d->batches[(d->closed + 1) % SLOTS].commands;
+    return d->batches[(d->closed + 1) % SLOTS].commands;
+}
+
+/* Return the command buffer of the open batch, behind a barrier: what was recorded before is finished and visible. */
+static VkCommandBuffer record(Device *d) {
+    VkCommandBuffer commands = open_batch(d);
+    if (!commands) return NULL;
     VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
@@ -590,11 +614,13 @@ static int shut(Device *d) {
         for (uint64_t until = now() + d->look; __atomic_load_n(&d->submitting, __ATOMIC_RELAXED) && now() < until;) {}
         pthread_mutex_lock(&d->lock);
     }
+    d->queued++;
     while (d->submitting) pthread_cond_wait(&d->changed, &d->lock);
+    d->queued--;
     if (!d->open || d->state == LOST) return d->state != LOST;
     uint64_t number = ++d->closed;
     VkCommandBuffer commands = d->batches[number % SLOTS].commands;
-    d->open = 0, d->held = 0;
+    d->open = d->rests = 0, d->held = 0;
     /* The host reads what was written once it has waited for the batch. */
     VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
@@ -616,7 +642,7 @@ static int shut(Device *d) {
     VkResult result = vkQueueSubmit(d->queue, 1, &info, VK_NULL_HANDLE);
     pthread_mutex_lock(&d->lock);
     __atomic_store_n(&d->submitting, 0, __ATOMIC_RELAXED);
-    pthread_cond_broadcast(&d->changed);
+    if (d->queued || d->open) pthread_cond_broadcast(&d->changed);
     if (lost(d, result, "a launch")) return 0;
     d->submitted = number;
     return 1;
@@ -627,7 +653,7 @@ static uint64_t recorded(Device *d) {
     uint64_t number = d->closed + 1;
     uint32_t count = ++d->batches[number % SLOTS].count;
     int fine = 1;
-    if (!d->threaded || count == MOST_COMMANDS)
+    if (!d->threaded || count == MOST_COMMANDS || (count == 1 && d->rests && !d->held))
         fine = shut(d);
     else if (count == 1)
         pthread_cond_broadcast(&d->changed);
@@ -674,6 +700,7 @@ EXPORT int foundry_vulkan_wait(Device *d, uint64_t number, uint64_t nanoseconds)
     int result = usable(d);
     if (result && (!number || number > d->submitted)) result = shut(d);
     if (result) result = await(d, number && number < d->submitted ? number : d->submitted, nanoseconds);
+    if (result > 0 && !d->open && (!number || number >= d->submitted)) d->rests = 1;
     pthread_mutex_unlock(&d->lock);
     return result;
 }
@@ -946,11 +973,22 @@ EXPORT uint64_t foundry_vulkan_stamp(Device *d, uint32_t slot) {
     VkQueryPoolCreateInfo info = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                   .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                   .queryCount = STAMPS};
-    if (!*pool && bad(vkCreateQueryPool(d->device, &info, NULL, pool), "the timestamps")) return not_recorded(d);
-    VkCommandBuffer commands = record(d);
+    uint64_t **batches = &d->stamped[slot / STAMPS];
+    if (!*pool && (bad(vkCreateQueryPool(d->device, &info, NULL, pool), "the timestamps") ||
+                   !(*batches = calloc(STAMPS, sizeof **batches))))
+        return not_recorded(d);
+    uint64_t *last = &(*batches)[slot % STAMPS];
+    /* The device would rest some 10 us to reset it, between two times that are compared. */
+    int reset = d->resets && *last <= finished(d);
+    VkCommandBuffer commands = reset ? open_batch(d) : record(d);
     if (!commands) return not_recorded(d);
-    vkCmdResetQueryPool(commands, *pool, slot % STAMPS, 1);
+    if (reset)
+        vkResetQueryPool(d->device, *pool, slot % STAMPS, 1);
+    else
+        vkCmdResetQueryPool(commands, *pool, slot % STAMPS, 1);
+    /* Taken when everything before it has finished, without a barrier. */
     vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, *pool, slot % STAMPS);
+    *last = d->closed + 1;
     d->held = now() + HOLD;
     return recorded(d);
 }
