@@ -245,7 +245,7 @@ def bench(
     the spirv target on the same device; `bench dpu` compares modelled cycles with C programs on the same emulator.
     Candidates have the same threads and the same arrays, and take turns in one run; compare figures of one run only.
     This prints a table for each size and type when it is done, and writes bench.json, which `./foundry report` shows,
-    and the plot to build/results/<target>-bench/<Triton's version>/.
+    to build/results/<target>-bench/<Triton's version>/, and the plot to its folder files.
 
     --only=NAME      take one measurement, such as vec_add or softmax; an unknown name lists them. Its figures go to the
                      folder `only`, and `./foundry report` shows them in place of older ones

@@ -25,8 +25,7 @@ from foundry_core.errors import LoweringError
 from foundry_core.ir import parse
 from triton_dpu_backend.artifact import signature
 
-from toolchains.archives import docker_archive, prefix, wheel_file
-from toolchains.cli import workplace
+from toolchains.archives import docker_archive, foreign, prefix, wheel_file
 from toolchains.config import reading, vendors
 from toolchains.config.components import Pin, TargetFile
 from toolchains.contents import licences, packages
@@ -268,11 +267,12 @@ def _copied_out(data: bytes, folder: Path) -> None:
 
     container = Container(Api(), "image", {})
     container.copy_out("/top", folder / "out")
-    container.fetch("/top", folder / "fetched")
+    container.copy_out("/top", folder / "fetched", only_file=True)
 
 
 def _unpacked(path: Path) -> None:
-    workplace.unpack(path, path.parent / "out")
+    with path.open("rb") as file:
+        foreign.take(file, path.parent / "out", foreign.Bounds(1 << 20), what="/top")
 
 
 def _series(path: Path) -> None:

@@ -55,6 +55,7 @@ GOOD: Mapping[str, tuple[str, str, bytes]] = {
     "create_container": ("POST", "/containers/create", http(json.dumps({"Id": ID}), "201 Created")),
     "attach_socket": ("POST", "/containers/[^/]+/attach", UPGRADED),
     "start": ("POST", "/containers/[^/]+/start", http("", "204 No Content")),
+    "stop": ("POST", "/containers/[^/]+/stop", http("", "204 No Content")),
     "remove_container": ("DELETE", "/containers/[^/]+", http("", "204 No Content")),
     "exec_create": ("POST", "/containers/[^/]+/exec", http(json.dumps({"Id": ID}), "201 Created")),
     "exec_start": ("POST", "/exec/[^/]+/start", UPGRADED + frame(1, b"out\n") + frame(2, b"err\n")),

@@ -172,6 +172,46 @@ def test_a_container_ends_with_its_owner_and_another_s_goes_on(docker: Engine, t
     assert docker.volumes(volume) == ()
 
 
+ORPHANED_SANDBOX = """
+import os, signal, sys
+from toolchains.engine import client
+with client.connect().sandbox(sys.argv[1]) as sandbox:
+    print(sandbox.id, flush=True)
+    sandbox.run(["sh", "-c", "echo at work; sleep 1000"], line=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+@pytest.mark.docker
+def test_a_sandbox_whose_owner_was_killed_is_removed_by_the_next_command(docker: Engine, tiny: str) -> None:
+    command = [sys.executable, "-c", ORPHANED_SANDBOX, tiny]
+    child = subprocess.run(command, cwd=ROOT, timeout=60, check=False, stdout=subprocess.PIPE, text=True)
+    assert child.returncode == -signal.SIGKILL
+    found = docker._api.inspect_container(child.stdout.strip())
+    (volume,) = (mount["Name"] for mount in found["Mounts"] if mount["Type"] == "volume")
+    end = time.monotonic() + 120
+    # Until the engine has ended it.
+    while docker.sweep() == 0 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert child.stdout.strip() not in [each["Id"] for each in docker._api.containers(all=True)]
+    assert volume not in [each["Name"] for each in docker._api.volumes()["Volumes"] or ()]
+
+
+@pytest.mark.docker
+def test_a_sandbox_s_files_are_read_when_none_of_its_processes_is_left(
+    docker: Engine, tiny: str, tmp_path: Path
+) -> None:
+    loop = "trap '' TERM HUP; while :; do echo more >> /foundry/home/file; done"
+    with docker.sandbox(tiny) as sandbox:
+        begun = "until [ -s /foundry/home/file ]; do :; done"
+        sandbox.call(["sh", "-c", f'sh -c "{loop}" >/dev/null 2>&1 </dev/null & {begun}'])
+        sandbox.copy_out("/foundry/home/file", tmp_path / "first")
+        assert not docker._api.inspect_container(sandbox.id)["State"]["Running"]
+        sandbox.copy_out("/foundry/home/file", tmp_path / "second")
+        assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes() != b""
+        with pytest.raises(EngineError, match="cannot run echo"):
+            sandbox.run(["echo"])
+
+
 STILLBORN = """
 import os, signal, sys
 from toolchains.engine import client
@@ -226,18 +266,23 @@ def test_a_sandbox_is_read_only_but_for_its_folders(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.docker
-def test_what_goes_into_a_sandbox_is_its_user_s_and_comes_out(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_what_goes_into_a_sandbox_is_its_user_s_and_comes_out(docker: Engine, tiny: str, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
     (source / "deep/file").write_text("content")
     (source / "deep/file").chmod(0o600)
-    for place in ("/foundry/a/b", "/mnt/data/c"):
-        sandbox.copy_into(source, place)
-        sandbox.call(["sh", "-c", f"cd {place}/deep; cat file; echo more >> file; rm file; echo new > file; mkdir x"])
-        sandbox.copy_out(place, tmp_path / "back")
-        assert (tmp_path / "back/deep/file").read_text() == "new\n"
-    with pytest.raises(EngineError, match="cannot write /etc/file"):
-        sandbox.copy_into(source / "deep/file", "/etc/file")
+    places = ("/foundry/a/b", "/mnt/data/c")
+    with docker.sandbox(tiny, folders=["/mnt/data"]) as sandbox:
+        with pytest.raises(EngineError, match="cannot write /etc/file"):
+            sandbox.copy_into(source / "deep/file", "/etc/file")
+        for place in places:
+            sandbox.copy_into(source, place)
+            change = f"cd {place}/deep; cat file; echo more >> file; rm file; echo new > file; mkdir x"
+            sandbox.call(["sh", "-c", change])
+        for place in places:
+            sandbox.copy_out(place, tmp_path / "back")
+            assert (tmp_path / "back/deep/file").read_text() == "new\n"
+            (tmp_path / "back/deep/file").unlink()
 
 
 @pytest.mark.docker
@@ -294,7 +339,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
             "with client.connect().container(sys.argv[1]) as container:",
             "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
             "    container.put(folder / 'large.tar', '/a/b')",
-            "    container.fetch('/a/b/folder/large', folder / 'back')",
+            "    container.copy_out('/a/b/folder/large', folder / 'back', only_file=True)",
             "    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)",
         )
     )
@@ -311,7 +356,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
 def test_fetching_what_is_no_plain_file_is_an_error(container: Container, tmp_path: Path, source: str) -> None:
     container.call(["ln", "-s", "/bin/sh", "/foundry-link"])
     with pytest.raises(EngineError, match=f"cannot copy {source}"):
-        container.fetch(source, tmp_path / "file")
+        container.copy_out(source, tmp_path / "file", only_file=True)
     assert not (tmp_path / "file").exists()
 
 

@@ -68,7 +68,7 @@ class FakeContainer:
         assert source.exists()
         self.copied.append(destination)
 
-    def copy_out(self, source: str, destination: Path) -> None:
+    def copy_out(self, source: str, destination: Path, *_: object) -> None:
         assert ("mkdir -p " + source, {}) in self.called
         assert self.commands[-1][1]["FOUNDRY_BENCH_FILES"] == source
         destination.mkdir(parents=True)
@@ -334,7 +334,7 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     container = start()
     assert proof.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:3] == ["/foundry/e2e", "/foundry/bench", "/foundry/examples"]
-    assert (tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1" / "plot.png").exists()
+    assert (tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1" / "files" / "plot.png").exists()
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from toolchains.archives.foreign import Bounds, print_executed
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
 from toolchains.engine.container import Container
+from toolchains.engine.sandbox import DISK
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, UsageError
 
@@ -83,7 +85,9 @@ def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[
         command = ["python", "-m", packing.module, "pack", "--triton-script", inside]
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
         _run(container, command, f"{source} cannot be packed", {inside: source})
-        container.copy_out(f"{_HOME}/packed", Path(artifact))
+        taken = container.take(f"{_HOME}/packed", Path(artifact), Bounds(DISK))
+    print_executed(taken.written)
+    taken.check(f"{source} is not packed as a whole")
     print(f"packed in {artifact}; next: ./foundry run-packed {artifact} --parameters")
     return Path(artifact)
 
@@ -152,7 +156,7 @@ def run_packed(
         command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/{packing.runner}", *words]
         _run(container, command, f"{artifact} did not run", places)
         for index, path in written:
-            container.copy_out(f"{_HOME}/out/{index}", path)
+            container.copy_out(f"{_HOME}/out/{index}", path, only_file=True)
 
 
 def _run(container: Container, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:

@@ -7,8 +7,9 @@
     examples/, docs/, README.md      /foundry/examples, /foundry/docs
     e2e/                             /foundry/e2e
 
-Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails.
-Files deleted in the container are not deleted on this machine, and links are not copied out.
+Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails,
+after all processes in the container have ended. This machine decides what is taken (archives/foreign.py). Files deleted
+in the container are not deleted on this machine, and links are not copied out.
 
 `python` is that of /foundry/env, an environment on top of the image's /opt/foundry: it has the same packages, and
 `python -m pip install` can write to it. It exists in the container only.
@@ -17,29 +18,27 @@ Files deleted in the container are not deleted on this machine, and links are no
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shlex
-import shutil
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from toolchains.archives import confine, tar_file
 from toolchains.archives import folders as trees
-from toolchains.archives.tar_file import TarWriter, reading
+from toolchains.archives import foreign
+from toolchains.archives.foreign import Bounds, Sent
+from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
-from toolchains.engine.sandbox import HOME, USER
-from toolchains.system import durable, json_text, paths
-from toolchains.system.errors import CommandError, EngineError, FoundryError, UnsafeArchiveError, UsageError
+from toolchains.engine.sandbox import DISK, HOME, USER
+from toolchains.system import durable, paths
+from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.testing import proof
 
 WORK = f"{HOME}/work"
@@ -47,9 +46,10 @@ _PROFILED = "profile.json"
 _PROFILE = ["-m", "foundry_core.profile", f"--json={_PROFILED}"]
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
-_CHANGES = f"{HOME}/changes"
-# Neither copied in nor out: histories and environments, which are large and useless to a script.
-_LEFT_OUT = trees.LITTER | {".git", ".venv"}
+# The largest profile in bytes.
+_LARGEST_PROFILE = 64 << 20
+# Number of names of files that are printed.
+_LISTED = 200
 # The limit in bytes for a folder that the user did not name: running a script in a download folder is a mistake.
 _UNNAMED = 10**9
 # Runs in the container with the image's own Python: creates the environment that users install into. It adds the
@@ -64,33 +64,6 @@ for name in "pip", "pip3":
     (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
     (place / "bin" / name).chmod(0o755)
 """
-# Runs in the container: packs the new and changed files below a folder, and names the files that it leaves out.
-_PACK_CHANGES = """
-import hashlib, json, os, pathlib, sys, tarfile
-work, changes = map(pathlib.Path, sys.argv[1:])
-asked = json.loads((changes / "asked.json").read_text())
-left = []
-with tarfile.open(changes / "files.tar", "w", format=tarfile.PAX_FORMAT) as tar:
-    for folder, folders, files in os.walk(work):
-        left += [os.path.join(folder, name) for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = sorted(name for name in folders if name not in asked["left out"])
-        for path in (pathlib.Path(folder, name) for name in sorted(files)):
-            name = path.relative_to(work).as_posix()
-            if path.is_symlink() or not path.is_file():
-                left.append(str(path))
-                continue
-            try:
-                with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError:
-                left.append(str(path))
-                continue
-            if asked["before"].get(name) != found:
-                tar.add(path, name, recursive=False)
-(changes / "left.json").write_text(json.dumps(sorted(left)))
-"""
-
-
 # Prints in the container the device that kernels run on, or why there is none.
 _DEVICE = """
 import sys, triton
@@ -169,18 +142,19 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
         CommandError: a wheel cannot be installed.
     """
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
-    with _open_container(request) as container, open_folder(container, place):
+    with _open_container(request) as container:
+        with open_folder(container, place):
+            if kept:
+                # A run that ends without a profile leaves none of an earlier one.
+                kept.unlink(missing_ok=True)
+                if place.results:
+                    (place.results / _PROFILED).unlink(missing_ok=True)
+            status = container.interactive(
+                _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
+            )
         if kept:
-            # A run that ends without a profile leaves none of an earlier one.
-            kept.unlink(missing_ok=True)
-            if place.results:
-                (place.results / _PROFILED).unlink(missing_ok=True)
-        status = container.interactive(
-            _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
-        )
-        if kept and (found := container.run(["cat", f"{WORK}/{_PROFILED}"])).status == 0:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.write_text(found.stdout, encoding="utf-8")
+            with suppress(EngineError):
+                container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only_file=True)
         return status
 
 
@@ -223,20 +197,21 @@ def open_folder(container: Container, place: Place) -> Iterator[None]:
         UnsafeArchiveError: a file would be written outside the folder for results.
     """
     container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT])
-    container.call(["mkdir", "-p", WORK, _CHANGES, _WHEELS])
+    container.call(["mkdir", "-p", WORK, _WHEELS])
+    # Before the wheels: what they install may start processes, which could replace folders that are written to.
+    sent = _copy_in(container, place.folder) if place.folder else {}
     if place.wheels:
         _install(container, place.wheels)
-    before = _copy_in(container, place.folder) if place.folder else {}
     try:
         yield
     except BaseException:
         # Report the error that ended the command, and not that the container may be gone because of it.
         try:
-            _copy_out(container, before, place)
+            _copy_out(container, sent, place)
         except FoundryError as lost:
             print(f"the files that were written are lost: {lost.what}", file=sys.stderr)
         raise
-    _copy_out(container, before, place)
+    _copy_out(container, sent, place)
 
 
 def _inside(argv: Sequence[str]) -> list[str]:
@@ -314,17 +289,19 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         folders[:] = sorted(
             name
             for name in folders
-            if name not in _LEFT_OUT and not Path(top, name, "pyvenv.cfg").exists() and not Path(top, name).is_symlink()
+            if name not in foreign.LEFT_OUT
+            and not Path(top, name, "pyvenv.cfg").exists()
+            and not Path(top, name).is_symlink()
         )
         for name in (*folders, *sorted(files)):
             path = Path(top, name)
-            if path.is_file() or path.is_dir():
+            if name not in foreign.LEFT_OUT and (path.is_file() or path.is_dir()):
                 yield path.relative_to(folder).as_posix(), path
 
 
-def _copy_in(container: Container, folder: Path) -> dict[str, str]:
-    """Copy a folder into the container; return the sha256 of each file by its name."""
-    before = {}
+def _copy_in(container: Container, folder: Path) -> dict[str, Sent]:
+    """Copy a folder into the container; return its files."""
+    sent = {}
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         packed = Path(work, "work.tar")
         with packed.open("wb") as file, TarWriter(file, owner=USER) as tar:
@@ -335,61 +312,27 @@ def _copy_in(container: Container, folder: Path) -> dict[str, str]:
                     continue
                 # Read each file once, so that the recorded sha256 is that of the copied content.
                 content = path.read_bytes()
-                before[name] = hashlib.sha256(content).hexdigest()
+                sent[name] = Sent(len(content), hashlib.sha256(content).hexdigest())
                 tar.file(name, content, executable=trees.mode(path) == 0o755, date=date)
         container.put(packed, WORK)
-    return before
+    return sent
 
 
-def _copy_out(container: Container, before: Mapping[str, str], place: Place) -> None:
-    """Copy new and changed files to the folder for results, and print their names."""
-    if place.results is None:
-        return
-    asked = json.dumps({"before": before, "left out": sorted(_LEFT_OUT)})
-    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        local = Path(work)
-        (local / "asked.json").write_text(asked)
-        container.copy_into(local / "asked.json", f"{_CHANGES}/asked.json")
-        container.call(["python3", "-I", "-c", _PACK_CHANGES, WORK, _CHANGES])
-        for name in ("files.tar", "left.json"):
-            container.fetch(f"{_CHANGES}/{name}", local / name)
-        for name in unpack(local / "files.tar", place.results):
-            print(f"written: {place.results / name}", file=sys.stderr)
-        for name in json_text.read(local / "left.json", list[str]):
-            print(f"not copied out, since it is not a plain file: {name}", file=sys.stderr)
-
-
-def unpack(packed: Path, folder: Path) -> list[str]:
-    """Write the files of a tar below a folder, which is created; return their names.
-
-    The tar comes from a container in which any program ran, so it is not trusted: only files are written, and none
-    outside the folder, neither by its name nor through a link on this machine.
+def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> None:
+    """Copy new and changed files to the folder for results, and print their names.
 
     Raises:
-        UnsafeArchiveError: some files would be written outside; the other files are written.
+        LimitError: they are more than the limits allow.
+        UnsafeArchiveError: some files cannot be written; the others are.
     """
-    written, refused = [], []
-    with reading("what came from the container is a damaged archive"), tar_file.opened(packed, "r:") as tar:
-        for member in tar:
-            # A sparse file of a few bytes may be larger than this machine's disk.
-            content = tar.extractfile(member) if member.isfile() and not member.issparse() else None
-            try:
-                path = confine.path_below(folder, member.name, "the container")
-            except UnsafeArchiveError:
-                content = None
-            if content is None:
-                refused.append(member.name)
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
-                shutil.copyfileobj(content, file)
-            if member.mode & stat.S_IXUSR:
-                path.chmod(path.stat().st_mode | stat.S_IXUSR)
-            written.append(member.name)
-    if refused:
-        raise UnsafeArchiveError(
-            f"{len(refused)} files were not copied out of the container",
-            next="--results=DIR, with a new folder",
-            why="\n".join(f"{name} is no plain file, or would be written outside {folder}" for name in refused),
-        )
-    return written
+    if place.results is None:
+        return
+    taken = container.take(WORK, place.results, Bounds(DISK), sent=sent)
+    if sys.stderr.isatty():
+        # What the script printed may have set the terminal so that these lines cannot be read.
+        print("\033[!p\033[?1049l\033[0m", end="", file=sys.stderr)
+    lines = foreign.some([f"written: {place.results / foreign.shown(name)}" for name in taken.written], _LISTED)
+    lines += foreign.some([f"not copied out: {foreign.shown(name)}: {why}" for name, why in taken.left.items()])
+    print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr)
+    foreign.print_executed(taken.written)
+    taken.check("not all files of the container were copied out")

@@ -75,6 +75,7 @@ class _ListedImage(TypedDict):
 class _ListedContainer(TypedDict):
     Id: str
     Names: NotRequired[list[str] | None]
+    State: NotRequired[str | None]
     Labels: NotRequired[dict[str, str] | None]
     Created: int
 

@@ -349,16 +349,19 @@ class Engine:
         return Sandbox(self._api, image, Limits.of(self._info(), seconds), (HOME, *folders), gpus)
 
     def sweep(self) -> int:
-        """Remove our containers that a killed process created and never started; return their number.
+        """Remove our containers that a killed process created and never started, or that ended; return their number.
 
-        Started containers end with their owner, and the engine removes them.
+        Started containers end with their owner. The engine removes those of builds, and this method sandboxes.
         """
         removed = 0
         try:
-            for answer in self._api.containers(all=True, filters={"label": OWNER_LABEL, "status": "created"}):
-                old = time.time() - answer["Created"] > _STILLBORN
-                if old and _is_dead(_owner(answer)):
-                    with suppress(docker.errors.NotFound):
+            for answer in self._api.containers(
+                all=True, filters={"label": OWNER_LABEL, "status": ["created", "exited"]}
+            ):
+                over = answer.get("State") == "exited" or time.time() - answer["Created"] > _STILLBORN
+                if over and _is_dead(_owner(answer)):
+                    # The engine may be removing it.
+                    with suppress(docker.errors.APIError):
                         self._api.remove_container(answer["Id"], force=True, v=True)
                         removed += 1
         except FAILURES as error:

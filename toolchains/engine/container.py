@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import io
 import os
-import posixpath
 import re
 import select
 import shlex
-import shutil
 import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from toolchains.archives import confine, tar_file
 from toolchains.archives import folders as trees
-from toolchains.archives.tar_file import reading
+from toolchains.archives import foreign
+from toolchains.archives.foreign import Bounds, Taken
 from toolchains.engine import diagnosis
 from toolchains.engine.answers import connection, frames
 from toolchains.engine.diagnosis import FAILURES, status_of
 from toolchains.system import terminal
 from toolchains.system.children import Completed, ended_by
-from toolchains.system.errors import CommandError, EngineError, FoundryError
+from toolchains.system.errors import CommandError, FoundryError
 
 # Marks our containers, to tell them from the user's own. The value names the owner: host and process.
 OWNER_LABEL = "org.triton-foundry.container"
@@ -39,6 +37,8 @@ BUILD_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETG
 # The first process of a container reads from input that its owner holds open. When the owner ends, in whatever way, the
 # engine closes that input; then this process ends, and with it all others in the container.
 LIFELINE = ("cat",)
+# The most that is copied out if nothing else is said: a compiled LLVM has 2 GB.
+LARGEST = Bounds(size=1 << 36)
 # Number of the last output lines that an error shows.
 _TAIL_LINES = 30
 # The status of a command whose process the engine lost: the same as after SIGKILL.
@@ -79,7 +79,7 @@ class Container:
                 use_config_proxy=False,
                 labels={OWNER_LABEL: f"{socket.gethostname()} {os.getpid()}"},
                 stdin_open=True,
-                host_config=self._api.create_host_config(auto_remove=True, **self._host),
+                host_config=self._api.create_host_config(**{"auto_remove": True, **self._host}),
                 **self._settings(),
             )["Id"]
             # Attach before the start: the first process must not find its input closed.
@@ -262,32 +262,29 @@ class Container:
         trees.write_tar(data, entries)
         self._api.put_archive(self.id, "/", data.getvalue())
 
-    def copy_out(self, source: str, destination: Path) -> None:
-        """Copy a file, or the content of a folder, out of the container to this name.
-
-        Only files and folders are copied; links are not.
+    def copy_out(self, source: str, destination: Path, bounds: Bounds = LARGEST, *, only_file: bool = False) -> None:
+        """Copy a file, or the files of a folder, out of the container to this name; see foreign.take.
 
         Raises:
-            EngineError: there is no such file.
-            UnsafeArchiveError: an entry would be written outside the destination.
+            EngineError: there is no such file; or only_file is set, and it is a folder or a link.
+            LimitError: it is more than the bounds allow.
+            UnsafeArchiveError: a file cannot be written, for example because its name leads out of the destination.
         """
+        taken = self.take(source, destination, bounds, only_file=only_file)
+        taken.check(f"not all of {source} was copied out of a container of {self._image}")
+
+    def take(self, source: str, destination: Path, bounds: Bounds, **options: Any) -> Taken:
+        """Copy out like copy_out, and return what was taken; the options are those of foreign.take."""
         try:
-            chunks, _ = self._api.get_archive(self.id, source)
-            packed = cast(IO[bytes], io.BufferedReader(_Stream(chunks)))
-            with reading(f"what came from {source} is a damaged archive"), tar_file.opened(packed, "r|") as tar:
-                for member in tar:
-                    # The names in the engine's archive start with the last part of the requested path.
-                    parts = PurePosixPath(confine.relative_path(member.name, f"what came from {source}")).parts[1:]
-                    path = confine.path_below(destination, posixpath.join(".", *parts), f"what came from {source}")
-                    file = tar.extractfile(member) if member.isfile() else None
-                    if file:
-                        path.parent.mkdir(parents=True, exist_ok=True)
-                        with path.open("wb") as out:
-                            shutil.copyfileobj(file, out)
-                    elif member.isdir():
-                        path.mkdir(parents=True, exist_ok=True)
+            packed = cast(IO[bytes], io.BufferedReader(_Stream(self._packed(source))))
+            return foreign.take(packed, destination, bounds, what=source, **options)
         except FAILURES as error:
             raise diagnosis.failed(f"cannot copy {source} out of a container of {self._image}", error) from error
+
+    def _packed(self, source: str) -> Iterable[bytes]:
+        """Return the engine's tar of a file or a folder, in pieces."""
+        chunks, _ = self._api.get_archive(self.id, source)
+        return cast(Iterable[bytes], chunks)
 
     def put(self, tar: Path, folder: str) -> None:
         """Unpack a tar, which may be larger than memory, into a folder of the container; the folder is created.
@@ -301,29 +298,6 @@ class Container:
                 self._api.put_archive(self.id, folder, file)
         except FAILURES as error:
             raise diagnosis.failed(f"cannot unpack {tar} in a container of {self._image}", error) from error
-
-    def fetch(self, source: str, file: Path) -> None:
-        """Copy one file, which may be larger than memory, out of the container.
-
-        Raises:
-            EngineError: there is no such file, or it is a folder or a link.
-        """
-        failed = f"cannot copy {source} out of a container of {self._image}"
-        try:
-            chunks, _ = self._api.get_archive(self.id, source)
-            packed = cast(IO[bytes], io.BufferedReader(_Stream(chunks)))
-            with (
-                reading(f"what came from {source} is a damaged archive"),
-                tar_file.opened(packed, "r|") as tar,
-            ):
-                member = tar.next()
-                content = tar.extractfile(member) if member and member.isfile() else None
-                if content is None:
-                    raise EngineError(failed, why="it is no plain file")
-                with file.open("wb") as out:
-                    shutil.copyfileobj(content, out)
-        except FAILURES as error:
-            raise diagnosis.failed(failed, error) from error
 
     def oom_killed(self) -> bool:
         """Return whether the kernel killed a process in this container because the container or machine had no memory.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,12 +15,16 @@ import docker.types
 import docker
 from toolchains.archives.folders import add_files
 from toolchains.archives.tar_file import TarWriter
+from toolchains.engine import diagnosis
 from toolchains.engine.container import LIFELINE, Container
+from toolchains.engine.diagnosis import FAILURES
 from toolchains.engine.gpus import Gpus
 from toolchains.system.errors import EngineError, LimitError
 
 # The user in a sandbox: any user but root. Images need no entry for it.
 USER = 1000
+# The most bytes that programs in a sandbox write, if nothing else is said.
+DISK = 2 * 10**9
 # The folder that is always writable in a sandbox; other writable folders must be requested.
 HOME = "/foundry"
 _TEMPORARY = "/tmp"
@@ -73,6 +77,10 @@ class Sandbox(Container):
     writable, and they are removed with the container. It has no network, and limits on memory, processes and time.
     HOME is /foundry/home. Files that are copied into it belong to the user of its processes.
 
+    Files are copied out only after all processes have ended: a process could replace what was checked, or what is being
+    read. So the first copy ends the container, and after it only other copies can be made. If its owner is killed, its
+    processes end, and the next command on the owner's machine removes it (client.Engine.sweep).
+
     Args:
         gpus: the GPUs that it gets; none if not given.
     """
@@ -91,6 +99,8 @@ class Sandbox(Container):
             "mem_limit": limits.memory,
             "memswap_limit": limits.memory,
             "pids_limit": limits.processes,
+            # When it has ended, its files must stay until they are read.
+            "auto_remove": False,
             **(gpus.settings() if gpus else {}),
         }
         super().__init__(api, image, {key: value for key, value in host.items() if value is not None})
@@ -123,6 +133,21 @@ class Sandbox(Container):
             why = b"".join(said).decode(errors="replace")
             raise EngineError(f"cannot prepare a container of {self._image}", why=why)
         self.call(["mkdir", "-p", _IDENTITY["HOME"]])
+
+    def end(self) -> None:
+        """End all processes in the container; then its files can be copied out, and nothing else can be done.
+
+        Raises:
+            EngineError: the engine did not end them.
+        """
+        try:
+            self._api.stop(self.id, timeout=0)
+        except FAILURES as error:
+            raise diagnosis.failed(f"cannot end the container of {self._image}", error) from error
+
+    def _packed(self, source: str) -> Iterable[bytes]:
+        self.end()
+        return super()._packed(source)
 
     def _check_time(self, program: str) -> None:
         if time.monotonic() >= self._end:

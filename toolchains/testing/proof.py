@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from toolchains.archives.foreign import Bounds
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
@@ -21,7 +22,7 @@ from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import Gpus, unused
-from toolchains.engine.sandbox import Sandbox
+from toolchains.engine.sandbox import DISK, Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
@@ -214,7 +215,7 @@ def _run(
     Args:
         results: the folder for results; old results are removed once there is an image.
         peers: backends whose plugins are installed for the command in addition to the target's own.
-        files: a folder in the container that the command may write to; its content is copied to the results.
+        files: a folder in the container that the command may write to; its content goes to the results' folder `files`.
     """
     docker, made = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
@@ -229,7 +230,8 @@ def _run(
 
     def finish(container: Sandbox) -> None:
         if files:
-            container.copy_out(files, results)
+            # A separate folder, so that they do not stand where this machine writes.
+            container.copy_out(files, results / "files", Bounds(DISK))
 
     run_cases(docker, made, request.target, prepare, command, env, verdict, gpus=request.gpus, finish=finish)
     if components.target(request.target.name).gpus and (note := unused(request.gpus)):

@@ -33,6 +33,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NotRequired, TypedDict
 
+from toolchains.archives.foreign import Bounds
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.config import components
@@ -60,6 +61,8 @@ _RESULTS = paths.RESULTS / "test"
 _PLUGIN = "plugin/tests"
 _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
+# The largest file of results that is copied out.
+_LARGEST = Bounds(256 << 20)
 # Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures.
 _PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
 # The marks of tests that quick() leaves out: together they take minutes.
@@ -436,7 +439,7 @@ class _Image:
             for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
                 # A missing file is reported as an error below.
                 with suppress(EngineError):
-                    container.copy_out(name, file)
+                    container.copy_out(name, file, _LARGEST, only_file=True)
             wrong = incomplete(Path(work, "planned.txt"), junit)
         if killed:
             wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
