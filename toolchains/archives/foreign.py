@@ -175,7 +175,7 @@ def take(
             if content is None or member.issparse() or unread < 0:
                 taken.over = f"{shown(name)} has {member.size} bytes; it and what comes after it was not read"
                 break
-            with SpooledTemporaryFile(_HELD, "w+b", dir=paths.scratch()) as held:
+            with SpooledTemporaryFile(_HELD, "w+b", dir=str(paths.scratch())) as held:
                 before = sent.get(name)
                 if before and before.size == member.size:
                     shutil.copyfileobj(content, held)
