@@ -66,7 +66,7 @@ def below(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
-@pytest.mark.parametrize("name", [*GITS, *(name.upper() for name in foreign.LEFT_OUT), ".hg", "__pycache__"])
+@pytest.mark.parametrize("name", [*GITS, *sorted(name.upper() for name in foreign.LEFT_OUT), ".hg", "__pycache__"])
 def test_histories_environments_and_caches_are_never_taken(tmp_path: Path, name: str) -> None:
     found = take(
         tmp_path / "in",
