@@ -365,6 +365,7 @@ def run(
     with_: str = "",
     results: str = "",
     wheels: str = "",
+    disk: str = "",
     profile_kernels: bool = False,
 ) -> None:
     """Run a Python script of yours in a target's container.
@@ -382,18 +383,19 @@ def run(
     --wheels=DIR     install the wheels of this folder first. The container has no network: download the wheels and
                      what they need, for the image's Python, by
                      `pip download --only-binary=:all: --python-version VERSION`
+    --disk=SIZE      end the script if it writes more than this, for example 500MB; 2GB by default
     --profile-kernels
                      when the script has ended, show what bounds each kernel that it launched, and the instructions of
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     """
     from toolchains.cli import script_words, workplace
 
-    place = workplace.Place.read(script=script, folder=with_, results=results, wheels=wheels)
+    place = workplace.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk)
     sys.exit(workplace.run_script(request, place, script_words.words(), profile=profile_kernels))
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES))
-def shell(c: Context, request: Request, with_: str = "", results: str = "", wheels: str = "") -> None:
+def shell(c: Context, request: Request, with_: str = "", results: str = "", wheels: str = "", disk: str = "") -> None:
     """Open a shell in a target's container, in a copy of your folder.
 
         ./foundry shell spirv
@@ -406,10 +408,12 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
                      shell ends, however it ends; all other changes are lost
     --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
     --wheels=DIR     install the wheels of this folder first; see `run`
+    --disk=SIZE      end the shell if more than this is written in it, for example 500MB; 2GB by default
     """
     from toolchains.cli import workplace
 
-    sys.exit(workplace.open_shell(request, workplace.Place.read(folder=with_, results=results, wheels=wheels)))
+    place = workplace.Place.read(folder=with_, results=results, wheels=wheels, disk=disk)
+    sys.exit(workplace.open_shell(request, place))
 
 
 @verb(group="use", request=("offline", "allow_drift"))

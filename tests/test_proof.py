@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,9 @@ class FakeContainer:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def disk_limited(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def copy_into(self, source: Path, destination: str) -> None:
         assert source.exists()

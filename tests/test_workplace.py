@@ -146,7 +146,7 @@ def test_a_run_that_ends_without_a_profile_leaves_none_of_an_earlier_run(
         def copy_out(self, *_: object, **__: object) -> None:
             raise EngineError("there is no such file")
 
-    monkeypatch.setattr(workplace, "_open_container", lambda request: nullcontext(Ended()))
+    monkeypatch.setattr(workplace, "_open_container", lambda request, place: nullcontext(Ended()))
     monkeypatch.setattr(workplace, "open_folder", lambda container, place: nullcontext())
     monkeypatch.setattr(proof, "results_folder", lambda request: tmp_path / "results")
     files = tmp_path / "results" / "profiles" / "x.json", tmp_path / "mine" / "profile.json"
@@ -273,6 +273,36 @@ def test_a_hostile_script_leaves_nothing_but_plain_files_in_its_folder(tmp_path:
     assert done.returncode == LimitError.exit_code
     assert "\x1b" not in done.stderr and "\nwritten: nothing" not in done.stderr
     assert re.search("^new or changed, .*conftest.py", done.stderr, re.MULTILINE)
+
+
+WRITES = """
+import os, pathlib, sys, time
+pathlib.Path("a.txt").write_text("kept")
+# What a watcher without rights cannot look into.
+for name, mode in ("private", 0o700), ("closed", 0):
+    os.mkdir(name)
+    os.chmod(name, mode)
+with open("private/b" if sys.argv[2] == "1000" else "b", "wb") as file:
+    for _ in range(int(sys.argv[1])):
+        file.write(bytes(1 << 20))
+pathlib.Path("c.txt").write_text("kept")
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("mebibytes", "seconds"), [("150", "0"), ("400", "1000")])
+def test_a_script_that_writes_too_much_is_ended_and_what_fits_comes_back(
+    tmp_path: Path, mebibytes: str, seconds: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "x.py").write_text(WRITES)
+    done = foundry("run", "spirv", "--disk=100MB", work / "x.py", mebibytes, seconds)
+    assert done.returncode == LimitError.exit_code and "--disk=10GB" in done.stderr, done.stderr
+    assert {path.name for path in work.iterdir()} - {"c.txt"} == {"x.py", "a.txt"}
+    assert (work / "c.txt").exists() or seconds != "0"
+    assert ("wrote more than 0.1 GB" in done.stderr) == (seconds != "0")
 
 
 @pytest.mark.docker

@@ -14,14 +14,15 @@ from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
-from toolchains.engine.container import Container
-from toolchains.engine.sandbox import DISK
+from toolchains.engine.sandbox import DISK, Sandbox
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, UsageError
 
 # Values by the index of the kernel's parameter, from 0.
 Indexed = Sequence[tuple[int, str]]
 _HOME = "/foundry/artifacts"
+# The most bytes of arrays that a packed kernel writes.
+_ARRAYS = 16 * 10**9
 # The folder of an artifact that is built where the artifact runs.
 _BUILT = "build"
 
@@ -130,7 +131,7 @@ def run_packed(
     for index, path in written:
         durable.require_writable(path.parent, f"--out={index}={path}")
     docker, made = ensure.ensure_image(request)
-    with docker.sandbox(made.info.id) as container:
+    with docker.sandbox(made.info.id, disk=_ARRAYS) as container:
         for file in folder.iterdir():
             if file.name != _BUILT:
                 container.copy_into(file, f"{_HOME}/packed/{file.name}")
@@ -156,10 +157,10 @@ def run_packed(
         command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/{packing.runner}", *words]
         _run(container, command, f"{artifact} did not run", places)
         for index, path in written:
-            container.copy_out(f"{_HOME}/out/{index}", path, only_file=True)
+            container.copy_out(f"{_HOME}/out/{index}", path, Bounds(_ARRAYS), only_file=True)
 
 
-def _run(container: Container, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:
+def _run(container: Sandbox, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:
     """Run a command and show its output, with paths of the container replaced by those of this machine."""
 
     def show(text: str) -> None:
@@ -167,7 +168,8 @@ def _run(container: Container, command: Sequence[str], what: str, places: Mappin
             text = text.replace(inside, str(here))
         print(text, flush=True)
 
-    done = container.run(command, line=show)
+    with container.disk_limited():
+        done = container.run(command, line=show)
     if done.status != 0:
         # The command's output has the reason.
         raise CommandError(f"{what}: exit status {done.status}")

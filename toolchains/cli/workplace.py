@@ -36,9 +36,10 @@ from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
-from toolchains.engine.sandbox import DISK, HOME, USER
+from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
+from toolchains.system.values import read_size
 from toolchains.testing import proof
 
 WORK = f"{HOME}/work"
@@ -48,6 +49,8 @@ _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
 # The largest profile in bytes.
 _LARGEST_PROFILE = 64 << 20
+# What to type for a higher limit on what is written.
+_MORE = "a higher limit, if this machine and the container engine's have the room: --disk=10GB"
 # Number of names of files that are printed.
 _LISTED = 200
 # The limit in bytes for a folder that the user did not name: running a script in a download folder is a mistake.
@@ -83,15 +86,17 @@ class Place:
         results: the folder for new and changed files.
         wheels: the folder with wheels to install; None for none.
         script: the path in `folder` of the script to run; "" for a shell.
+        disk: the most bytes that programs in the container write.
     """
 
     folder: Path | None
     results: Path | None
     wheels: Path | None
     script: str = ""
+    disk: int = DISK
 
     @classmethod
-    def read(cls, *, script: str = "", folder: str = "", results: str = "", wheels: str = "") -> Place:
+    def read(cls, *, script: str = "", folder: str = "", results: str = "", wheels: str = "", disk: str = "") -> Place:
         """Check the words of a command line.
 
         Args:
@@ -99,11 +104,14 @@ class Place:
             folder: --with; if empty, the script's own folder, or none for a shell.
             results: --results; `folder` if empty.
             wheels: --wheels; none if empty.
+            disk: --disk; DISK if empty.
 
         Raises:
-            UsageError: there is no such script or folder, the script is not in the folder, a folder for wheels has no
-                wheel, results were requested without a folder, or nothing can be written to the folder for them.
+            UsageError: --disk is no size; there is no such script or folder, the script is not in the folder, a folder
+                for wheels has no wheel, results were requested without a folder, or nothing can be written to the
+                folder for them.
         """
+        size = read_size("--disk", disk, example="10GB", default=DISK)
         source = _named(folder) if folder else None
         inside = ""
         if script:
@@ -130,7 +138,7 @@ class Place:
             durable.require_writable(Path(results), f"--results={results}")
         elif source is not None:
             durable.require_writable(source, f"{source}, to which files are copied back,")
-        return cls(source, Path(results) if results else source, packages, inside)
+        return cls(source, Path(results) if results else source, packages, inside, size)
 
 
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
@@ -142,7 +150,7 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
         CommandError: a wheel cannot be installed.
     """
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
-    with _open_container(request) as container:
+    with _open_container(request, place) as container:
         with open_folder(container, place):
             if kept:
                 # A run that ends without a profile leaves none of an earlier one.
@@ -164,7 +172,7 @@ def open_shell(request: Request, place: Place) -> int:
     Raises:
         CommandError: a wheel cannot be installed.
     """
-    with _open_container(request) as container:
+    with _open_container(request, place) as container:
         container_files.copy_checks(container, request.target)
         container_files.copy_documents(container, request.target)
         with open_folder(container, place):
@@ -172,11 +180,12 @@ def open_shell(request: Request, place: Place) -> int:
 
 
 @contextmanager
-def _open_container(request: Request) -> Iterator[Container]:
+def _open_container(request: Request, place: Place) -> Iterator[Sandbox]:
     """Yield a container of the requested image, with the target's user folders."""
     docker, made = ensure.ensure_image(request)
     places = container_files.writable_folders(request.target)
-    with docker.sandbox(made.info.id, folders=places, gpus=request.gpus) as container:
+    with docker.sandbox(made.info.id, folders=places, disk=place.disk, gpus=request.gpus) as container:
+        container.more_disk = _MORE
         container_files.copy_user_folders(container, request.target)
         if request.gpus:
             done = container.run(["python", "-c", _DEVICE], cwd="/tmp")
@@ -189,7 +198,7 @@ def _open_container(request: Request) -> Iterator[Container]:
 
 
 @contextmanager
-def open_folder(container: Container, place: Place) -> Iterator[None]:
+def open_folder(container: Sandbox, place: Place) -> Iterator[None]:
     """Copy a user's folder into a container, and create an environment to install into; copy changes out at the end.
 
     Raises:
@@ -203,7 +212,8 @@ def open_folder(container: Container, place: Place) -> Iterator[None]:
     if place.wheels:
         _install(container, place.wheels)
     try:
-        yield
+        with container.disk_limited():
+            yield
     except BaseException:
         # Report the error that ended the command, and not that the container may be gone because of it.
         try:
@@ -327,7 +337,7 @@ def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> N
     """
     if place.results is None:
         return
-    taken = container.take(WORK, place.results, Bounds(DISK), sent=sent)
+    taken = container.take(WORK, place.results, Bounds(place.disk), sent=sent)
     if sys.stderr.isatty():
         # What the script printed may have set the terminal so that these lines cannot be read.
         print("\033[!p\033[?1049l\033[0m", end="", file=sys.stderr)
@@ -335,4 +345,4 @@ def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> N
     lines += foreign.some([f"not copied out: {foreign.shown(name)}: {why}" for name, why in taken.left.items()])
     print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr)
     foreign.print_executed(taken.written)
-    taken.check("not all files of the container were copied out")
+    taken.check("not all files of the container were copied out", more=_MORE)

@@ -34,7 +34,7 @@ from toolchains.engine.container import BUILD_CAPABILITIES, OWNER_LABEL, Contain
 from toolchains.engine.diagnosis import FAILURES, status_of
 from toolchains.engine.gpus import Gpus
 from toolchains.engine.image_build import BuildOutput
-from toolchains.engine.sandbox import HOME, Limits, Sandbox
+from toolchains.engine.sandbox import DISK, HOME, Limits, Sandbox
 from toolchains.system import processes
 from toolchains.system.children import ended_by
 from toolchains.system.errors import EngineError, FoundryError
@@ -336,7 +336,13 @@ class Engine:
         return Container(self._api, image, given | host | {"cap_drop": ["ALL"], "cap_add": list(BUILD_CAPABILITIES)})
 
     def sandbox(
-        self, image: str, *, folders: Sequence[str] = (), seconds: int | None = None, gpus: Gpus | None = None
+        self,
+        image: str,
+        *,
+        folders: Sequence[str] = (),
+        seconds: int | None = None,
+        disk: int = DISK,
+        gpus: Gpus | None = None,
     ) -> Sandbox:
         """Return a container for kernels, tests and users' programs, for a with statement; it exists only inside it.
 
@@ -344,9 +350,10 @@ class Engine:
             image: tag or ID.
             folders: absolute paths that are writable in addition to /foundry and /tmp; they are created.
             seconds: the maximum lifetime of the container.
+            disk: bytes that its programs write; see Sandbox.disk_limited.
             gpus: the GPUs that it gets.
         """
-        return Sandbox(self._api, image, Limits.of(self._info(), seconds), (HOME, *folders), gpus)
+        return Sandbox(self._api, image, Limits.of(self._info(), seconds, disk), (HOME, *folders), gpus)
 
     def sweep(self) -> int:
         """Remove our containers that a killed process created and never started, or that ended; return their number.

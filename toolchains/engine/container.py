@@ -7,6 +7,7 @@ container for kernels, tests and users' programs.
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
 import select
@@ -28,7 +29,7 @@ from toolchains.engine.answers import connection, frames
 from toolchains.engine.diagnosis import FAILURES, status_of
 from toolchains.system import terminal
 from toolchains.system.children import Completed, ended_by
-from toolchains.system.errors import CommandError, FoundryError
+from toolchains.system.errors import CommandError, FoundryError, LimitError
 
 # Marks our containers, to tell them from the user's own. The value names the owner: host and process.
 OWNER_LABEL = "org.triton-foundry.container"
@@ -41,6 +42,9 @@ LIFELINE = ("cat",)
 LARGEST = Bounds(size=1 << 36)
 # Number of the last output lines that an error shows.
 _TAIL_LINES = 30
+# Bytes of a command's output that are kept, and of the longest line.
+_KEPT = 64 << 20
+_LONGEST_LINE = 16 << 20
 # The status of a command whose process the engine lost: the same as after SIGKILL.
 _LOST = 137
 # Seconds without any input after which a message says that the command waits for input.
@@ -56,7 +60,12 @@ class Container:
 
     It is removed at the end of the with statement in any case, and with it all its processes. If this process is
     killed, the engine ends the container and removes it.
+
+    Attributes:
+        printable: the most bytes that a command prints.
     """
+
+    printable: float = math.inf
 
     def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
         self._api = api
@@ -152,7 +161,7 @@ class Container:
         line: Callable[[str], None] | None = None,
         out: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command to its end and return its exit status and its output.
+        """Run a command to its end and return its exit status and its output, of very much output the end.
 
         Args:
             argv: program and arguments; never a shell line.
@@ -162,13 +171,22 @@ class Container:
             out: called with the lines of stdout in place of `line`.
 
         Raises:
-            LimitError: the container's time ended before the command did.
+            LimitError: the container's time ended before the command did, or it printed more than may be.
         """
-        chunks: tuple[list[bytes], list[bytes]] = ([], [])
+        kept = (bytearray(), bytearray())
+        printed = 0
         lines = (_Lines(out or line), _Lines(line))
 
         def take(stream: int, chunk: bytes) -> None:
-            chunks[stream].append(chunk)
+            nonlocal printed
+            printed += len(chunk)
+            if printed > self.printable:
+                raise LimitError(
+                    f"{argv[0]} in a container of {self._image} was ended", why=f"it printed {printed} bytes"
+                )
+            kept[stream].extend(chunk)
+            if len(kept[stream]) > 2 * _KEPT:
+                del kept[stream][:-_KEPT]
             lines[stream].feed(chunk)
 
         try:
@@ -180,7 +198,7 @@ class Container:
             cut.end()
         if status != 0:
             self._check_time(argv[0])
-        stdout, stderr = (b"".join(part).decode(errors="replace") for part in chunks)
+        stdout, stderr = (part.decode(errors="replace") for part in kept)
         return Completed(status, stdout, stderr)
 
     def _execute(self, argv: Sequence[str], take: Callable[[int, bytes], None], **settings: Any) -> int:
@@ -338,13 +356,18 @@ class _Lines:
 
     def __init__(self, line: Callable[[str], None] | None) -> None:
         self._line = line
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> None:
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
-        if self._line:
-            for text in whole:
+        if not self._line:
+            return
+        self._rest += chunk
+        if b"\n" in chunk or len(self._rest) > _LONGEST_LINE:
+            *whole, rest = bytes(self._rest).split(b"\n")
+            # A line that is too long is cut.
+            for text in [*whole, rest] if len(rest) > _LONGEST_LINE else whole:
                 self._line(text.decode(errors="replace"))
+            self._rest = bytearray(b"" if len(rest) > _LONGEST_LINE else rest)
 
     def end(self) -> None:
         if self._line and self._rest:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import math
+import re
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,15 +19,30 @@ import docker
 from toolchains.archives.folders import add_files
 from toolchains.archives.tar_file import TarWriter
 from toolchains.engine import diagnosis
+from toolchains.engine.answers import frames
 from toolchains.engine.container import LIFELINE, Container
 from toolchains.engine.diagnosis import FAILURES
 from toolchains.engine.gpus import Gpus
-from toolchains.system.errors import EngineError, LimitError
+from toolchains.system.errors import EngineError, FoundryError, LimitError
 
 # The user in a sandbox: any user but root. Images need no entry for it.
 USER = 1000
 # The most bytes that programs in a sandbox write, if nothing else is said.
 DISK = 2 * 10**9
+# The free bytes and files of the engine's disk below which a sandbox is ended that was started with more.
+_RESERVE = (10**9, 10**5)
+# Prints each second the used bytes of a folder's disk, and its free bytes and files. It starts no process, since there
+# may be too many.
+_REPORT = """
+import os, sys, time
+while True:
+    found = os.statvfs(sys.argv[1])
+    used, free = found.f_blocks - found.f_bfree, found.f_bavail
+    print(found.f_frsize * used, found.f_frsize * free, found.f_favail, flush=True)
+    time.sleep(1)
+"""
+# The most bytes that a command in a sandbox prints.
+_PRINTED = 1 << 30
 # The folder that is always writable in a sandbox; other writable folders must be requested.
 HOME = "/foundry"
 _TEMPORARY = "/tmp"
@@ -47,20 +65,23 @@ class Limits:
         memory: bytes, for all its processes, including what they write to /tmp.
         processes: processes and threads at the same time.
         seconds: the container's lifetime; None for as long as its owner lives.
+        disk: bytes that programs write to the writable folders inside Sandbox.disk_limited.
     """
 
     memory: int | None
     processes: int | None
     seconds: int | None
+    disk: int = DISK
 
     @classmethod
-    def of(cls, info: Mapping[str, Any], seconds: int | None) -> Limits:
+    def of(cls, info: Mapping[str, Any], seconds: int | None, disk: int = DISK) -> Limits:
         """Return the limits for an engine, from its data about itself and its machine."""
         cpus = int(info.get("NCPU") or 1)
         return cls(
             memory=int(info["MemTotal"] * _MEMORY_SHARE) if info.get("MemoryLimit") and info.get("MemTotal") else None,
             processes=_PROCESSES + _PROCESSES_PER_PAIR * cpus**2 if info.get("PidsLimit") else None,
             seconds=seconds,
+            disk=disk,
         )
 
     def __str__(self) -> str:
@@ -83,7 +104,13 @@ class Sandbox(Container):
 
     Args:
         gpus: the GPUs that it gets; none if not given.
+
+    Attributes:
+        more_disk: what to type for a higher limit on what is written.
     """
+
+    printable = _PRINTED
+    more_disk = ""
 
     def __init__(self, api: Any, image: str, limits: Limits, folders: Sequence[str], gpus: Gpus | None = None) -> None:
         host = {
@@ -108,6 +135,8 @@ class Sandbox(Container):
         self._folders = folders
         self._gpus = gpus
         self._end = math.inf
+        # Why the container was ended before its programs did.
+        self._broken = ""
 
     def _first(self) -> Sequence[str]:
         seconds = self.limits.seconds
@@ -149,7 +178,61 @@ class Sandbox(Container):
         self.end()
         return super()._packed(source)
 
+    @contextmanager
+    def disk_limited(self) -> Iterator[None]:
+        """End the container if its programs write more than its limit; its files can then still be copied out.
+
+        Engines have no limit for volumes, so a process of root in the container, which the programs cannot end or
+        change, reports how full the engine's disk is. Only if it has grown by more than the limit is it counted who
+        grew: other programs write there, too.
+
+        Raises:
+            LimitError: they wrote more.
+        """
+        base, _ = self._written()
+        threading.Thread(target=self._watch, args=(base,), daemon=True).start()
+        yield
+        self._check_time("what ran")
+
+    def _watch(self, base: int) -> None:
+        grown, first = self.limits.disk, list[int]()
+        with suppress(*FAILURES, FoundryError, ValueError):
+            id = self._api.exec_create(self.id, ["python3", "-I", "-c", _REPORT, HOME], user="0")["Id"]
+            for _, chunk in frames(self._api.exec_start(id, socket=True)):
+                used, *free = now = [int(word) for word in chunk.split(b"\n")[0].split()]
+                first = first or now
+                if any(left < least <= before for left, least, before in zip(free, _RESERVE, first[1:], strict=True)):
+                    self._break("the disk of the container engine is almost full")
+                elif used - first[0] > grown:
+                    written, complete = self._written()
+                    if written - base > self.limits.disk or not complete:
+                        self._break(f"it wrote more than {self.limits.disk / 1e9:g} GB")
+                    grown = used - first[0] + self.limits.disk - (written - base)
+
+    def _break(self, why: str) -> None:
+        self._broken = why
+        self.end()
+
+    def _written(self) -> tuple[int, bool]:
+        """Return the bytes on the disk in the writable folders, and whether all folders could be read."""
+        # Root has no capability here, and so cannot read the user's private folders. The user's programs could end or
+        # change a process of the user.
+        for user in "0", str(USER):
+            said = [b"", b""]
+
+            def take(stream: int, chunk: bytes, said: list[bytes] = said) -> None:
+                said[stream] += chunk
+
+            status = self._execute(["du", "-skx", *self._folders], take, user=user)
+            if status == 0:
+                break
+        return sum(map(int, re.findall(rb"^[0-9]+", said[0], re.MULTILINE))) << 10, status == 0
+
     def _check_time(self, program: str) -> None:
+        if self._broken:
+            raise LimitError(
+                f"{program} in a container of {self._image} was ended", why=self._broken, next=self.more_disk
+            )
         if time.monotonic() >= self._end:
             raise LimitError(
                 f"{program} in a container of {self._image} was ended",

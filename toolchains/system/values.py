@@ -28,6 +28,22 @@ def read_number(option: str, text: str, *, example: int, default: int = 0, most:
     return _number(option, text, text, 1, most, str(example)) if text else default
 
 
+def read_size(option: str, text: str, *, example: str, default: int) -> int:
+    """Return the bytes that an option's value names, such as "10GB" or "500 MiB"; the default if it is empty.
+
+    Raises:
+        UsageError: it is no size, or zero.
+    """
+    found = re.fullmatch(r"([0-9]{1,6})(?: ?([KMGT])(i?)B?)?", text, re.IGNORECASE)
+    if not text:
+        return default
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"{option}={text} is no size", next=f"for example {option}={example}")
+    base = 1024 if found[3] else 1000
+    size: int = int(found[1]) * base ** " KMGT".index((found[2] or " ").upper())
+    return size
+
+
 def read_numbers(option: str, text: str, *, least: int, example: str, count: int | None = None) -> tuple[int, ...]:
     """Return the numbers, separated by commas, that an option gives; none if its value is empty.
 

@@ -276,7 +276,8 @@ def run_cases(
         prepare(container)
         container_files.copy_user_folders(container, target)
         try:
-            done = container.run(command, env=env, cwd=_HOME, line=line, out=record or verdict.take)
+            with container.disk_limited():
+                done = container.run(command, env=env, cwd=_HOME, line=line, out=record or verdict.take)
         except FoundryError as error:
             # Keep the results that arrived.
             verdict.conclude(str(error))
