@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 import posixpath
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -28,12 +27,14 @@ import msgspec
 
 from toolchains.archives import confine, tar_file
 from toolchains.archives.tar_file import EPOCH, TarWriter, reading
+from toolchains.system import foreign
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
 
 # The revision of the bytes written: raise it whenever they change. It is part of the identity of artifacts.
 FORMAT = 1
-_CHUNK = 4 << 20
+# Bytes of manifest.json and of a configuration, as registries limit them.
+MOST = 4 << 20
 # A label of the images of an unfinished build; its value names the process. A finished image does not have it.
 BUILD_LABEL = "org.triton-foundry.build"
 _CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -166,9 +167,10 @@ def described(tar: tarfile.TarFile) -> tuple[Manifest, ImageConfig]:
 
     Raises:
         ValueError, LookupError: there is no such image; see opened().
+        FileError: see text().
     """
-    (manifest,) = msgspec.convert(json.load(content(tar, "manifest.json")), list[Manifest])
-    config = json.load(content(tar, manifest["Config"]))
+    (manifest,) = msgspec.convert(json.loads(text(tar, "manifest.json")), list[Manifest])
+    config = json.loads(text(tar, manifest["Config"]))
     # Only checked: a configuration has more than these types do.
     msgspec.convert(config, ImageConfig)
     return manifest, config
@@ -358,14 +360,29 @@ def content(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     return file
 
 
+def text(tar: tarfile.TarFile, name: str) -> bytes:
+    """Return the content of a file in an archive that is read into memory.
+
+    Raises:
+        LookupError: there is no such file.
+        FileError: it has more than MOST bytes.
+    """
+    return foreign.read(content(tar, name), MOST, name)
+
+
 def uncompressed(source: IO[bytes], name: str) -> IO[bytes]:
-    """Return the layer as a plain tar that can be read twice."""
+    """Return the layer as a plain tar that can be read twice.
+
+    Raises:
+        ImageError: its compression is not supported.
+        FileError: it unpacks to too much.
+    """
     magic = source.read(len(_GZIP))
     source.seek(0)
     if magic == _GZIP:
         plain = cast(IO[bytes], tempfile.TemporaryFile(dir=scratch()))  # noqa: SIM115
         with gzip.open(source) as packed:
-            shutil.copyfileobj(packed, plain, _CHUNK)
+            foreign.copy(cast(IO[bytes], packed), plain, name)
         plain.seek(0)
         return plain
     source.seek(257)

@@ -10,7 +10,6 @@ import gzip
 import lzma
 import os
 import posixpath
-import shutil
 import stat
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,6 +22,7 @@ from typing import IO, Any, cast
 
 from toolchains.archives import confine, tar_file
 from toolchains.archives.tar_file import TarWriter, reading
+from toolchains.system import foreign
 from toolchains.system.errors import UnsafeArchiveError
 from toolchains.system.paths import scratch
 
@@ -155,7 +155,7 @@ def _of_path(path: Path, status: os.stat_result) -> PrefixEntry:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    return path.open("rb")
+    return foreign.open_file(path)
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
@@ -175,8 +175,12 @@ def refuse_paths_through_links(found: Mapping[str, PrefixEntry], called: str) ->
 
 @contextmanager
 def open_seekable(source: Path) -> Iterator[tarfile.TarFile]:
-    """Open a tar, plain or compressed, so that it can be read in any order; it is decompressed at most once."""
-    with source.open("rb") as file:
+    """Open a tar, plain or compressed, so that it can be read in any order; it is decompressed at most once.
+
+    Raises:
+        FileError: it is no plain file, or unpacks to too much.
+    """
+    with foreign.open_file(source) as file:
         magic = file.read(8)
     opener = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
     if opener is None:
@@ -185,7 +189,7 @@ def open_seekable(source: Path) -> Iterator[tarfile.TarFile]:
         return
     with cast(IO[bytes], TemporaryFile(dir=scratch())) as plain:
         with opener(source) as packed:
-            shutil.copyfileobj(packed, plain, 4 << 20)
+            foreign.copy(packed, plain, source.name)
         plain.seek(0)
         with tar_file.opened(plain, "r:") as tar:
             yield tar

@@ -29,7 +29,7 @@ from invoke.program import Program
 from toolchains.cli import script_words
 from toolchains.config import components
 from toolchains.system import paths
-from toolchains.system.console import Console
+from toolchains.system.console import Console, PrintableStream
 from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
 
 MARK = "foundry"
@@ -266,10 +266,11 @@ class Foundry(Program):
 
 
 def prepare_streams() -> None:
-    """Print a question mark for characters that the terminal's encoding does not have, such as ASCII if LC_ALL is C."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    """Let print() write no control characters, and a question mark for what the terminal's encoding does not have."""
+    for name in ("stdout", "stderr"):
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+            setattr(sys, name, PrintableStream(stream))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
 from toolchains.engine.sandbox import DISK, Sandbox
-from toolchains.system import durable, paths
+from toolchains.system import durable, foreign, paths
 from toolchains.system.errors import CommandError, UsageError
 
 # Values by the index of the kernel's parameter, from 0.
@@ -25,6 +25,8 @@ _HOME = "/foundry/artifacts"
 _ARRAYS = 16 * 10**9
 # The folder of an artifact that is built where the artifact runs.
 _BUILT = "build"
+# Bytes of an artifact: a program for a DPU has a few hundred thousand.
+_MOST = 256 << 20
 
 
 def choose_target(name: str) -> str:
@@ -118,6 +120,7 @@ def run_packed(
 
     Raises:
         UsageError: there is no such artifact, a file of `ins` does not exist, or one of `outs` cannot be written.
+        FileError: the artifact has links, pipes or devices in it, or is too large.
         CommandError: the build failed, or its host program refused the options or failed.
     """
     packing = _packing(request)
@@ -130,11 +133,11 @@ def run_packed(
             raise UsageError(f"--in={index}={path}: there is no such file", next="name a file of this machine")
     for index, path in written:
         durable.require_writable(path.parent, f"--out={index}={path}")
+    files = foreign.plain_files(folder, _MOST, without=_BUILT)
     docker, made = ensure.ensure_image(request)
     with docker.sandbox(made.info.id, disk=_ARRAYS) as container:
-        for file in folder.iterdir():
-            if file.name != _BUILT:
-                container.copy_into(file, f"{_HOME}/packed/{file.name}")
+        for name, file in files.items():
+            container.copy_into(file, f"{_HOME}/packed/{name}")
         container.copy_into(paths.BACKENDS / packing.scripts, f"{_HOME}/scripts")
         words = [
             word

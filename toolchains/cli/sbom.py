@@ -14,7 +14,7 @@ from toolchains.assembly.request import Request
 from toolchains.contents.component import Component
 from toolchains.contents.wheel_documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
-from toolchains.system import durable
+from toolchains.system import durable, foreign
 from toolchains.system.console import Console
 from toolchains.system.errors import CheckError, UsageError, suggestion
 
@@ -99,7 +99,7 @@ def _in_wheel(wheel: Path, form: str) -> bytes:
     """Return the document in a wheel."""
     if not wheel.is_file():
         raise UsageError(f"there is no file {wheel}")
-    with zipfile.ZipFile(wheel) as archive:
+    with foreign.open_file(wheel) as file, zipfile.ZipFile(file) as archive:
         names: Sequence[str] = [
             name for name in archive.namelist() if "/sboms/" in name and name.endswith(ENDINGS[form])
         ]
@@ -108,4 +108,5 @@ def _in_wheel(wheel: Path, form: str) -> bytes:
                 f"{wheel.name} has no document in the format {form}",
                 why="only the wheels that Foundry makes have one: those of `wheel`, and those in images",
             )
-        return archive.read(names[0])
+        with archive.open(names[0]) as document:
+            return foreign.read(document, foreign.TEXT, f"{names[0]} in {wheel.name}")

@@ -52,7 +52,7 @@ def state_image(request: Request, made: Image, store: Store, signer: CryptoSigne
     """
     target, release = request.target, request.release
     configs = provenance.configs(made.name, store)
-    digest = made.info.id if made.info.id in configs else next(iter(configs), None)
+    digest = made.info.id if made.info.id in configs else next(reversed(configs), None)
     if digest is None:
         return None
     said = statement.make(

@@ -29,7 +29,7 @@ from toolchains.health.problem import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.elf import Elf
 from toolchains.sdk.libraries import highest, version_key
-from toolchains.system import paths
+from toolchains.system import foreign, paths
 from toolchains.system.errors import LlvmHashError, UsageError
 
 _RUNTIME = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1")
@@ -63,7 +63,7 @@ def check(
         yield from _wheel(path, libtriton, python)
         return
     try:
-        with path.open("rb") as file:
+        with foreign.open_file(path) as file:
             found = elf.read(file, [_ENTRY])
     except elf.DamagedElfError as error:
         raise UsageError(
@@ -80,7 +80,11 @@ def check(
 
 def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Problem]:
     try:
-        with zipfile.ZipFile(path) as archive, TemporaryDirectory(dir=paths.scratch()) as work:
+        with (
+            foreign.open_file(path) as file,
+            zipfile.ZipFile(file) as archive,
+            TemporaryDirectory(dir=paths.scratch()) as work,
+        ):
             names = archive.namelist()
             yield from _entry_points(archive, names)
             if "triton/__init__.py" in names and not path.name.startswith("triton-"):
@@ -92,7 +96,8 @@ def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Problem]
             for number, name in enumerate(names):
                 if PurePosixPath(name).suffix == ".so" or ".so." in PurePosixPath(name).name:
                     copy = Path(work, f"{number}.so")
-                    copy.write_bytes(archive.read(name))
+                    with archive.open(name) as packed, copy.open("wb") as target:
+                        foreign.copy(packed, target, name)
                     try:
                         with copy.open("rb") as file:
                             found = elf.read(file, [_ENTRY])

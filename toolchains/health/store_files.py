@@ -10,7 +10,7 @@ from pathlib import Path
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store, discard
 from toolchains.health.problem import Problem
-from toolchains.images import listing
+from toolchains.images import listing, provenance
 from toolchains.system.errors import FileError
 
 _NEXT = "./foundry doctor --check-store --fix, which removes it; it is fetched or built again"
@@ -30,6 +30,9 @@ def check(store: Store) -> Iterator[Problem]:
     for place in sorted(store.root.glob("parts/*/[!.]*")):
         if damage := manifest.damage(place):
             yield _damaged(place, damage.why)
+    for place in sorted(store.root.glob("images/*.json")):
+        if why := provenance.damage(place):
+            yield _damaged(place, why)
     for place in sorted(store.root.glob("images/configs/*")):
         if listing.config(store, f"sha256:{place.name}") is None:
             yield _damaged(place, "the configuration in it has another digest than its name")

@@ -101,7 +101,7 @@ def record(archive: Path, store: Store) -> str:
             place = _layer(store, digest)
             if member in names and not place.exists():
                 durable.write(place, "".join(_line(entry) for entry in scan(docker_archive.content(tar, member))))
-        text = docker_archive.content(tar, manifest["Config"]).read()
+        text = docker_archive.text(tar, manifest["Config"])
     digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
     durable.write(_config(store, digest), text.decode())
     return digest

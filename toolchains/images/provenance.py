@@ -14,6 +14,7 @@ This does not protect against users who may write to the store or control the en
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -31,9 +32,12 @@ _console = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class _Note(msgspec.Struct, omit_defaults=True):
+    """An image. `sum` is the sha256 of the other fields; "" if an earlier version of Foundry recorded it."""
+
     id: str
     labels: Mapping[str, str]
     config: str = ""
+    sum: str = ""
 
 
 def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
@@ -52,7 +56,8 @@ def note(name: str, info: ImageInfo, store: Store, config: str = "") -> ImageInf
     """Record an image that was just built, with the digest of its configuration, and return it."""
     with store.locked(_place(store, name).stem):
         others = [each for each in _noted(store, name) if not _is_of(each, info)]
-        noted = [*others, _Note(info.id, dict(info.labels), config)]
+        new = _Note(info.id, dict(info.labels), config)
+        noted = [*others, msgspec.structs.replace(new, sum=_sum(new))]
         durable.write(_place(store, name), msgspec.json.format(msgspec.json.encode(noted), indent=1).decode() + "\n")
     return info
 
@@ -64,12 +69,27 @@ def recorded(store: Store) -> dict[str, str]:
 
 
 def configs(name: str, store: Store) -> list[str]:
-    """Return the digests of the configurations that this store recorded for the images of a name."""
-    return sorted({each.config for each in _noted(store, name) if each.config})
+    """Return the digests of the configurations that this store recorded for the images of a name, the last one last."""
+    return list(dict.fromkeys(each.config for each in _noted(store, name) if each.config))
+
+
+def damage(place: Path) -> str:
+    """Return what is wrong with the record of a name's images; "" if nothing is."""
+    try:
+        noted = json_text.read(place, list[_Note])
+    except (OSError, FileError) as error:
+        return getattr(error, "why", "") or str(error)
+    changed = [each.id for each in noted if each.sum and each.sum != _sum(each)]
+    return f"what it says of {changed[0]} was changed" if changed else ""
 
 
 def _is_of(noted: _Note, info: ImageInfo) -> bool:
     return noted.id == info.id and noted.labels == info.labels
+
+
+def _sum(noted: _Note) -> str:
+    text = msgspec.json.encode(msgspec.structs.replace(noted, sum=""), order="deterministic")
+    return hashlib.sha256(text).hexdigest()
 
 
 def _noted(store: Store, name: str) -> list[_Note]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from toolchains.lockfile.lock import Lock
 from toolchains.report import charts
 from toolchains.report.results import FORMAT, OWN_PARTS, ProfiledKernel, Report, Run, differences
+from toolchains.system import foreign
 from toolchains.system.errors import FileError, UsageError
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -70,10 +71,10 @@ def read(path: Path) -> Report:
     """Read the report in a page.
 
     Raises:
-        FileError: the file is missing, or is no report of this format.
+        FileError: the file is missing, too large or no plain file, or is no report of this format.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = foreign.read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read", why=str(error), next="./foundry report") from error
     found = _DATA.search(text)

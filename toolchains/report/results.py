@@ -22,7 +22,7 @@ import msgspec
 from toolchains.lockfile.lock import Lock
 from toolchains.resolve import age
 from toolchains.resolve.age import Newer
-from toolchains.system import json_text, paths
+from toolchains.system import foreign, json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import FileError, MissingToolError
 from toolchains.testing.parts import DAMAGED
@@ -371,7 +371,8 @@ def _tests(folder: Path) -> Iterator[Run]:
             continue
         name, _, release = rest.rpartition("-")
         try:
-            cases = list(ElementTree.parse(file).getroot().iter("testcase"))
+            with foreign.open_file(file, foreign.TEXT) as text:
+                cases = list(ElementTree.parse(text).getroot().iter("testcase"))
         except DAMAGED as error:
             raise FileError(f"{file} is damaged", why=str(error), next="./foundry test") from error
         outcomes = [(case, _judged(case)) for case in cases]

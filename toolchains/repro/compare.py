@@ -30,6 +30,7 @@ from elftools.elf.sections import Section
 from toolchains.archives import docker_archive
 from toolchains.repro import members
 from toolchains.repro.members import Member
+from toolchains.system.console import printable
 from toolchains.system.paths import scratch
 
 Aspect = Literal["content", "presence", "kind", "mode", "owner", "time", "order", "link", "property"]
@@ -75,8 +76,9 @@ class Difference:
     detail: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{' > '.join(map(printable, self.where))}: {self.what}"]
-        lines += [f"  first:  {printable(self.first) or 'absent'}", f"  second: {printable(self.second) or 'absent'}"]
+        lines = [f"{printable(' > '.join(self.where), '')}: {self.what}"]
+        shown = [printable(each, "") or "absent" for each in (self.first, self.second)]
+        lines += [f"  first:  {shown[0]}", f"  second: {shown[1]}"]
         return "\n".join([*lines, *(f"  {line}" for line in self.detail.splitlines())])
 
 
@@ -143,12 +145,7 @@ def config_digest(archive: IO[bytes], called: str) -> str:
     """
     with docker_archive.opened(archive, called) as tar:
         manifest, _ = docker_archive.described(tar)
-        return f"sha256:{hashlib.sha256(docker_archive.content(tar, manifest['Config']).read()).hexdigest()}"
-
-
-def printable(text: str) -> str:
-    """Return a text in which no character moves a terminal's cursor or changes its colours."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+        return f"sha256:{hashlib.sha256(docker_archive.text(tar, manifest['Config'])).hexdigest()}"
 
 
 def _configuration(config: docker_archive.ImageConfig) -> bytes:
@@ -331,7 +328,7 @@ def _diff(first: bytes, second: bytes) -> str:
 
 
 def _limited(lines: Sequence[str]) -> str:
-    shown = [printable(line[:_WIDTH]) + "..." * (len(line) > _WIDTH) for line in lines[:_LINES]]
+    shown = [printable(line[:_WIDTH], "") + "..." * (len(line) > _WIDTH) for line in lines[:_LINES]]
     return "\n".join(shown + [f"... and {len(lines) - _LINES} more lines"] * (len(lines) > _LINES))
 
 

@@ -20,6 +20,7 @@ from typing import IO, cast
 from toolchains.archives import prefix
 from toolchains.archives.prefix import PrefixEntry
 from toolchains.config.vendors import VendorSdk
+from toolchains.system import foreign
 from toolchains.system.errors import HashMismatchError, SdkError
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -45,11 +46,12 @@ class Supply:
 
         Raises:
             UnsafeArchiveError: see prefix.folder_entries.
+            FileError: it is neither a folder nor a plain file.
             SdkError: it cannot be read.
         """
         try:
             if not self.path.is_dir():
-                with self.path.open("rb") as file:
+                with foreign.open_file(self.path) as file:
                     return hashlib.file_digest(file, "sha256").hexdigest()
             whole = _Hash()
             prefix.write(self._folder(), cast(IO[bytes], whole))

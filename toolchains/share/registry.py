@@ -1,22 +1,29 @@
-"""Talk to a registry by HTTP: its manifests, small blobs, and what refers to an image."""
+"""Talk to a registry by HTTP: its manifests, small blobs, and what refers to an image.
+
+A registry is not trusted. What it sends is limited in size, and all its answers together in time. The user's password
+is for its host only: it goes to no other one, wherever the registry leads, and not over HTTP beyond this machine.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 import docker.auth
 import docker.errors
 import msgspec
 import requests
-from requests.auth import HTTPBasicAuth
 
-from toolchains.system import json_text
-from toolchains.system.errors import FetchError, HashMismatchError, ImageError, UsageError
+from toolchains.system import foreign, json_text
+from toolchains.system.errors import FetchError, FileError, HashMismatchError, ImageError, UsageError
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
@@ -24,10 +31,14 @@ _DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
 _EMPTY = "application/vnd.oci.empty.v1+json"
 _ADDRESS = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+|[\w-]+(?=:))(:\d+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
 _LOCAL = re.compile(r"(localhost|127(\.\d+){3})(:\d+)?")
-# Bytes of a manifest or a document; a bill of materials has a few million.
-_MOST = 64 << 20
-# Seconds to connect, and of silence.
-_PATIENCE = (10, 120)
+# Bytes of a manifest or a list, as the specification advises, and of a document; a statement has 300,000.
+_MANIFEST_SIZE, _DOCUMENT_SIZE = 4 << 20, 16 << 20
+# Seconds to connect, and of silence; and for which a registry may let this process wait in all.
+_PATIENCE, _SECONDS = (10, 60), 600
+# Addresses that lead to one answer, pages of a list, and entries in them.
+_HOPS, _PAGES, _ENTRIES = 5, 50, 1000
+# Top-level domains with a level below them that belongs to nobody, such as co.uk.
+_SHARED = re.compile(r"\w{1,3}\.\w\w")
 T = TypeVar("T")
 
 
@@ -72,6 +83,17 @@ class Document(msgspec.Struct, frozen=True):
     text: bytes
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """What came from an address, to which others may have led."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    next: str
+    body: bytes
+
+
 class Repository:
     """The images of one name in a registry.
 
@@ -96,6 +118,7 @@ class Repository:
         self._url = f"{'http' if self._is_local else 'https'}://{self._host}/v2/{path}"
         self._session = requests.Session()
         self._authorization = ""
+        self._left: float = _SECONDS
 
     def manifest(self, reference: str) -> tuple[Descriptor, RegistryManifest] | None:
         """Return the manifest with a tag or a digest, and what names it; None if there is none.
@@ -118,22 +141,32 @@ class Repository:
         Raises:
             HashMismatchError: it does not have this digest.
         """
-        text = self._get(f"blobs/{digest}", "*/*")
+        text = self._get(f"blobs/{digest}", "*/*", _DOCUMENT_SIZE)
         if text is None:
             raise FetchError(f"{self.name} has no blob {digest}", next="push it again")
         _compare(f"{self.name}@{digest}", text, digest)
         return text
 
     def referrers(self, digest: str) -> list[Descriptor]:
-        """Return what refers to the manifest with a digest."""
+        """Return what refers to the manifest with a digest.
+
+        Raises:
+            FetchError: the list has no end.
+        """
         found: list[Descriptor] = []
-        path: str | None = f"referrers/{digest}"
+        path, pages = f"referrers/{digest}", 0
         while path:
             answer = self._send("GET", path, allowed=(200, 404), headers={"Accept": _INDEX})
-            if answer.status_code == 404:
+            if answer.status == 404:
                 return self._indexed(digest)
-            found += self._list(self._body(answer))
-            path = answer.links.get("next", {}).get("url")
+            found += self._list(answer.body)
+            path, pages = urljoin(answer.url, answer.next) if answer.next else "", pages + 1
+            if len(found) > _ENTRIES or (path and pages == _PAGES) or (path and not self._is_ours(path)):
+                raise FetchError(
+                    f"{self._host} does not end the list of what refers to an image",
+                    why=f"after {pages} pages with {len(found)} entries it names another one: {path or 'none'}",
+                    next="tell those who run the registry",
+                )
         return found
 
     def attach(self, subject: Descriptor, document: Document) -> Descriptor:
@@ -170,122 +203,195 @@ class Repository:
             raise ImageError(what, why=str(error)) from error
 
     def _upload(self, digest: str, text: bytes) -> None:
-        if self._send("HEAD", f"blobs/{digest}", allowed=(200, 404)).status_code == 404:
+        if self._send("HEAD", f"blobs/{digest}", allowed=(200, 404)).status == 404:
             place = self._send("POST", "blobs/uploads/", allowed=(202,)).headers.get("Location", "")
             octets = {"Content-Type": "application/octet-stream"}
             self._send("PUT", place, allowed=(201,), params={"digest": digest}, data=text, headers=octets)
 
-    def _put(self, path: str, text: bytes, kind: str) -> requests.Response:
+    def _put(self, path: str, text: bytes, kind: str) -> _Answer:
         return self._send("PUT", path, allowed=(201,), data=text, headers={"Content-Type": kind})
 
-    def _get(self, path: str, accepted: str) -> bytes | None:
-        answer = self._send("GET", path, allowed=(200, 404), headers={"Accept": accepted})
-        return self._body(answer) if answer.status_code == 200 else None
+    def _get(self, path: str, accepted: str, most: int = _MANIFEST_SIZE) -> bytes | None:
+        answer = self._send("GET", path, allowed=(200, 404), most=most, headers={"Accept": accepted})
+        return answer.body if answer.status == 200 else None
 
-    def _body(self, answer: requests.Response) -> bytes:
-        text = b""
-        try:
-            for chunk in answer.iter_content(1 << 16):
-                text += chunk
-                if len(text) > _MOST:
-                    raise FetchError(f"{self._host} sent more than {_MOST >> 20} MB for a document about an image")
-        except requests.RequestException as error:
-            raise self._silent(error) from error
-        return text
-
-    def _send(self, method: str, path: str, *, allowed: tuple[int, ...], **given: Any) -> requests.Response:
+    def _send(
+        self, method: str, path: str, *, allowed: tuple[int, ...], most: int = _MANIFEST_SIZE, **given: Any
+    ) -> _Answer:
         """Send a request; with the user's credentials if the registry asks for them.
 
         Args:
             path: below the repository; or an address, which the registry gave.
             allowed: the statuses that are an answer.
+            most: bytes that the answer may have.
 
         Raises:
             FetchError: the registry does not answer, or refuses.
         """
         url = urljoin(f"{self._url}/", path)
-        try:
-            answer = self._request(method, url, **given)
-            if answer.status_code == 401 and urlsplit(url).netloc == self._host:
-                self._authorize(answer.headers.get("WWW-Authenticate", ""))
-                answer = self._request(method, url, **given)
-        except requests.RequestException as error:
-            raise self._silent(error) from error
-        if answer.status_code in (401, 403):
-            raise self._refused(f"status {answer.status_code} for {method} {urlsplit(url).path}")
-        if answer.status_code not in allowed:
+        # A place to upload to may be another machine.
+        ours = self._is_ours(url)
+        answer = self._exchange(method, url, self._authorization if ours else "", most, **given)
+        if answer.status == 401 and ours and self._is_ours(answer.url):
+            self._authorize(answer.headers.get("WWW-Authenticate", ""))
+            answer = self._exchange(method, url, self._authorization, most, **given)
+        if answer.status in (401, 403):
+            raise self._refused(f"status {answer.status} for {method} {urlsplit(url).path}")
+        if answer.status not in allowed:
             raise FetchError(
                 f"{self._host} refused {method} {urlsplit(url).path}",
-                why=f"status {answer.status_code}: {self._body(answer)[:500].decode(errors='replace').strip()}",
+                why=f"status {answer.status}: {answer.body[:500].decode(errors='replace').strip()}",
                 next="the same command again; what was sent is not sent again",
             )
         return answer
 
-    def _request(self, method: str, url: str, **given: Any) -> requests.Response:
-        headers = dict(given.pop("headers", {}))
-        # A place to upload to may be another machine.
-        if self._authorization and urlsplit(url).netloc == self._host:
-            headers["Authorization"] = self._authorization
-        # Without `auth`, requests takes what ~/.netrc has, in place of this header.
-        return self._session.request(
-            method, url, headers=headers, timeout=_PATIENCE, stream=True, auth=lambda request: request, **given
-        )
+    def _exchange(self, method: str, url: str, authorization: str, most: int, **given: Any) -> _Answer:
+        """Send a request; return the answer, within the time that is left to the registry.
+
+        Args:
+            authorization: the header, for the host of this address only.
+
+        Raises:
+            FetchError: no answer, or one that is too large, or leads to what must not be asked.
+        """
+        start = time.monotonic()
+        try:
+            return foreign.within(self._left, partial(self._follow, method, url, authorization, most, **given))
+        except FileError as error:
+            raise FetchError(error.what) from error
+        # ValueError: an address that is none.
+        except (requests.RequestException, TimeoutError, ValueError) as error:
+            raise FetchError(
+                f"the registry {self._host} does not answer",
+                why=str(error),
+                next="check the address, and type the same command again; what was sent is not sent again",
+            ) from error
+        finally:
+            self._left -= time.monotonic() - start
+
+    def _follow(self, method: str, url: str, authorization: str, most: int, **given: Any) -> _Answer:
+        own, headers = _origin(url), {**given.pop("headers", {})}
+        # A proxy would be another machine, which reads what goes to this one.
+        proxies: dict[str, Any] = {"http": None, "https": None, "all": None} if self._is_local else {}
+        for _ in range(_HOPS):
+            if not self._is_safe(url):
+                raise FetchError(
+                    f"{self._host} leads to {url}",
+                    why="HTTP is used for a registry on this machine only",
+                    next="tell those who run the registry",
+                )
+            sent = {"Authorization": authorization} if authorization and _origin(url) == own else {}
+            # Without `auth`, requests takes what ~/.netrc has, in place of this header.
+            with self._session.request(
+                method,
+                url,
+                headers=headers | sent,
+                timeout=_PATIENCE,
+                stream=True,
+                auth=lambda request: request,
+                allow_redirects=False,
+                proxies=proxies,
+                **given,
+            ) as answer:
+                if method in ("GET", "HEAD") and answer.is_redirect:
+                    url = urljoin(url, answer.headers["Location"])
+                    given.pop("params", None)
+                    continue
+                body = foreign.collect(answer.iter_content(1 << 16), most, f"the answer of {urlsplit(url).netloc}")
+                onward = answer.links.get("next", {}).get("url", "")
+                return _Answer(url, answer.status_code, answer.headers, onward, body)
+        raise FetchError(f"{self._host} leads from one address to the next", why=f"the last one: {url}")
+
+    def _is_safe(self, url: str) -> bool:
+        """Return whether an address may be asked: by HTTPS, or on this machine for a registry on it."""
+        parts = urlsplit(url)
+        local = self._is_local and _LOCAL.fullmatch(parts.netloc) is not None
+        return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and local))
+
+    def _is_ours(self, url: str) -> bool:
+        return _origin(url) == _origin(self._url)
 
     def _authorize(self, challenge: str) -> None:
         """Answer the challenge of a registry, with the user's credentials if there are any.
 
         Raises:
-            FetchError: there are none, they are of an unknown kind, or they are not accepted.
+            FetchError: there are none, they are of an unknown kind, or they are not accepted; or they would go to
+                another host than the one they are for.
         """
         scheme, _, rest = challenge.partition(" ")
-        user = self._user()
+        user = self._user(self._host)
         if scheme.lower() == "basic" and user:
-            request = user(requests.Request("GET", self._url).prepare())
-            self._authorization = request.headers["Authorization"]
+            self._authorization = user
             return
         words = dict(re.findall(r'(\w+)="([^"]*)"', rest))
-        realm = urlsplit(words.get("realm", ""))
-        if scheme.lower() != "bearer" or not (realm.scheme == "https" or (realm.scheme == "http" and self._is_local)):
-            raise self._refused(f"it asks for: {challenge}" if challenge else "it does not say what it asks for")
-        asked = {key: words[key] for key in ("service", "scope") if key in words}
-        answer = self._session.get(
-            realm.geturl(), params=asked, timeout=_PATIENCE, stream=True, auth=user or (lambda request: request)
-        )
+        realm = words.get("realm", "")
         try:
-            token = json_text.parse(self._body(answer), _Token)
+            if scheme.lower() != "bearer" or not self._is_safe(realm):
+                raise ValueError
+            server = urlsplit(realm)
+        except ValueError as error:
+            asked_for = f"it asks for: {challenge}" if challenge else "it does not say what it asks for"
+            raise self._refused(asked_for) from error
+        if user and not self._may_know(server):
+            user = self._user(server.netloc)
+            if not user:
+                raise self._refused(
+                    f"it wants the password to be sent to {server.netloc}, and the password is for {self._host}",
+                    f"docker login {server.netloc}, if you trust it with a password for {self._host}",
+                )
+        asked = {key: words[key] for key in ("service", "scope") if key in words}
+        answer = self._exchange("GET", realm, user, _MANIFEST_SIZE, params=asked)
+        try:
+            token = json_text.parse(answer.body, _Token)
         except ValueError:
             token = _Token()
-        if answer.status_code != 200 or not (token.token or token.access_token):
-            raise self._refused(f"status {answer.status_code} from {realm.netloc}, which gives tokens for it")
+        if answer.status != 200 or not (token.token or token.access_token):
+            raise self._refused(f"status {answer.status} from {server.netloc}, which gives tokens for it")
         self._authorization = f"Bearer {token.token or token.access_token}"
 
-    def _user(self) -> HTTPBasicAuth | None:
-        """Return what Docker's configuration, or a credential helper that it names, has for the registry."""
+    def _may_know(self, server: SplitResult) -> bool:
+        """Return whether a token server may get the registry's password.
+
+        It may if it is the same host, or in the domain that the registry is in: auth.example.org and example.org for
+        registry.example.org.
+        """
+        host = self._host.partition(":")[0].lower()
+        domain = host.partition(".")[2]
+        is_owned = "." in domain and not _SHARED.fullmatch(domain) and not host.replace(".", "").isdecimal()
+        return (
+            server.hostname == host
+            or (self._is_local and _LOCAL.fullmatch(server.netloc) is not None)
+            or (is_owned and f".{server.hostname}".endswith(f".{domain}"))
+        )
+
+    def _user(self, host: str) -> str:
+        """Return the header with what Docker's configuration, or a credential helper that it names, has for a host."""
         try:
-            found = docker.auth.resolve_authconfig(docker.auth.load_config(), self._host) or {}
+            found = docker.auth.resolve_authconfig(docker.auth.load_config(), host) or {}
         except docker.errors.DockerException as error:
             raise self._refused(f"the credentials cannot be read: {error}") from error
         found = {key.lower(): value for key, value in found.items()}
         if found.get("identitytoken"):
             raise self._refused("the configuration has an identity token for it, which is not supported")
-        return HTTPBasicAuth(found["username"], found["password"]) if "username" in found else None
+        if "username" not in found:
+            return ""
+        return f"Basic {base64.b64encode('{username}:{password}'.format(**found).encode()).decode()}"
 
-    def _refused(self, why: str) -> FetchError:
+    def _refused(self, why: str, next: str = "") -> FetchError:
         return FetchError(
-            f"{self._host} asks for a user and a password, or does not permit this", why=why, next=self.login
-        )
-
-    def _silent(self, error: requests.RequestException) -> FetchError:
-        return FetchError(
-            f"the registry {self._host} does not answer",
-            why=str(error),
-            next="check the address, and type the same command again; what was sent is not sent again",
+            f"{self._host} asks for a user and a password, or does not permit this", why=why, next=next or self.login
         )
 
     @property
     def login(self) -> str:
         """The command that gives the engine and us credentials for the registry."""
         return f"docker login {self._host}"
+
+
+def _origin(url: str) -> tuple[str, str]:
+    """Return what a password is for: how a host is asked, and its name and port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.removesuffix(":443" if parts.scheme == "https" else ":80")
 
 
 def _tag(digest: str) -> str:

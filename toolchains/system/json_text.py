@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from toolchains.system import foreign
 from toolchains.system.errors import FileError
 
 T = TypeVar("T")
@@ -35,9 +36,9 @@ def read(path: Path, kind: type[T]) -> T:
     """Return the value in a file.
 
     Raises:
-        FileError: it is damaged.
+        FileError: it is damaged, too large, or no plain file.
     """
     try:
-        return parse(path.read_bytes(), kind)
+        return parse(foreign.read_file(path), kind)
     except ValueError as error:
         raise FileError(f"{path} is damaged", why=str(error), next="run the verb that wrote it again") from error

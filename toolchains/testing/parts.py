@@ -12,8 +12,9 @@ from pathlib import Path
 from threading import Lock
 from xml.etree import ElementTree
 
+from toolchains.system import foreign
 from toolchains.system.children import end_children
-from toolchains.system.errors import CheckError, FoundryError
+from toolchains.system.errors import CheckError, FileError, FoundryError
 
 # What reading a JUnit file raises if the file is damaged; any test may have written to it.
 DAMAGED = (ElementTree.ParseError, LookupError, ValueError)
@@ -52,11 +53,12 @@ class Count:
         """Add the results of a JUnit file; return how many tests were executed, 0 if the file is missing or damaged."""
         executed = 0
         try:
-            suites = list(ElementTree.parse(junit).getroot().iter("testsuite"))
+            with foreign.open_file(junit, foreign.TEXT) as text:
+                suites = list(ElementTree.parse(text).getroot().iter("testsuite"))
             counts = [
                 [int(suite.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")] for suite in suites
             ]
-        except (OSError, *DAMAGED):
+        except (OSError, FileError, *DAMAGED):
             # A run that was interrupted has no tests that can be counted.
             return 0
         for tests, failed, errors, skipped in counts:

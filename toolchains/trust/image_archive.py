@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import posixpath
 import re
+import stat
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from toolchains.archives import docker_archive, tar_file
+from toolchains.archives import confine, docker_archive, tar_file
 from toolchains.images.listing import Entry, scan
 from toolchains.system import json_text
 from toolchains.system.errors import ImageError
@@ -30,6 +33,7 @@ _CHUNK = 4 << 20
 _SETTINGS = ("config.", "architecture", "os")
 _KEPT = tuple(f"config.{key}" for key in docker_archive.KEPT_CONFIG)
 _MANIFEST = "manifest.json"
+_LAYERS = ("application/vnd.oci.image.layer.v1.tar", "application/vnd.docker.image.rootfs.diff.tar")
 _BLOB = re.compile(r"blobs/sha256/([0-9a-f]{64})")
 
 
@@ -46,10 +50,11 @@ class Found:
 
 @dataclass(frozen=True)
 class _Part:
-    """A file in the archive: where its content is, and its size."""
+    """An entry of the archive: where its content is, and its size; whether it is a folder."""
 
     offset: int
     size: int
+    is_folder: bool = False
 
 
 def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) -> Iterator[Found]:
@@ -67,7 +72,7 @@ def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) 
     with archive.open("rb") as file:
         parts = _parts(file)
         manifest = _manifest(file, parts)
-        text = _content(file, parts[manifest["Config"]])
+        text = _content(file, parts[manifest["Config"]], manifest["Config"])
         expected = json.loads(config)
         found = [
             *_layers(file, [parts[name] for name in manifest["Layers"]], expected["rootfs"]["diff_ids"], listing),
@@ -89,11 +94,11 @@ def read(archive: Path) -> tuple[Sequence[str], bytes]:
     with archive.open("rb") as file:
         parts = _parts(file)
         manifest = _manifest(file, parts)
-        return manifest.get("RepoTags") or [], _content(file, parts[manifest["Config"]])
+        return manifest.get("RepoTags") or [], _content(file, parts[manifest["Config"]], manifest["Config"])
 
 
 def _parts(file: IO[bytes]) -> dict[str, _Part]:
-    """Return the files of a tar, after checking each header, and that everything else is zero.
+    """Return the files and folders of a tar, after checking each header, and that everything else is zero.
 
     Raises:
         ImageError: says at which file.
@@ -110,19 +115,21 @@ def _parts(file: IO[bytes]) -> dict[str, _Part]:
             entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except tarfile.HeaderError as error:
             raise ImageError(f"the archive, after {last}", why=f"a damaged header: {error}") from error
-        # tarfile reads more forms of a checksum than anyone writes.
-        if block[148:156] != b"%06o\0 " % entry.chksum or entry.name in parts:
-            raise ImageError(entry.name, why="its header in the archive is damaged")
-        if not 0 <= entry.size <= size:
+        if entry.name in parts:
+            raise ImageError(entry.name, why="the archive has it twice")
+        if not 0 <= entry.size <= (size if entry.isreg() else 0):
             raise ImageError(entry.name, why=f"it would have {entry.size} bytes")
+        if block not in _headers(entry):
+            raise ImageError(entry.name, why="its header in the archive is damaged, or is not as an engine writes it")
         last = entry.name
         if entry.issym():
-            links[entry.name] = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
+            folder = posixpath.dirname(entry.name)
+            links[entry.name] = target = posixpath.normpath(posixpath.join(folder, entry.linkname))
+            if entry.linkname != posixpath.relpath(target, folder):
+                raise ImageError(entry.name, why=f"an engine writes no link to {entry.linkname}")
         elif not entry.isreg() and not entry.isdir():
             raise ImageError(entry.name, why="neither a file nor a folder of an image")
-        if entry.isdir():
-            continue
-        parts[entry.name] = _Part(file.tell(), entry.size)
+        parts[entry.name] = _Part(file.tell(), entry.size, entry.isdir())
         file.seek(entry.size, 1)
         if file.read(-entry.size % tarfile.BLOCKSIZE).strip(b"\0"):
             raise ImageError(entry.name, why="the padding after it is not empty")
@@ -130,10 +137,33 @@ def _parts(file: IO[bytes]) -> dict[str, _Part]:
         if rest.strip(b"\0"):
             raise ImageError("the end of the archive", why="it is not empty")
     for name, target in links.items():
-        if target not in parts:
+        if target not in parts or parts[target].is_folder:
             raise ImageError(name, why=f"it is a link to {target}, which the archive does not have")
         parts[name] = parts[target]
     return parts
+
+
+def _headers(entry: tarfile.TarInfo) -> Iterator[bytes]:
+    """Yield the headers that engines write for an entry, in tarfile's formats and in Go's.
+
+    They have only the entry's name, kind, size, date, and the target of a link; a mode with which nobody but its owner
+    can write to it; and no owner, or root.
+    """
+    plain = tarfile.TarInfo(entry.name)
+    plain.type, plain.size, plain.mtime = entry.type, entry.size, entry.mtime
+    plain.linkname = entry.linkname if entry.issym() else ""
+    kind = stat.S_IFLNK if entry.issym() else stat.S_IFDIR if entry.isdir() else stat.S_IFREG
+    mode = entry.mode & (0o777 if entry.issym() else 0o755)
+    for owner in ("", "root"):
+        plain.uname = plain.gname = owner
+        for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT):
+            with suppress(ValueError):
+                block = plain.tobuf(form)
+                # Docker writes what kind of a file it is into the mode, too, and the numbers of a device for each file.
+                for shown, device in itertools.product((mode, kind | mode), (bytes(16), b"0000000\0" * 2)):
+                    before = block[:100] + b"%07o\0" % shown + block[108:148]
+                    after = block[156:329] + device + block[345:]
+                    yield before + b"%06o\0 " % sum(before + b" " * 8 + after) + after
 
 
 def _manifest(file: IO[bytes], parts: Mapping[str, _Part]) -> docker_archive.Manifest:
@@ -142,21 +172,36 @@ def _manifest(file: IO[bytes], parts: Mapping[str, _Part]) -> docker_archive.Man
     Raises:
         ImageError: it is none of one image, or names files that are not there.
     """
-    if _MANIFEST not in parts:
+    if _MANIFEST not in parts or parts[_MANIFEST].is_folder:
         raise ImageError(_MANIFEST, why="the archive does not have it")
-    text = _content(file, parts[_MANIFEST])
+    text = _content(file, parts[_MANIFEST], _MANIFEST)
     try:
         manifests = json_text.parse(text, list[docker_archive.Manifest])
         (manifest,) = manifests
     except ValueError as error:
         raise ImageError(_MANIFEST, why=f"not of one image: {error}") from error
     allowed = {"Config", "Layers", "RepoTags", "LayerSources"}
-    if not _is_compact(text) or set(json.loads(text)[0]) - allowed:
+    said = json.loads(text)[0]
+    if (
+        not _is_compact(text)
+        or set(said) - allowed
+        or not _are_sources(said.get("LayerSources") or {}, manifest, parts)
+    ):
         raise ImageError(_MANIFEST, why="it is not as an engine writes it")
     for name in (manifest["Config"], *manifest["Layers"]):
-        if name not in parts:
+        if name not in parts or parts[name].is_folder:
             raise ImageError(name, why=f"{_MANIFEST} names it, and the archive does not have it")
     return manifest
+
+
+def _are_sources(said: Any, manifest: docker_archive.Manifest, parts: Mapping[str, _Part]) -> bool:
+    """Return whether a manifest's LayerSources describe its layers, and say nothing else."""
+    layers = {f"sha256:{blob[1]}": parts[name] for name in manifest["Layers"] if (blob := _BLOB.fullmatch(name))}
+    return isinstance(said, dict) and all(
+        digest in layers
+        and said[digest] in [{"mediaType": kind, "size": layers[digest].size, "digest": digest} for kind in _LAYERS]
+        for digest in said
+    )
 
 
 def _is_compact(text: bytes) -> bool:
@@ -354,7 +399,14 @@ class _View(io.RawIOBase):
         return found
 
 
-def _content(file: IO[bytes], part: _Part) -> bytes:
+def _content(file: IO[bytes], part: _Part, name: str) -> bytes:
+    """Return the content of one of the archive's texts.
+
+    Raises:
+        ImageError: it is too large for one.
+    """
+    if part.size > docker_archive.MOST:
+        raise ImageError(name, why=f"it has {part.size} bytes, more than any text of an image")
     return _view(file, part).read()
 
 
@@ -374,15 +426,17 @@ def _sha256(file: IO[bytes], size: int) -> str:
 def _around(
     file: IO[bytes], parts: Mapping[str, _Part], manifest: docker_archive.Manifest, config: Mapping[str, Any]
 ) -> Iterator[Found]:
-    """Yield the files around an image that say something else than its manifest, or that nothing names."""
+    """Yield the entries around an image that say something else than its manifest, or that nothing names."""
     named = {_MANIFEST, manifest["Config"], *manifest["Layers"]}
     allowed = set(_older(file, parts, manifest, config))
     for name in (manifest["Config"], *manifest["Layers"]):
         blob = _BLOB.fullmatch(name)
         if blob and _digest(file, parts[name]) != f"sha256:{blob[1]}":
             yield Found(name, "its name is not its digest")
+    folders = {folder for name in named | allowed for folder in confine.parent_folders(name)}
     for name in sorted(set(parts) - named - allowed):
-        yield Found(name, "nothing names this file of the archive, or it is not as an engine writes it")
+        if not (name in folders and parts[name].is_folder):
+            yield Found(name, "nothing names this entry of the archive, or it is not as an engine writes it")
 
 
 def _older(
@@ -394,16 +448,17 @@ def _older(
         chain = f"sha256:{hashlib.sha256(f'{chain} {layer}'.encode()).hexdigest()}" if chain else layer
         folder = posixpath.dirname(name)
         if {f"{folder}/VERSION", f"{folder}/json"} <= parts.keys():
-            if _content(file, parts[f"{folder}/VERSION"]) == b"1.0":
+            if _content(file, parts[f"{folder}/VERSION"], f"{folder}/VERSION") == b"1.0":
                 yield f"{folder}/VERSION"
-            if _is_older_json(_content(file, parts[f"{folder}/json"]), folder, parent, chain, config["os"]):
+            text = _content(file, parts[f"{folder}/json"], f"{folder}/json")
+            if _is_older_json(text, folder, parent, chain, config["os"]):
                 yield f"{folder}/json"
         parent = folder
     tags: dict[str, dict[str, str]] = {}
     for tag in manifest.get("RepoTags") or []:
         repository, _, label = tag.rpartition(":")
         tags.setdefault(repository, {})[label] = parent
-    if "repositories" in parts and _content(file, parts["repositories"]) == _go_json(tags) + b"\n":
+    if "repositories" in parts and _content(file, parts["repositories"], "repositories") == _go_json(tags) + b"\n":
         yield "repositories"
 
 

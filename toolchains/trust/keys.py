@@ -19,9 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from securesystemslib.signer import CryptoSigner, Key, SSlibKey
 
+from toolchains.system import foreign
 from toolchains.system.errors import UsageError
 
 _ED25519 = "ed25519"
+# Bytes of a public key; one of ed25519 has 113.
+_MOST = 1 << 16
 _MAKE = "./foundry keys PATH, which makes a pair"
 
 
@@ -66,9 +69,10 @@ def read_public(path: Path) -> Key:
 
     Raises:
         UsageError: there is no such file, or it has no public ed25519 key.
+        FileError: it is too large, or no plain file.
     """
     with _reading(path, "public"):
-        key = SSlibKey.from_crypto(load_pem_public_key(path.read_bytes()))
+        key = SSlibKey.from_crypto(load_pem_public_key(foreign.read_file(path, _MOST)))
         _check(key)
     return key
 

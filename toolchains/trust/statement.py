@@ -20,7 +20,7 @@ from securesystemslib.signer import CryptoSigner, Key
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
-from toolchains.system import durable, json_text, paths
+from toolchains.system import durable, foreign, json_text, paths
 from toolchains.system.errors import FileError, UsageError
 
 SUFFIX = ".intoto.jsonl"
@@ -29,6 +29,8 @@ _STATEMENT = "https://in-toto.io/Statement/v1"
 _PROVENANCE = "https://slsa.dev/provenance/v1"
 # Names of ours for how an artifact is made, and for who made it: not addresses.
 _BUILD = "urn:triton-foundry:build:"
+# Bytes of a file of statements; one has 300,000.
+_MOST = 64 << 20
 _BUILDER = "urn:triton-foundry:builder"
 
 
@@ -161,10 +163,10 @@ def read(path: Path) -> list[Sealed]:
 
     Raises:
         UsageError: the file cannot be read.
-        FileError: a line is no statement about how something was built.
+        FileError: a line is no statement about how something was built; or the file is too large, or no plain file.
     """
     try:
-        return parse(path.read_bytes(), path)
+        return parse(foreign.read_file(path, _MOST), path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read", why=str(error.strerror)) from error
 

@@ -15,6 +15,8 @@ At least one of these must exist. The first thing that is not accounted for is n
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ from tempfile import TemporaryDirectory
 
 from securesystemslib.signer import Key
 
-from toolchains.archives import docker_archive
+from toolchains.archives import confine, docker_archive
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image, wheelhouse
 from toolchains.engine import client
@@ -35,12 +37,16 @@ from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import compare, expected
-from toolchains.system import json_text, paths
-from toolchains.system.errors import ImageError, UsageError, VerificationError
+from toolchains.system import foreign, json_text, paths
+from toolchains.system.console import printable
+from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
 from toolchains.trust.image_archive import Found
 from toolchains.trust.statement import Sealed
 
+# A wheel that is so many times as large as it should be is not read further, and one of so many bytes is not tested.
+_GROWN, _TESTED = 4, 8 << 30
+_NO_WHEEL = (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, zlib.error)
 # How many findings an error lists.
 _SHOWN = 10
 _TAG = "triton-foundry/"
@@ -205,7 +211,10 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     checked = Checked({name: digest.removeprefix("sha256:")})
     again = f"./foundry build {target.name} --triton={release.version} --no-cache"
     published = expected.load().image(target.name, release.version)
-    if published and name == f"{_TAG}{target.name}:{published.inputs[:16]}":
+    if published and name != f"{_TAG}{target.name}:{published.inputs[:16]}":
+        # It has other inputs.
+        published = None
+    if published:
         if digest == published.image:
             checked.facts.append(f"its ID is the published one, {digest[7:19]}")
         else:
@@ -220,7 +229,9 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
         # The digest is what was published or signed; nothing else is known.
         checked.found += image_archive.check(path, config, lambda _: None, tags)
         return checked
-    wanted = digest if digest in recorded else recorded[-1]
+    # Several images may have been recorded for a name; the last one is what its inputs give now.
+    known = [each for each in (published.image if published else "", digest) if each in recorded]
+    wanted = known[0] if known else recorded[-1]
     text = listing.config(store, wanted)
     if text is None:
         raise UsageError(f"the record of {name} is damaged", next=again)
@@ -269,8 +280,7 @@ def _entries(store: Store, target: LockedTarget, layer: str) -> list[Entry] | No
 
 
 def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
+    digest = _sha256(path)
     checked = Checked({path.name: digest})
     wanted = {
         artifact.sha256: artifact
@@ -284,7 +294,11 @@ def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
     with TemporaryDirectory(dir=paths.scratch()) as work:
         reference = next((store.path(artifact) for artifact in wanted.values() if store.has(artifact)), None)
         if not wanted:
-            reference = next((each for each in _made(store, Path(work)) if each.name == path.name), None)
+            # An image's wheel and the one that `wheel` writes may have one name.
+            for each in (made for made in _made(store, Path(work)) if made.name == path.name):
+                reference = each
+                if _sha256(each) == digest:
+                    break
         checked.found += wheel_differences(path, reference) if reference else ()
     if reference and not checked.found:
         checked.facts.append(f"{path.name}: byte for byte the one made of the lock and this checkout")
@@ -323,11 +337,15 @@ def _made(store: Store, work: Path) -> Iterator[Path]:
 
 def wheel_differences(path: Path, reference: Path) -> Iterator[Found]:
     """Yield what differs between a wheel and the one that it must be, to the byte."""
+    sizes = [_unpacked_size(each) for each in (path, reference)]
+    if max(sizes[0], path.stat().st_size) > _GROWN * max(sizes[1], reference.stat().st_size):
+        yield Found(path.name, f"it has {path.stat().st_size} bytes, and {sizes[0]} when it is unpacked")
+        return
     found, wanted = path.read_bytes(), reference.read_bytes()
     for each in compare.compare_files(reference, path):
         if each.where:
             presence = "it was removed" if each.first else "it was added"
-            name = compare.printable(" > ".join(each.where))
+            name = printable(" > ".join(each.where), "")
             yield Found(name, presence if each.what == "presence" else f"its {each.what}")
         else:
             at = compare.first_difference(wanted, found)
@@ -341,15 +359,32 @@ def _damaged_entry(path: Path) -> str:
     """Return the first file of a wheel whose content is not what the wheel itself says, or the wheel's name."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.testzip() or path.name
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, zlib.error):
+            return archive.testzip() or path.name if _unpacked_size(path) < _TESTED else path.name
+    except _NO_WHEEL:
         return path.name
+
+
+def _unpacked_size(path: Path) -> int:
+    """Return the bytes of a wheel's files, as it says itself; 0 if it is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(entry.file_size for entry in archive.infolist())
+    except _NO_WHEEL:
+        return 0
+
+
+def _sha256(path: Path) -> str:
+    with foreign.open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
     """Check a folder that `wheel` wrote."""
-    found = {each.relative_to(path).as_posix(): each for each in sorted(path.rglob("*")) if not each.is_dir()}
-    checked = Checked({name: hashlib.sha256(each.read_bytes()).hexdigest() for name, each in found.items()})
+    try:
+        found = foreign.plain_files(path)
+    except FileError as error:
+        return Checked(found=[Found(error.what, error.why)])
+    checked = Checked({name: _sha256(each) for name, each in found.items()})
     target = _of_wheels(found)
     if target is None:
         if not signed:
@@ -357,6 +392,7 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
                 f"{path} is no folder that the verb wheel wrote", next="give a statement and a key of what it is"
             )
         return checked
+    checked.found += _around_files(path, found)
     with TemporaryDirectory(dir=paths.scratch()) as work:
         library = wheelhouse.library(target, store, Path(work))
         made = wheelhouse.write(target, library, Path(work, path.resolve().name), store).folder
@@ -366,16 +402,29 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
                 checked.found.append(Found(name, "it is missing"))
             elif name not in wanted:
                 checked.found.append(Found(name, "it was added"))
-            elif found[name].is_symlink() or found[name].stat().st_mode & 0o111:
-                checked.found.append(Found(name, "it is a link, or can be executed"))
             elif name.endswith(".whl"):
                 differences = wheel_differences(found[name], wanted[name])
                 checked.found += [Found(f"{name}, {each.where}", each.what) for each in differences]
-            elif found[name].read_bytes() != wanted[name].read_bytes():
+            elif checked.digests[name] != _sha256(wanted[name]):
                 checked.found.append(Found(name, "its content"))
     if not checked.found:
         checked.facts.append(f"{len(found)} files, byte for byte those made of the lock and this checkout")
     return checked
+
+
+def _around_files(folder: Path, files: Mapping[str, Path]) -> Iterator[Found]:
+    """Yield what is in a folder besides the content of its files: folders, permissions, attributes."""
+    full = {parent for name in files for parent in confine.parent_folders(name)}
+    folders = {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_dir()}
+    yield from (Found(f"{name}/", "an empty folder was added") for name in sorted(folders.keys() - full))
+    for name, each in sorted({".": folder, **folders, **files}.items()):
+        mode, allowed = stat.S_IMODE(each.stat().st_mode), 0o755 if each.is_dir() else 0o644
+        if mode & ~allowed:
+            yield Found(name, f"its mode is {mode:o}; at most {allowed:o} is needed, without other bits")
+        # Labels of the system's own, such as SELinux's, are on every file.
+        own = [key for key in os.listxattr(each) if not key.startswith("security.") or key == "security.capability"]
+        if own:
+            yield Found(name, f"it has attributes: {', '.join(own)}")
 
 
 def _of_wheels(found: Mapping[str, Path]) -> LockedTarget | None:
