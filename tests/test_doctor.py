@@ -14,9 +14,11 @@ import elves
 import pytest
 
 from toolchains.cli import doctor
+from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.health import environment, extension, machine, store_files
 from toolchains.health.problem import Problem
+from toolchains.images import provenance
 from toolchains.system import paths, space
 from toolchains.system.errors import HealthError, UsageError
 
@@ -112,10 +114,19 @@ def test_every_damaged_file_of_a_store_is_found_and_removed(tmp_path: Path) -> N
     whole += [here.part("native", name, lambda folder: (folder / "a").write_bytes(b"code")) for name in ("1" * 64,)]
     config = hashlib.sha256(b"{}").hexdigest()
     whole += [put(f"images/configs/{config}", b"{}"), put(f"images/layers/{'5' * 64}", b"")]
+    provenance.note("a/b:1", ImageInfo("sha256:1", (), {"a": "b", "c": "d"}, 1, ()), here, "sha256:2")
+    whole.append(tmp_path / "images/a%2Fb%3A1.json")
+    # A store of an earlier version has no sums.
+    whole.append(put("images/old.json", b'[{"id": "sha256:1", "labels": {}}]'))
     assert said(store_files.check(here)) == ""
     damaged = [put(f"artifacts/{digest[:2]}/{digest}/b.deb", b"A package")]
     damaged += [here.part("native", name, lambda folder: (folder / "a").write_bytes(b"code")) for name in ("2" * 64,)]
     (damaged[-1] / "a").write_bytes(b"cOde")
+    damaged += [
+        put("images/x.json", b"[{"),
+        put("images/y.json", b'{"id": 1}'),
+        put("images/z.json", whole[-2].read_bytes().replace(b"sha256:1", b"sha256:3")),
+    ]
     damaged += [put(f"images/configs/{'3' * 64}", b"{}"), put(f"images/layers/{'4' * 64}", b"{x\n")]
     found = list(store_files.check(here))
     assert [each.what for each in found] == [f"{place} is damaged" for place in damaged]

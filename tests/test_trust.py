@@ -11,6 +11,8 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import archives
 import pytest
@@ -20,17 +22,19 @@ from tiny import tiny_image
 
 from toolchains.archives import docker_archive
 from toolchains.artifacts import plugin_wheels
-from toolchains.assembly import target_image
+from toolchains.assembly import target_image, wheelhouse
+from toolchains.assembly.wheelhouse import Wheelhouse
 from toolchains.cli import trust
-from toolchains.engine.client import Engine
+from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
-from toolchains.images import layer, listing
+from toolchains.images import layer, listing, provenance
 from toolchains.lockfile import lock
 from toolchains.repro import expected
 from toolchains.repro.expected import Expected, ExpectedImage
 from toolchains.system import paths
 from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
+from toolchains.trust import verify as verifying
 from toolchains.trust.statement import Resource
 from toolchains.trust.verify import Trusted, verify, wheel_differences
 
@@ -412,3 +416,225 @@ def test_an_entry_of_an_image_cannot_have_a_size_that_no_file_has(tmp_path: Path
     with pytest.raises(ImageError, match="file") as caught:
         image_archive.read(tmp_path / "image")
     assert f"{size} bytes" in caught.value.why
+
+
+def outer(path: Path, copy: Path, change: Callable[[tarfile.TarInfo], None] | None, *more: tarfile.TarInfo) -> Path:
+    """Write a copy of an archive, with changed headers of its files and with more entries at its start."""
+    with tarfile.open(path) as tar, tarfile.open(copy, "w", format=tarfile.USTAR_FORMAT) as out:
+        for entry in more:
+            out.addfile(entry)
+        for entry in tar:
+            if change:
+                change(entry)
+            out.addfile(entry, tar.extractfile(entry))
+    return copy
+
+
+@pytest.mark.parametrize("name", ["../../evil", "evil", "./evil", "/etc", "manifest.json/evil"])
+@pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.REGTYPE, tarfile.SYMTYPE])
+def test_no_entry_of_an_archive_is_left_out(
+    recorded: tuple[Path, bytes, Store], tmp_path: Path, name: str, kind: bytes
+) -> None:
+    archive, config, store = recorded
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode, entry.linkname = kind, 0o755, "manifest.json" if kind == tarfile.SYMTYPE else ""
+    assert findings(outer(archive, tmp_path / "same", None), config, store) == []
+    (found,) = findings(outer(archive, tmp_path / "copy", None, entry), config, store)
+    assert found.startswith(f"{name}: ")
+
+
+def test_a_folder_is_accounted_for_by_the_files_that_the_manifest_names(
+    recorded: tuple[Path, bytes, Store], tmp_path: Path
+) -> None:
+    archive, config, store = recorded
+    folders = [tarfile.TarInfo("blobs"), tarfile.TarInfo("blobs/sha256")]
+    for folder in folders:
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+    assert len(findings(outer(archive, tmp_path / "copy", None, *folders), config, store)) == 2
+    # The layout of OCI, as newer engines write it.
+    with tarfile.open(archive) as tar:
+        files = {entry.name: tar.extractfile(entry).read() for entry in tar}  # type: ignore[union-attr]
+    manifest = json.loads(files.pop("manifest.json"))[0]
+    blobs = {name: f"blobs/sha256/{name.partition('.')[0]}" for name in files}
+    named = {"Config": blobs[manifest["Config"]], "Layers": [blobs[each] for each in manifest["Layers"]]}
+    contents = {blobs[name]: content for name, content in files.items()}
+    contents["manifest.json"] = json.dumps([named], separators=(",", ":")).encode()
+    with tarfile.open(tmp_path / "oci", "w", format=tarfile.USTAR_FORMAT) as out:
+        for folder in folders:
+            out.addfile(folder)
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            out.addfile(entry, io.BytesIO(content))
+    assert findings(tmp_path / "oci", config, store) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": 0o666},
+        {"mode": 0o4755},
+        {"uid": 1000},
+        {"gid": 1000},
+        {"uname": "somebody"},
+        {"linkname": "a text that nobody reads"},
+        {"type": tarfile.AREGTYPE},
+    ],
+)
+def test_a_header_of_an_archive_says_nothing_else_than_an_engines(
+    recorded: tuple[Path, bytes, Store], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    archive, config, store = recorded
+
+    def alter(entry: tarfile.TarInfo) -> None:
+        if entry.name == "manifest.json":
+            for name, value in change.items():
+                setattr(entry, name, value)
+
+    (found,) = findings(outer(archive, tmp_path / "copy", alter), config, store)
+    assert found.startswith("manifest.json: its header in the archive is damaged, or is not as an engine writes it")
+
+
+def test_bytes_of_a_header_that_no_reader_reads_are_accounted_for(
+    recorded: tuple[Path, bytes, Store], tmp_path: Path
+) -> None:
+    archive, config, store = recorded
+    data = archive.read_bytes()
+    for at in (500, 511, 300, 344):
+        changed = flipped(data, at)
+        (tmp_path / "copy").write_bytes(archives.sums(changed[: tarfile.BLOCKSIZE]) + changed[tarfile.BLOCKSIZE :])
+        (found,) = findings(tmp_path / "copy", config, store)
+        assert "its header in the archive is damaged" in found
+
+
+def test_the_sources_of_layers_in_a_manifest_describe_them_and_hold_nothing_else() -> None:
+    digest = "0" * 64
+    manifest = docker_archive.Manifest(Config="c", Layers=[f"blobs/sha256/{digest}"])
+    parts = {f"blobs/sha256/{digest}": image_archive._Part(0, 7)}
+    right = {"mediaType": "application/vnd.oci.image.layer.v1.tar", "size": 7, "digest": f"sha256:{digest}"}
+    assert image_archive._are_sources({f"sha256:{digest}": right}, manifest, parts)
+    for wrong in (right | {"size": 8}, right | {"annotations": {}}, right | {"mediaType": "x"}, "x"):
+        assert not image_archive._are_sources({f"sha256:{digest}": wrong}, manifest, parts)
+    assert not image_archive._are_sources({"sha256:1": right}, manifest, parts)
+    assert not image_archive._are_sources(["x"], manifest, parts)
+
+
+def zipped(path: Path, content: bytes = b"x") -> Path:
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr(zipfile.ZipInfo("a"), content)
+    return path
+
+
+def wheel_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a folder of wheels, and let the same be made again."""
+
+    def write(target: object, library: object, folder: Path, store: object) -> Wheelhouse:
+        folder.mkdir()
+        for name in ("triton_spirv_backend-1-py3-none-any.whl", "requirements.txt"):
+            zipped(folder / name).chmod(0o644)
+        folder.chmod(0o755)
+        return Wheelhouse(folder, (), ())
+
+    monkeypatch.setattr(wheelhouse, "library", lambda *_: None)
+    monkeypatch.setattr(wheelhouse, "write", write)
+    return write(None, None, path, None).folder
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda folder: (folder / "requirements.txt").chmod(0o666), "requirements.txt: its mode is 666"),
+        (lambda folder: (folder / "requirements.txt").chmod(0o4644), "requirements.txt: its mode is 4644"),
+        (lambda folder: (folder / "requirements.txt").chmod(0o755), "requirements.txt: its mode is 755"),
+        (lambda folder: folder.chmod(0o777), r"\.: its mode is 777"),
+        (lambda folder: (folder / "empty").mkdir(), "empty/: an empty folder was added"),
+        (lambda folder: os.setxattr(folder / "requirements.txt", "user.a", b"b"), r"has attributes: user\.a"),
+        (lambda folder: os.setxattr(folder, "user.a", b"b"), r"\.: it has attributes: user\.a"),
+        (lambda folder: (folder / "requirements.txt").unlink(), "requirements.txt: it is missing"),
+        (lambda folder: (folder / "more").write_text(""), "more: it was added"),
+        (lambda folder: (folder / "requirements.txt").write_text("y\n"), "requirements.txt: its content"),
+        (lambda folder: (folder / "link").symlink_to(folder.parent), "link is not a plain file: it is a link"),
+    ],
+)
+def test_nothing_in_or_around_a_folder_of_wheels_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object], said: str
+) -> None:
+    folder = wheel_folder(tmp_path / "spirv", monkeypatch)
+    assert "byte for byte" in verify(str(folder), NOBODY).facts[0]
+    # A copy that only its owner can read is the same.
+    folder.chmod(0o700)
+    (folder / "requirements.txt").chmod(0o600)
+    assert "byte for byte" in verify(str(folder), NOBODY).facts[0]
+    folder.chmod(0o755)
+    change(folder)
+    with pytest.raises(VerificationError, match=said):
+        verify(str(folder), NOBODY)
+
+
+def test_each_wheel_that_we_make_of_a_name_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image's wheel of a backend and the one that the verb wheel writes have one name."""
+    made = []
+    for folder, text in (("image", b"1"), ("wheelhouse", b"2")):
+        (tmp_path / folder).mkdir()
+        made.append(zipped(tmp_path / folder / "ours-1-py3-none-any.whl", text))
+    monkeypatch.setattr(verifying, "_made", lambda store, work: iter(made))
+    for each in made:
+        assert "byte for byte" in verify(str(each), NOBODY).facts[0]
+    (tmp_path / made[0].name).write_bytes(made[0].read_bytes() + b"3")
+    with pytest.raises(VerificationError):
+        verify(str(tmp_path / made[0].name), NOBODY)
+
+
+def test_a_wheel_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> None:
+    good, bad = zipped(tmp_path / "a.whl"), tmp_path / "b.whl"
+    with zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as packed, packed.open("bomb", "w") as file:
+        for _ in range(32):
+            file.write(bytes(1 << 20))
+    (found,) = wheel_differences(bad, good)
+    assert "and 33554432 when it is unpacked" in found.what
+
+
+def test_the_published_image_is_compared_with_its_own_record_and_the_last_one_counts_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, name = Store(tmp_path / "store"), "triton-foundry/spirv:" + "5" * 16
+    monkeypatch.setattr(paths, "cache", lambda: store.root)
+    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    found = {}
+    for number in range(3):
+        archive = tmp_path / f"{number}.tar"
+        with mock.patch.dict(FILES, {"etc/conf": f"a = {number}\n".encode()}):
+            docker_archive.write_base_image(
+                rootfs(tmp_path / "rootfs"), archive, name=name, architecture="amd64", env=[], command=["sh"]
+            )
+        found[listing.record(archive, store)] = archive
+    # The last one in alphabetical order is neither the published one nor the one that was built last.
+    ids = sorted(found)
+    for id in (ids[2], ids[0], ids[1]):
+        provenance.note(name, ImageInfo(id, (), {}, 1, ()), store, id)
+    provenance.note(name, ImageInfo("sha256:other", (), {}, 1, ()), store, "")
+    compared: list[bytes] = []
+
+    def check(path: Path, text: bytes, *_: object) -> list[object]:
+        compared.append(text)
+        return []
+
+    monkeypatch.setattr(image_archive, "check", check)
+
+    def text(id: str) -> bytes:
+        config = listing.config(store, id)
+        assert config
+        return config
+
+    stranger = tmp_path / "stranger.tar"
+    docker_archive.write_base_image(
+        rootfs(tmp_path / "rootfs"), stranger, name=name, architecture="amd64", env=["B=1"], command=["sh"]
+    )
+    monkeypatch.setattr(expected, "load", lambda: Expected({}, {}))
+    verify(str(stranger), NOBODY)
+    assert compared.pop() == text(ids[1])
+    entry = ExpectedImage("5" * 64, ids[0], ())
+    monkeypatch.setattr(expected, "load", lambda: Expected({"spirv": {SPIRV.default_triton: entry}}, {}))
+    with pytest.raises(VerificationError, match="published is"):
+        verify(str(stranger), NOBODY)
+    assert compared.pop() == text(ids[0])

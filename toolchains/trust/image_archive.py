@@ -150,7 +150,9 @@ def _headers(entry: tarfile.TarInfo) -> Iterator[bytes]:
     can write to it; and no owner, or root.
     """
     plain = tarfile.TarInfo(entry.name)
-    plain.type, plain.size, plain.mtime = entry.type, entry.size, entry.mtime
+    # tarfile takes other kinds for plain files, too.
+    plain.type = tarfile.REGTYPE if entry.isreg() else entry.type
+    plain.size, plain.mtime = entry.size, entry.mtime
     plain.linkname = entry.linkname if entry.issym() else ""
     kind = stat.S_IFLNK if entry.issym() else stat.S_IFDIR if entry.isdir() else stat.S_IFREG
     mode = entry.mode & (0o777 if entry.issym() else 0o755)

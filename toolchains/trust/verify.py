@@ -39,7 +39,7 @@ from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import compare, expected
 from toolchains.system import foreign, json_text, paths
 from toolchains.system.console import printable
-from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
+from toolchains.system.errors import FileError, FoundryError, ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
 from toolchains.trust.image_archive import Found
 from toolchains.trust.statement import Sealed
@@ -293,13 +293,10 @@ def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
         return checked
     with TemporaryDirectory(dir=paths.scratch()) as work:
         reference = next((store.path(artifact) for artifact in wanted.values() if store.has(artifact)), None)
-        if not wanted:
-            # An image's wheel and the one that `wheel` writes may have one name.
-            for each in (made for made in _made(store, Path(work)) if made.name == path.name):
-                reference = each
-                if _sha256(each) == digest:
-                    break
-        checked.found += wheel_differences(path, reference) if reference else ()
+        if wanted:
+            checked.found += wheel_differences(path, reference) if reference else ()
+        else:
+            reference, checked.found = _nearest(path, _made(store, Path(work)))
     if reference and not checked.found:
         checked.facts.append(f"{path.name}: byte for byte the one made of the lock and this checkout")
     if reference:
@@ -313,6 +310,27 @@ def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
             next="give a statement and the key of who signed it: --statement=FILE --key=FILE.pub",
         )
     return checked
+
+
+def _nearest(path: Path, made: Iterator[Path]) -> tuple[Path | None, list[Found]]:
+    """Return the wheel of a file's name that is most like it, and what differs; None if no wheel has its name.
+
+    An image's wheel and the one that `wheel` writes may have one name.
+    """
+    nearest: tuple[Path | None, list[Found]] = (None, [])
+    try:
+        for each in made:
+            if each.name == path.name:
+                found = list(wheel_differences(path, each)) if _sha256(each) != _sha256(path) else []
+                if nearest[0] is None or len(found) < len(nearest[1]):
+                    nearest = (each, found)
+                if not found:
+                    break
+    except FoundryError:
+        # Not all can be made, such as without an engine.
+        if nearest[0] is None:
+            raise
+    return nearest
 
 
 def _made(store: Store, work: Path) -> Iterator[Path]:
