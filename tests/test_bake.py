@@ -225,6 +225,13 @@ def test_the_base_images_files_come_as_its_layer_has_them(base: BaseImage, layer
     assert 'ENV PATH="/bin"\nCMD ["/bin/sh"]\n' in (tmp_path / "out/base/Dockerfile").read_text()
 
 
+def test_no_text_is_a_variable_of_the_dockerfile_or_of_the_bake_file() -> None:
+    # As Docker 26 reads it.
+    assert bake.dockerfile_word("a\"b\\c$HOME d%ñ' ` \\n") == '"a\\"b\\\\c\\$HOME d%ñ\' ` \\\\n"'
+    stage = bake.Stage("top", labels={"sdk": "1.0 ${HOME} %{if} $ % {x} ñ"})
+    assert bake.targets([stage], "linux/amd64")["top"]["labels"] == {"sdk": "1.0 $${HOME} %%{if} $ % {x} ñ"}
+
+
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UsageError, match="not an empty folder"):

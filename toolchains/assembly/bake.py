@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -141,7 +142,7 @@ def targets(
             "context": folder + stage.name,
             **({"contexts": {below: f"target:{named(below)}"}} if below else {}),
             "args": {"SOURCE_DATE_EPOCH": str(EPOCH), **({stage.base: below} if below else {}), **stage.arguments},
-            **({"labels": dict(stage.labels)} if stage.labels else {}),
+            **({"labels": {name: _bake_string(value) for name, value in stage.labels.items()}} if stage.labels else {}),
             **({"tags": list(stage.tags)} if stage.tags else {}),
             "platforms": [platform],
             "network": "none",
@@ -252,10 +253,22 @@ def _base(folder: Path, base: BaseImage) -> str:
             shutil.copyfileobj(docker_archive.content(tar, layer), file, 4 << 20)
     lines = ["# The base image: the locked Debian packages, as mmdebstrap unpacked and configured them."]
     lines += ["FROM scratch", f"ADD {_ROOTFS} /"]
-    lines += [f"ENV {name}={json.dumps(value)}" for name, _, value in map(_pair, config["config"].get("Env") or ())]
+    lines += [
+        f"ENV {name}={dockerfile_word(value)}" for name, _, value in map(_pair, config["config"].get("Env") or ())
+    ]
     lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
     return f"{config['os']}/{config['architecture']}"
+
+
+def dockerfile_word(text: str) -> str:
+    """Return a word of a Dockerfile, which replaces variables in quotation marks; no word has a line break."""
+    return '"' + re.sub(r'(["\\$])', r"\\\1", text) + '"'
+
+
+def _bake_string(text: str) -> str:
+    """Return a string of a bake file, which replaces ${...} and %{...} in JSON."""
+    return re.sub(r"([$%])(?=\{)", r"\1\1", text)
 
 
 def _pair(variable: str) -> tuple[str, str, str]:

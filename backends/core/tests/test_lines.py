@@ -32,9 +32,15 @@ FAR = str(1 << 40)
 
 
 @pytest.mark.any_release
-@pytest.mark.parametrize(("offsets", "line"), [((FAR, "0"), 8), (("0", FAR), 11)], ids=["load", "store"])
-def test_a_crash_in_a_kernel_names_the_kernel_and_the_line(offsets: tuple[str, str], line: int, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
+@pytest.mark.parametrize(
+    ("file", "offsets", "line"),
+    [("script.py", (FAR, "0"), 8), ('añadir "加".py', ("0", FAR), 11)],
+    ids=["load", "store in a file with an odd name"],
+)
+def test_a_crash_in_a_kernel_names_the_kernel_and_the_line(
+    file: str, offsets: tuple[str, str], line: int, tmp_path: Path
+) -> None:
+    script = tmp_path / file
     script.write_text(SCRIPT)
     done = python(script, *offsets)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "0.0\n"), done.stderr

@@ -11,7 +11,7 @@ from foundry_core.errors import ToolError
 from triton_dpu_backend.artifact import arguments
 from triton_dpu_backend.artifact.annotation import annotate, facts
 from triton_dpu_backend.artifact.build import build
-from triton_dpu_backend.artifact.runner import Dpus
+from triton_dpu_backend.artifact.runner import Dpus, host_runner
 from triton_dpu_backend.artifact.script import ScriptError, default_dpus
 from triton_dpu_backend.artifact.signature import SignatureError, parse, tasklets
 from triton_dpu_backend.artifact.wrapper import wrapper
@@ -47,9 +47,18 @@ def test_a_kernel_without_parameters_still_has_a_struct() -> None:
     assert kernel.arguments_bytes == 8
 
 
-@pytest.mark.parametrize("ir", [KERNEL, f"define void @nothing() {BODY}", f'define void @"a b"(i32 %n) {BODY}'])
+@pytest.mark.parametrize("ir", [KERNEL, f"define void @nothing() {BODY}", f'define void @"a \\22ñ"(i32 %n) {BODY}'])
 def test_the_entry_point_is_read_by_llvm_13_and_14(ir: str) -> None:
     check_text(wrapper(parse(ir)))
+
+
+def test_no_name_of_a_kernel_ends_a_string_or_a_comment_of_the_c_code() -> None:
+    kernel = parse(f'define void @"*/ ??/\\22ñ"(i32 %n) {BODY}')
+    written = r'"\052/ \077\077/\042\303\261"'
+    assert f"kernel {written}, laid out" in arguments.host_header(kernel)
+    head = host_runner(kernel, outs=(), dpus=Dpus(3, "a\\b"), facts={})
+    assert f"kernel {written}. Generated" in head and f"#define KERNEL {written}\n" in head
+    assert r'#define DEFAULT_DPUS_FROM ", from a\134b"' in head
 
 
 def test_a_kernel_is_chosen_by_name_among_those_that_can_be_called() -> None:

@@ -28,10 +28,11 @@ from tempfile import TemporaryDirectory
 from foundry_core.codegen.typed.body import name_of
 from foundry_core.codegen.typed.reading import generic_context
 from foundry_core.errors import LoweringError, ToolError, source_line
+from foundry_core.ir.reader import TextParser
+from foundry_core.strings import llvm_string
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -132,7 +133,7 @@ def context() -> Context:
 def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:
     """Return a module as mlir-opt prints it: generic form with locations."""
     said = call(NAME, [*_once(options), *passes, *_GENERIC], data, source).decode()
-    return said.replace('loc("<stdin>":', f'loc("{source}":')
+    return said.replace('loc("<stdin>":', f"loc({llvm_string(source)}:")
 
 
 def _once(options: list[str]) -> list[str]:
@@ -147,8 +148,8 @@ def _verified(generic: str, text: str) -> ModuleOp:
         ProgramExit: an operation of the dialect is wrong; the message has its place in the source text.
     """
     try:
-        module = Parser(context(), _BITS.sub(_hidden, generic)).parse_module()
-    except ParseError as error:
+        module = TextParser(context(), _BITS.sub(_hidden, generic)).parse_module()
+    except (ParseError, UnicodeDecodeError) as error:
         raise ProgramExit(f"the dpu dialect cannot be read among this: {error}") from error
     for op in module.walk():
         if name_of(op).startswith("dpu."):

@@ -16,6 +16,7 @@ import re
 import struct
 from collections.abc import Sequence
 
+from ..strings import llvm_text, spirv_string
 from .spirv import instructions, reading, words_of
 
 _MARK = "__foundry_line."
@@ -24,7 +25,6 @@ _KERNEL = re.compile(r"^define spir_kernel .* !dbg (!\d+)", re.MULTILINE)
 _FUNCTION_FILE = re.compile(r"^(!\d+) = distinct !DISubprogram\(.*? file: (!\d+),", re.MULTILINE)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*?)", directory: "(.*?)"', re.MULTILINE)
 _PLACED = re.compile(r", !dbg (!\d+)(?:, |$)")
-_ESCAPED = re.compile(r"\\([0-9A-Fa-f]{2})")
 
 _BOUND = 3
 _SOURCE, _NAME, _STRING, _LINE, _EXT_INST_IMPORT, _EXT_INST = 3, 5, 7, 8, 11, 12
@@ -68,7 +68,7 @@ def mark(llvm: str) -> tuple[str, str]:
     lines += [f"declare void @{_MARK}{line}.{column}()" for line, column in sorted(used)]
     files = {number: path for number, *path in _FILE.findall(llvm)}
     path = files[dict(_FUNCTION_FILE.findall(llvm))[kernel[1]]]
-    name, folder = (_ESCAPED.sub(lambda code: chr(int(code[1], 16)), part) for part in path)
+    name, folder = map(llvm_text, path)
     return "\n".join(lines) + "\n", f"{folder}/{name}" if folder and not name.startswith("/") else name
 
 
@@ -98,7 +98,7 @@ def unmark(module: bytes, file: str) -> bytes:
             edits.append((at, end, _instruction(_LINE, made, *marks[words[at + 3]])))
     if marks:
         strings = _first_string(words)
-        edits.insert(0, (strings, strings, _instruction(_STRING, made, *_literal(file))))
+        edits.insert(0, (strings, strings, _string(made, file)))
     return _edited(words, edits, made + 1)
 
 
@@ -145,11 +145,11 @@ def add_scopes(module: bytes) -> bytes:
 
     strings = _first_string(words)
     edits: list[tuple[int, int, Sequence[int]]] = [
-        (imports, imports, _instruction(_EXT_INST_IMPORT, known, *_literal("OpenCL.DebugInfo.100"))),
+        (imports, imports, _instruction(_EXT_INST_IMPORT, known, *words_of(spirv_string("OpenCL.DebugInfo.100")))),
         (
             strings,
             strings,
-            [*_instruction(_STRING, names, *_literal(_text(name))), *_instruction(_STRING, empty, *_literal(""))],
+            [*_string(names, _text(name)), *_string(empty, "")],
         ),
         (
             first_function,
@@ -180,9 +180,8 @@ def _instruction(opcode: int, *operands: int) -> list[int]:
     return [opcode | 1 + len(operands) << 16, *operands]
 
 
-def _literal(text: str) -> tuple[int, ...]:
-    data = text.encode() + b"\0"
-    return words_of(data + b"\0" * (-len(data) % 4))
+def _string(result: int, text: str) -> list[int]:
+    return _instruction(_STRING, result, *words_of(spirv_string(text)))
 
 
 def _text(words: Sequence[int]) -> str:

@@ -6,7 +6,6 @@ building and printing an object for each costs ten times as much as writing its 
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import FileLineColLoc
 
 from ..scalars import PASSED
+from ..strings import llvm_string
 
 # A pointer to global memory; the first line of the module defines its address space.
 GLOBAL = "!global"
@@ -487,7 +487,7 @@ class Text:
                 *self._body(),
                 "  }" + next(filter(None, self._suffixes), ""),
                 "}",
-                *(f"{name} = loc({json.dumps(file)}:{line}:{column})" for (file, line, column), name in places),
+                *(f"{name} = loc({llvm_string(file)}:{line}:{column})" for (file, line, column), name in places),
                 "",
             ]
         )

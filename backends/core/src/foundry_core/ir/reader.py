@@ -13,10 +13,11 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringA
 from xdsl.ir import TypeAttribute
 from xdsl.parser import Parser
 
+from ..strings import llvm_text
+
 STRING = r'"(?:[^"\\]|\\.)*"'
 PLACE = re.compile(rf"({STRING}):(\d+):(\d+)")
 _LOCATION = re.compile(rf"loc\((?:{STRING}\((#loc\d*)\)|(#loc\d*)|{PLACE.pattern})\)")
-_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))")
 # A string as xDSL's lexer takes it, a comment, or the quotation mark of what is no string.
 _QUOTED = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"|//.*|(")')
 # A type without strings and functions, with up to two nested brackets, as tensor<8x!tt.ptr<f32>>.
@@ -24,19 +25,21 @@ _TYPE = re.compile(r"!?[A-Za-z_][\w.]*(?:<(?:[^<>()\"]|<[^<>()\"]*>)*>)?(?![<\w.
 
 
 def read_place(file: str, line: str, column: str) -> FileLineColLoc:
-    """Return the location of `file:line:column`, each as in the text.
-
-    Strings of MLIR have `\\\\`, and two hexadecimal digits for a byte that is not ASCII. xDSL's parser takes such a
-    file name for bytes, and refuses it.
-    """
-    name = file[1:-1]
-    if "\\" in name:
-        escaped = name.encode()
-        name = _ESCAPE.sub(lambda part: bytes.fromhex(part[1].decode()) if part[1] else part[2], escaped).decode()
-    return FileLineColLoc(StringAttr(name), IntAttr(int(line)), IntAttr(int(column)))
+    """Return the location of `file:line:column`, each as in the text."""
+    return FileLineColLoc(StringAttr(llvm_text(file[1:-1])), IntAttr(int(line)), IntAttr(int(column)))
 
 
-class Reader(Parser):
+class TextParser(Parser):
+    """xDSL's parser, except that a string may have characters that are not ASCII. xDSL takes it for bytes."""
+
+    def parse_optional_str_literal(self) -> str | None:
+        found = super().parse_optional_str_literal()
+        if found is None and (read := self.parse_optional_bytes_literal()) is not None:
+            return read.decode()
+        return found
+
+
+class Reader(TextParser):
     """Parses the text of a module.
 
     Args:
@@ -69,13 +72,6 @@ class Reader(Parser):
             return super().parse_optional_location()
         self._resume_from(found.end())
         return location
-
-    def parse_optional_str_literal(self) -> str | None:
-        # xDSL takes a string with a byte that is not ASCII, as the message of an assertion may have, for bytes.
-        found = super().parse_optional_str_literal()
-        if found is None and (read := self.parse_optional_bytes_literal()) is not None:
-            return read.decode()
-        return found
 
     def parse_optional_type(self) -> TypeAttribute | None:
         found = _TYPE.match(self._text, self.pos)

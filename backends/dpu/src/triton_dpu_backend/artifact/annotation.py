@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from foundry_core.strings import llvm_string, llvm_text
+
 _NAME = "triton.dpu"
 _NUMBERED = re.compile(r"^!(\d+) = ", re.MULTILINE)
 _NAMED = re.compile(rf"^!{re.escape(_NAME)} = !\{{(.*)\}}$", re.MULTILINE)
 _NODE = re.compile(r'^!(\d+) = !\{!"([^"]*)", !"([^"]*)"\}$', re.MULTILINE)
-_ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2})")
 
 
 def annotate(ir: str, facts: Mapping[str, str]) -> str:
@@ -22,7 +23,7 @@ def annotate(ir: str, facts: Mapping[str, str]) -> str:
     ir = _NAMED.sub("", ir).rstrip()
     first = 1 + max((int(number) for number in _NUMBERED.findall(ir)), default=-1)
     nodes = [
-        f'!{number} = !{{!"{_escaped(name)}", !"{_escaped(fact)}"}}'
+        f"!{number} = !{{!{llvm_string(name)}, !{llvm_string(fact)}}}"
         for number, (name, fact) in enumerate(facts.items(), first)
     ]
     named = ", ".join(f"!{first + i}" for i in range(len(nodes)))
@@ -35,15 +36,8 @@ def facts(ir: str) -> dict[str, str]:
     if named is None:
         return {}
     ours = set(re.findall(r"!(\d+)", named[1]))
-    return {_plain(name): _plain(fact) for number, name, fact in _NODE.findall(ir) if number in ours}
-
-
-def _escaped(text: str) -> str:
-    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
-
-
-def _plain(text: str) -> str:
-    parts = _ESCAPE.split(text)
-    return b"".join(part.encode() if i % 2 == 0 else bytes.fromhex(part) for i, part in enumerate(parts)).decode(
-        errors="replace"
-    )
+    return {
+        llvm_text(name, "replace"): llvm_text(fact, "replace")
+        for number, name, fact in _NODE.findall(ir)
+        if number in ours
+    }

@@ -7,6 +7,8 @@ host_args.h     the same structs, on the host
 
 from __future__ import annotations
 
+from foundry_core.strings import c_string, llvm_text
+
 from .signature import Kernel, Parameter
 
 # The symbols that a host writes before a launch.
@@ -115,7 +117,7 @@ def dpu_source(kernel: Kernel, tasklets: int | None = None) -> str:
 
 def host_header(kernel: Kernel) -> str:
     """Return host_args.h."""
-    return _HOST_HEADER.format(name=kernel.name, structs=_structs(kernel, "host"))
+    return _HOST_HEADER.format(name=c_string(llvm_text(kernel.name, "replace")), structs=_structs(kernel, "host"))
 
 
 def _structs(kernel: Kernel, prefix: str) -> str:

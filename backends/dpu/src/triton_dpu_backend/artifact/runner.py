@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from foundry_core.strings import c_string, llvm_text
+
 from ..counts import MOST_DPUS
 from .signature import Kernel, Parameter
 
@@ -33,11 +35,11 @@ _HEAD = """\
 
 #include "host_args.h"
 
-#define KERNEL "{name}"
+#define KERNEL {name}
 #define DPU_PROGRAM "{program}"
 #define DEFAULT_DPUS {num_dpus}
 #define MOST_DPUS {most_dpus}
-#define DEFAULT_DPUS_FROM "{num_dpus_from}"
+#define DEFAULT_DPUS_FROM {num_dpus_from}
 /* Whether the number of programs follows from the arguments. */
 #define HAS_BLOCK {has_block}
 /* Whether programs have an effect on others while they run. */
@@ -85,11 +87,11 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
     """
     code = facts["reach"] if "reach" in facts else _everything(kernel, outs)
     head = _HEAD.format(
-        name=kernel.name,
+        name=c_string(llvm_text(kernel.name, "replace")),
         program=PROGRAM,
         num_dpus=dpus.count if dpus else 1,
         most_dpus=MOST_DPUS,
-        num_dpus_from=f", from {dpus.source}" if dpus else "",
+        num_dpus_from=c_string(f", from {dpus.source}" if dpus else ""),
         has_block=int("block" in facts),
         is_atomic=int("atomic" in facts),
         parameters="\n".join(_row(parameter, parameter.index in outs) for parameter in kernel.parameters),

@@ -124,7 +124,7 @@ def wrapper(kernel: Kernel) -> str:
 
 def _symbol(name: str) -> str:
     """Return a function's name as IR writes it after the @."""
-    return name if name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
+    return name if name.isascii() and name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
 
 
 def _field(parameter: Parameter) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
 from foundry_core.errors import LoweringError
+from foundry_core.strings import c_string
 
 from .parameters import Parameter, divisors, parameter
 
@@ -94,14 +94,9 @@ def _list(items: Sequence[str]) -> str:
 
 
 def _initializer(parameter: Parameter) -> str:
-    descrs = ", ".join(map(_literal, parameter.element.descrs))
+    descrs = ", ".join(map(c_string, parameter.element.descrs))
     tensor = "true" if parameter.is_tensor else "false"
     fields = (
-        f"{_literal(parameter.name)}, {_literal(parameter.type)}, {tensor}, {parameter.element.bytes}, {{{descrs}}}"
+        f"{c_string(parameter.name)}, {c_string(parameter.type)}, {tensor}, {parameter.element.bytes}, {{{descrs}}}"
     )
-    return f"{{{fields}, {_literal(parameter.element.numpy)}, {parameter.divisor}}}"
-
-
-def _literal(text: str) -> str:
-    """Write a C++ string literal. JSON's escapes are valid in C++; characters beyond ASCII stay as they are."""
-    return json.dumps(text, ensure_ascii=False)
+    return f"{{{fields}, {c_string(parameter.element.numpy)}, {parameter.divisor}}}"

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from foundry_core.codegen.programs import locate
 from foundry_core.log import Site
+from foundry_core.strings import llvm_string
 
 from .bridge import COMMAND_BYTES
 
@@ -92,9 +93,8 @@ def sites_source(sites: Sequence[Site]) -> str:
     """The LLVM IR of get_log_sites; empty for a kernel that takes no log."""
     if not sites:
         return ""
-    text = json.dumps([asdict(site) for site in sites]).encode()
-    escaped = "".join(chr(byte) if chr(byte).isalnum() else f"\\{byte:02X}" for byte in text)
-    return _SITES.format(bytes=len(text) + 1, text=escaped)
+    text = json.dumps([asdict(site) for site in sites]).encode() + b"\0"
+    return _SITES.format(bytes=len(text), text=llvm_string(text))
 
 
 def compile(source: str, scratch: Path) -> bytes:
@@ -143,7 +143,7 @@ define zeroext i1 @{name}(i64 %index) {{
 """
 
 _SITES = """\
-@log_sites = private unnamed_addr constant [{bytes} x i8] c"{text}\\00"
+@log_sites = private unnamed_addr constant [{bytes} x i8] c{text}
 define ptr @get_log_sites() {{
   ret ptr @log_sites
 }}

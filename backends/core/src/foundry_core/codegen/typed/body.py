@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...errors import LoweringError
+from ...strings import llvm_string
 from . import types
 
 
@@ -56,14 +57,14 @@ class Metadata:
             return None
         path, line = place.filename.data, place.line.data
         folder, _, base = path.rpartition("/")
-        file = self._node(f'!DIFile(filename: "{_escaped(base)}", directory: "{_escaped(folder)}")')
+        file = self._node(f"!DIFile(filename: {llvm_string(base)}, directory: {llvm_string(folder)})")
         unit = self._node(
             f'distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, producer: "Triton", isOptimized: true, '
             "runtimeVersion: 0, emissionKind: LineTablesOnly)"
         )
         of = self._node(f"!DISubroutineType(types: !{self._node('!{}')})")
         return self._node(
-            f'distinct !DISubprogram(name: "{_escaped(name)}", scope: !{file}, file: !{file}, line: {line}, '
+            f"distinct !DISubprogram(name: {llvm_string(name)}, scope: !{file}, file: !{file}, line: {line}, "
             f"type: !{of}, scopeLine: {line}, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
         )
 
@@ -90,10 +91,6 @@ class Metadata:
 
     def _node(self, text: str) -> int:
         return self._nodes.setdefault(text, len(self._nodes))
-
-
-def _escaped(text: str) -> str:
-    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
 
 
 @dataclass
@@ -228,4 +225,4 @@ def quote_symbol(name: str) -> str:
     plain = name.replace("_", "").replace(".", "").replace("$", "").replace("-", "")
     if plain.isalnum() and plain.isascii() and not name[0].isdigit():
         return name
-    return f'"{_escaped(name)}"'
+    return llvm_string(name)

@@ -22,6 +22,7 @@ from xdsl.ir import Attribute
 
 from ...errors import LoweringError
 from ...ir.literals import width
+from ...strings import llvm_string
 from . import types
 
 _LETTERS: dict[type[Attribute], str] = {Float16Type: "H", BFloat16Type: "R"}
@@ -38,10 +39,8 @@ def constant_text(value: Attribute, type: Attribute) -> str:
             return _integer(value.value.data, type.width.data)
         case IntegerAttr() if types.is_float(type):
             return _float(value.value.data & (1 << width(type)) - 1, type)
-        case StringAttr():
-            return _string(value.data.encode())
-        case BytesAttr():
-            return _string(value.data)
+        case StringAttr() | BytesAttr():
+            return f"c{llvm_string(value.data)}"
         case DenseIntOrFPElementsAttr():
             return _dense(value, type)
         case ArrayAttr():
@@ -79,11 +78,6 @@ def _float(bits: int, kind: Attribute) -> str:
             return f"bitcast (i32 {_integer(bits, 32)} to float)"
         bits = int.from_bytes(struct.pack("<d", number), "little")
     return f"0x{bits:016X}"
-
-
-def _string(data: bytes) -> str:
-    plain = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in data)
-    return f'c"{"".join(plain)}"'
 
 
 def _dense(value: DenseIntOrFPElementsAttr, type: Attribute) -> str:

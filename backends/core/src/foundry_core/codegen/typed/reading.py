@@ -28,13 +28,13 @@ from xdsl.dialects.builtin import (
     ModuleOp,
 )
 from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
 from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Span
 
 from ...errors import LoweringError
 from ...ir import literals
+from ...ir.reader import TextParser
 
 _TYPES = Dialect(
     "llvm",
@@ -62,7 +62,7 @@ _USE = re.compile(r"(?P<value>%\w+)(?:#(?P<index>\d+))?")
 _TARGET = re.compile(r"\^\w+")
 
 
-class _Parser(Parser):
+class _Parser(TextParser):
     """xDSL's parser, except that a float becomes the integer with the same bits, and that equal texts are read once."""
 
     def parse_operation(self) -> Operation:
@@ -140,5 +140,5 @@ def read_module(text: str) -> ModuleOp:
     """
     try:
         return _Parser(generic_context(), text).parse_module()
-    except ParseError as error:
+    except (ParseError, UnicodeDecodeError) as error:
         raise LoweringError(f"cannot read this as the generic form of the llvm dialect: {error}") from error

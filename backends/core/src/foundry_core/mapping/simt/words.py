@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from ...errors import LoweringError
+from ...strings import spirv_string
 
 _MAGIC = 0x07230203
 
@@ -222,10 +223,7 @@ STORAGE: Final = {
 
 
 def _string(text: str) -> list[int]:
-    """Return a literal string: its bytes, a zero, and zeros up to a whole word."""
-    raw = text.encode() + b"\0"
-    raw += b"\0" * (-len(raw) % 4)
-    return list(struct.unpack(f"<{len(raw) // 4}I", raw))
+    return list(struct.unpack(f"<{len(spirv_string(text)) // 4}I", spirv_string(text)))
 
 
 class SpirvModule:
