@@ -23,6 +23,10 @@ from supervise import LIMIT, WORKER, main
 Outcome: TypeAlias = float | str | Mapping[str, Any] | None
 
 
+class Refusal(str):
+    """What a case returns if the device must refuse it, and did so with the right error: the reason."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One check: a kernel, its parameters, and the function that runs it.
@@ -31,9 +35,9 @@ class Case:
         suite: the kernel's name.
         name: the parameters, like `n=7 block=64 f32`.
         run: launches and checks. Returns the largest error as a share of the allowed one (0 for an exact result), None
-            if nothing was computed, a text that describes another correct outcome, or the measured numbers with their
-            table, and as "failure" what was not measured. Raises AssertionError with an explanation if the result is
-            wrong.
+            if nothing was computed, a text that describes another correct outcome, a Refusal, or the measured numbers
+            with their table, and as "failure" what was not measured. Raises AssertionError with an explanation if the
+            result is wrong.
         variables: environment variables that the case needs; such a case runs in another process, at the same time.
         anywhere: the case gives the same result with every release of Triton; --not-anywhere leaves it out.
     """
@@ -56,6 +60,7 @@ class Result:
             bytes moved by DMA. Never measured.
         failure: the reason of the failure; None if the case passed.
         data: the measured numbers, with their table.
+        outcome, reason: "refused", and why; None for every other result.
     """
 
     seconds: float
@@ -63,6 +68,8 @@ class Result:
     modelled: dict[str, int] | None
     failure: str | None
     data: Mapping[str, Any] | None = None
+    outcome: str | None = None
+    reason: str = ""
 
 
 def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool = False, limit: int = LIMIT) -> None:
@@ -146,6 +153,8 @@ def run(case: Case) -> Result:
         failure = f"the error is {found} of what is allowed"
     if isinstance(found, Mapping):
         return Result(seconds, None, _modelled(launches), failure or found.get("failure"), found)
+    if isinstance(found, Refusal):
+        return Result(seconds, found, _modelled(launches), failure, outcome="refused", reason=found)
     return Result(seconds, found, _modelled(launches), failure)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import triton
+from report import Refusal
 
 TARGETS = Path(__file__).resolve().parent.parent / "toolchains" / "targets"
 
@@ -24,7 +25,7 @@ def load() -> Mapping[str, Any]:
     return tomllib.loads((TARGETS / f"{backend}.toml").read_text())
 
 
-def check_refusal(refused: Exception, dtype: str) -> str:
+def check_refusal(refused: Exception, dtype: str) -> Refusal:
     """Check that the target must refuse this element type, and that it raised the expected error.
 
     Returns:
@@ -38,4 +39,4 @@ def check_refusal(refused: Exception, dtype: str) -> str:
     assert re.search(expected, str(refused)), (
         f"{dtype} was refused, but the error does not match {expected!r}: {refused}"
     )
-    return f"refused: {dtype}"
+    return Refusal(dtype)

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from toolchains.testing.parts import Count
 from toolchains.testing.verdict import Verdict
 
 E2E = Path(__file__).resolve().parent.parent / "e2e"
@@ -47,6 +48,12 @@ def test_every_two_values_of_different_axes_meet(e2e: None) -> None:
         met = {(choice[first], choice[second]) for choice in choices}
         assert met == set(itertools.product(axes[first], axes[second]))
     assert len(choices) < 3 * 4 * 2 * 2
+    possible = pairs(lambda some: some.get("a", 1) + some.get("d", 1) < 5 and some.get("b") != "w", **axes)
+    assert all(choice["a"] + choice["d"] < 5 and choice["b"] != "w" for choice in possible)
+    for first, second in itertools.combinations(axes, 2):
+        met = {(choice[first], choice[second]) for choice in possible}
+        wanted = set(itertools.product(axes[first], axes[second])) - {(3, 2)}
+        assert met == {pair for pair in wanted if "w" not in pair}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
@@ -89,7 +96,7 @@ def test_floats_are_poisoned_with_nan(e2e: None, dtype: type) -> None:
 _SCRIPT = """
 import atexit, ctypes, json, os, signal, subprocess, sys, time
 sys.path.append("E2E")
-from report import Case, run_script
+from report import Case, Refusal, run_script
 
 def where():
     os.write(1, b"what a kernel prints ")
@@ -117,6 +124,7 @@ def supervisor(act):
 
 CASES = {
     "good": lambda: 0.5,
+    "refused": lambda: Refusal("f64"),
     "wrong": lambda: raise_(AssertionError("3 of 8 elements are wrong")),
     "raises": lambda: raise_(RuntimeError("no such device")),
     "SystemExit": lambda: sys.exit(0),
@@ -186,6 +194,30 @@ def test_cases_that_pass_are_proof_and_are_shown(tmp_path: Path) -> None:
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "0", "0")
     document = json.loads((tmp_path / "results.json").read_text())
     assert (document["planned"], document["passed"], document["ran"]["kind"]) == (6, 6, "CPU OpenCL device")
+
+
+def test_a_refusal_is_no_pass_in_the_table_the_summary_the_files_and_the_report(tmp_path: Path) -> None:
+    verdict, done = script(tmp_path, names=["good", "refused"])
+    assert (done.returncode, verdict.proven) == (0, True)
+    row = next(line for line in done.stderr.splitlines() if line.startswith("k        refused"))
+    assert "f64" in row and row.endswith("  refused")
+    assert "\n6 passed, 1 refused, 0 failed in " in done.stderr
+    verdict.write(tmp_path)
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
+    assert suite is not None and (suite.get("tests"), suite.get("skipped")) == ("7", "1")
+    skipped = suite.find("testcase[@name='refused']/skipped")
+    assert skipped is not None and skipped.get("message") == "refused: f64"
+    assert json.loads((tmp_path / "results.json").read_text())["passed"] == 6
+    count = Count()
+    count.add(tmp_path / "junit.xml")
+    assert " 6 passed, 1 skipped in " in count.summary(1.0)
+
+
+def test_only_takes_a_row_of_the_table(tmp_path: Path) -> None:
+    _, done = script(tmp_path, names=["good"])
+    row = next(line for line in done.stderr.splitlines() if line.startswith("k        good"))
+    verdict, _ = script(tmp_path, f"--only={row[:30]}", names=["good"])
+    assert verdict.plan == (("k", "good"),)
 
 
 @pytest.mark.slow
@@ -353,7 +385,7 @@ def test_only_the_types_that_a_targets_file_lists_may_be_refused_and_by_the_righ
     from settings import check_refusal
 
     if wrong is None:
-        assert check_refusal(ValueError(error), dtype) == "refused: f64"
+        assert check_refusal(ValueError(error), dtype) == "f64"
     else:
         with pytest.raises(AssertionError, match=wrong):
             check_refusal(ValueError(error), dtype)
@@ -449,7 +481,7 @@ def test_a_mode_must_show_in_what_was_launched(
 
 @pytest.mark.parametrize(
     ("type", "outcome", "wrong"),
-    [("f64", "refused: no Float64", None), ("f64", 0.0, "f64 was compiled"), ("f32", "refused", "f32 was refused")],
+    [("f64", "no Float64", None), ("f64", 0.0, "f64 was compiled"), ("f32", "refused", "f32 was refused")],
 )
 def test_f64_must_be_refused_on_vsi_and_nothing_else(
     type: str, outcome: float | str, wrong: str | None, vsi: _Vsi

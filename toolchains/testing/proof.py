@@ -27,7 +27,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
 from toolchains.system.errors import FoundryError, ProofError, UsageError, suggestion
-from toolchains.testing.verdict import Verdict
+from toolchains.testing.verdict import REFUSED, Verdict, outcome_of
 
 _HOME = "/foundry"
 # The exit status of e2e/supervise.py if there was no case to run.
@@ -77,7 +77,8 @@ def e2e(request: Request, *, only: str = "") -> Path:
     said = (
         f"{target.name} is proven" if verdict.proven else f"{verdict.partial} passed: this does not prove {target.name}"
     )
-    print(f"{said}; results in {results}")
+    refused = sum(outcome_of(result) == REFUSED for result in verdict.results.values())
+    print(f"{said}{f'; {refused} cases were refused, and did not run' * bool(refused)}; results in {results}")
     return results
 
 

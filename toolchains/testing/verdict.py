@@ -26,11 +26,11 @@ Key = tuple[str, str]
 # Outcomes of a case without its own result: its process ended, it took too long, or it was never started.
 CRASH, TIME_OUT, NOT_RUN = "crash", "time-out", "not run"
 _BROKEN = (CRASH, TIME_OUT, NOT_RUN, "error")
-PASS = "pass"
+PASS, REFUSED = "pass", "refused"
 # The files that Verdict.write writes.
 FILES = ("results.json", "junit.xml")
 # All outcomes, in the order of the tables; and those of a case that failed.
-OUTCOMES = (PASS, "refused", "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
+OUTCOMES = (PASS, REFUSED, "not applicable", "wrong", CRASH, TIME_OUT, "error", NOT_RUN)
 BAD = ("wrong", CRASH, TIME_OUT, "error", NOT_RUN)
 
 
