@@ -265,3 +265,34 @@ def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> N
                 argument.value = "ab"
                 argument.value = "cd"
                 assert argument.value == ["ab", "cd"], f"{name} --{argument.name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["target", "list", "--json"], "target has no option --json\n"),
+        (["target", "--json", "list"], "target has no option --json\n"),
+        (["cache", "--foo", "push"], "cache has no option --foo\n"),
+        (["e2e", "spirv", "--onyl=x"], "e2e has no option --onyl; did you mean --only?"),
+    ],
+)
+def test_an_unknown_option_is_named_wherever_it_stands(words: list[str], option: str, refused: Said) -> None:
+    assert option in refused(*words)
+
+
+def test_the_value_of_an_option_may_begin_with_dashes() -> None:
+    assert parse("e2e", "spirv", "--only", "--worker").tasks[0].args.only.value == "--worker"
+
+
+def test_help_fits_the_terminal_and_loses_nothing(monkeypatch: pytest.MonkeyPatch, printed: Said) -> None:
+    whole = printed("e2e", "--help")
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = printed("e2e", "--help")
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.split() == whole.split()
+    # Commands stay in one line, and descriptions in their column.
+    assert "\n    ./foundry e2e spirv --only='matmul 512'\n" in narrow
+    assert "\n--offline        do not use the network; list what is\n                 missing\n" in narrow
+    assert max(map(len, printed("--help").splitlines())) <= 60
+    monkeypatch.setenv("COLUMNS", "300")
+    assert printed("e2e", "--help") == whole

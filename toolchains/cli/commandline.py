@@ -14,8 +14,10 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
@@ -36,6 +38,8 @@ MARK = "foundry"
 _HELP = ("--help", "-h")
 _VERSION = "--version"
 _OVERVIEW = (*_HELP, "help", "--list")
+# In a line of help: a name and the space before what is said of it.
+_NAMED = re.compile(r" *\S+(?: \S+)*  +")
 # How verbs are grouped in the overview, by what a user wants to do; @verb(group=...) puts one into a group.
 GROUPS = {
     "use": "Build a target and use it",
@@ -120,7 +124,7 @@ class Foundry(Program):
 
     def print_help(self) -> None:
         """Print the verbs, grouped by the user's purpose."""
-        print("Triton Foundry: Triton on hardware that is not NVIDIA's, in reproducible containers.\n")
+        print(wrapped("Triton Foundry: Triton on hardware that is not NVIDIA's, in reproducible containers.\n"))
         print("Usage: ./foundry VERB [TARGET] [options]")
         verbs = dict(sorted(self.collection.tasks.items()))
         groups = {name: getattr(task.body, "group", "") for name, task in verbs.items()}
@@ -130,9 +134,9 @@ class Foundry(Program):
             if members:
                 print(f"\n{title}:")
             for name in members:
-                print(f"  {name:{width}}  {_summary(inspect.getdoc(verbs[name]) or '')}")
-        print(f"\nTargets: {', '.join(components.names())}")
-        print("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e TARGET")
+                print(wrapped(f"  {name:{width}}  {_summary(inspect.getdoc(verbs[name]) or '')}"))
+        print(wrapped(f"\nTargets: {', '.join(components.names())}"))
+        print(wrapped("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e TARGET"))
 
     def list_tasks(self) -> None:
         """Print the same overview for `invoke --list`."""
@@ -141,7 +145,7 @@ class Foundry(Program):
     def print_task_help(self, name: str) -> None:
         """Print a verb's usage and its docstring, which has its options and examples."""
         print(f"Usage: {self._usage(name)} [options]\n")
-        print(inspect.getdoc(self.collection[name]) or "")
+        print(wrapped(inspect.getdoc(self.collection[name]) or ""))
 
     def _help(self, words: Sequence[str]) -> None:
         """Print help or the version and exit if the words ask for it: no words, `help VERB`, `VERB ... --help`."""
@@ -182,11 +186,16 @@ class Foundry(Program):
         )
 
     def _check_values(self, words: Sequence[str]) -> None:
-        """Refuse --option=value for an option without a value: invoke would read the value as a target."""
+        """Refuse unknown options, and values of options that take none: invoke may take either for a target."""
         arguments = self._arguments(words[0])
+        before: Argument | None = None
         for word in words[1:]:
             flag, sign, _ = word.partition("=")
             argument = arguments.get(flag)
+            is_value = before and before.takes_value and not before.optional
+            if flag.startswith("--") and not argument and not is_value:
+                refuse(self._unknown(words[0], flag, words))
+            before = None if is_value or sign else argument
             if flag.startswith("--") and sign and argument and not argument.takes_value:
                 refuse(UsageError(f"{flag} takes no value", next=_command([flag if w == word else w for w in words])))
 
@@ -215,14 +224,7 @@ class Foundry(Program):
         if found := re.fullmatch(r"No idea what (.*) is!", text):
             word = found[1][1:-1]
             if word.startswith("-"):
-                flags = sorted(flag for flag in arguments if flag.startswith("--"))
-                near = nearest(word, flags)
-                corrected = [w.replace(word, near, 1) if w.partition("=")[0] == word else w for w in words]
-                return UsageError(
-                    f"{name} has no option {word}{suggestion(word, flags)}",
-                    why=f"known: {', '.join(flags)}",
-                    next=_command(corrected) if near else instructions,
-                )
+                return self._unknown(name, word, words)
             return UsageError(
                 f"{name} does not take the word {word!r}{suggestion(f'--{word}', list(arguments))}",
                 why=f"it is called as {self._usage(name)}",
@@ -248,6 +250,17 @@ class Foundry(Program):
                 next=f"./foundry {name} {known[0]}" if known else instructions,
             )
         return UsageError(text, next=instructions)
+
+    def _unknown(self, name: str, word: str, words: Sequence[str]) -> UsageError:
+        """Return the error about an option that a verb does not have."""
+        flags = sorted(flag for flag in self._arguments(name) if flag.startswith("--"))
+        near = nearest(word, flags)
+        corrected = [w.replace(word, near, 1) if w.partition("=")[0] == word else w for w in words]
+        return UsageError(
+            f"{name} has no option {word}{suggestion(word, flags)}",
+            why=f"known: {', '.join(flags)}",
+            next=_command(corrected) if near else f"./foundry {name} --help",
+        )
 
     def _known(self, name: str, argument: str) -> Sequence[str]:
         """Return the allowed values of a verb's target or action; nothing for any other argument."""
@@ -326,6 +339,37 @@ def fail(text: str, status: int) -> NoReturn:
 def _summary(docstring: str) -> str:
     """Return the first sentence of a verb's help."""
     return " ".join(docstring.partition("\n\n")[0].split()).rstrip(".")
+
+
+def wrapped(text: str) -> str:
+    """Return a help text, with paragraphs that are wider than the terminal filled again; commands stay in one line."""
+    width = shutil.get_terminal_size((sys.maxsize, 0)).columns
+    lines = text.split("\n")
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    paragraphs: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(lines):
+        named = _NAMED.match(line)
+        last = paragraphs[-1] if paragraphs else (0, [""])
+        if line.strip() and last[1][-1].strip() and indents[number] == last[0] and not named and not _is_command(line):
+            last[1].append(line)
+        else:
+            below = indents[number + 1] if number + 1 < len(lines) else 0
+            hang = indents[number] if not named else below if below > indents[number] else len(named[0])
+            paragraphs.append((hang, [line]))
+    shown = []
+    for hang, part in paragraphs:
+        if max(map(len, part)) > width and not _is_command(part[0]):
+            filled = " ".join([part[0], *map(str.strip, part[1:])])
+            indent = " " * min(hang, width // 2)
+            part = textwrap.wrap(
+                filled, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+            )
+        shown += part
+    return "\n".join(shown)
+
+
+def _is_command(line: str) -> bool:
+    return line.startswith("    ./foundry ")
 
 
 def _command(words: Sequence[str]) -> str:
