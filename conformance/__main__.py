@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+from outcomes import COLLECTION
 from supervise import WORKER, main
 
 if __name__ == "__main__":
@@ -18,4 +19,4 @@ if __name__ == "__main__":
         import tests_worker
 
         sys.exit(tests_worker.serve(os.environ["FOUNDRY_SUITE"]))
-    sys.exit(main("conformance", workers=len(os.sched_getaffinity(0))))
+    sys.exit(main("conformance", workers=len(os.sched_getaffinity(0)), always=[COLLECTION]))

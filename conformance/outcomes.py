@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+# The name of the one test of a file that cannot be imported.
+COLLECTION = "collection"
 RULES = Path(__file__).with_name("rules.toml")
 
 # The exception by which our lowering refuses an operation. It is compared by name, so that Triton is not needed here.

@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,10 @@ from typing import Any
 import device_fixtures
 import pytest
 from _pytest.runner import runtestprotocol
-from outcomes import Outcome, judge, read_rules
+from outcomes import COLLECTION, Outcome, judge, read_rules
 from report import Case, Channel
 from supervise import LIST
 
-COLLECTION = "collection"
-# Seconds for collecting the tests of a file. A file whose import takes longer is reported as a time-out.
-_COLLECT = 300
 # Maximum number of characters of an error's text; its end is kept, because it has the message.
 _KEPT = 8000
 
@@ -108,8 +106,18 @@ class Session:
             items, trouble = self._collect(session, file)
             return [*items, *([COLLECTION] if trouble else [])]
 
-        for file in self._files(session):
-            for name in _in_child(partial(names, file)):
+        files = self._files(session)
+        # Imported here once, and not in the child of each file.
+        with suppress(Exception):
+            import triton  # noqa: F401
+
+            if any(b"torch" in (session.config.rootpath / file).read_bytes() for file in files):
+                import torch  # noqa: F401
+        # A file whose import takes longer is reported as a time-out.
+        limit = float(sys.argv[sys.argv.index(LIST) + 1]) / 2
+        for file in files:
+            self._channel.say_listing(file)
+            for name in _in_child(partial(names, file), limit):
                 yield file, name
 
     def _run(self, item: pytest.Item) -> dict[str, Any]:
@@ -151,8 +159,8 @@ def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return f"the test skips: {why.removeprefix('Skipped: ')}"
 
 
-def _in_child(work: Callable[[], list[str]]) -> list[str]:
-    """Return what a function returns in a forked child; [COLLECTION] if it raises, dies or takes too long."""
+def _in_child(work: Callable[[], list[str]], limit: float) -> list[str]:
+    """Return what a function returns in a forked child; [COLLECTION] if it raises, dies or takes `limit` seconds."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -165,7 +173,7 @@ def _in_child(work: Callable[[], list[str]]) -> list[str]:
             # The parent's cleanup must not run a second time.
             os._exit(0)
     os.close(writer)
-    text, end = b"", time.monotonic() + _COLLECT
+    text, end = b"", time.monotonic() + limit
     while select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
         chunk = os.read(reader, 65536)
         if not chunk:

@@ -124,6 +124,10 @@ class Channel:
             self._say(token=token, ready=True)
             self._say(token=token, result=case())
 
+    def say_listing(self, file: str) -> None:
+        """Say whose cases are being listed, so that a listing of many files may take its time."""
+        self._say(lists=file)
+
     def _say(self, **answer: object) -> None:
         print(json.dumps(answer), file=self._results, flush=True)
 

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -35,7 +35,7 @@ from threading import Lock
 from typing import Any, ClassVar
 
 WORKER = "--worker"
-# Passed to the one worker that is asked for the list of cases.
+# Passed to the one worker that is asked for the list of cases, followed by the seconds between two of its answers.
 LIST = "--list"
 # The exit status if there was no case to run. pytest uses the same; Python itself never exits with it, unlike 1 and 2.
 NONE = 5
@@ -80,7 +80,7 @@ class Worker:
         self._rest = b""
         self._kills = _kills()
         self._process = subprocess.Popen(
-            [sys.executable, *_script(), WORKER, *([LIST] if listing else [])],
+            [sys.executable, *_script(), WORKER, *([LIST, f"{max(limit, LIMIT):g}"] if listing else [])],
             env={**os.environ, **dict(variables)},
             start_new_session=True,
             stdin=subprocess.PIPE,
@@ -89,7 +89,16 @@ class Worker:
         )
         self.alive.add(self)
         try:
-            self.hello: dict[str, Any] = self._read(max(limit, LIMIT))
+            # A worker that lists many files says which one it comes to; the limit is for each.
+            file = ""
+            try:
+                while "lists" in (hello := self._read(max(limit, LIMIT))):
+                    file = hello["lists"]
+            except WorkerError as error:
+                raise WorkerError(
+                    f"{error}; it listed the cases of {file}" if file else str(error), error.outcome
+                ) from None
+            self.hello: dict[str, Any] = hello
             if not isinstance(self.hello.get("cases"), list):
                 raise WorkerError("the process did not say which cases there are")
         except BaseException:
@@ -237,7 +246,7 @@ class Report:
             self.say(f"FAILED: {fault}")
 
 
-def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 1) -> int:
+def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 1, always: Collection[str] = ()) -> int:
     """Run the cases of this script, sys.argv[0], and report the results.
 
     Args:
@@ -245,6 +254,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
         exact: whether --only is the whole name of a suite or of a case, or several of them, separated by commas.
         limit: seconds for a case, unless --limit is given.
         workers: number of workers for the cases that need no variables.
+        always: names of cases that a sample has in addition to those that are drawn.
 
     Returns:
         The exit status: 0 if all passed, 1 if any failed, NONE if there was none to run.
@@ -263,7 +273,8 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     try:
         first = Worker((), options.limit, listing=True)
     except WorkerError as error:
-        report.say(f"FAILED: no case was run: {error}")
+        report.fault(f"no case was run: {error}")
+        report.end("no device")
         return 1
     lanes: dict[Variables, list[Key]] = {(): []}
     cases = [case for case in first.hello["cases"] if not (case[-1] and options.not_anywhere)]
@@ -273,8 +284,9 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
         if {suite, name} & {*options.only.split(",")} if exact and options.only else only in f"{suite} {name}":
             lanes.setdefault(tuple(map(tuple, variables)), []).append((suite, name))
     chosen = [key for keys in lanes.values() for key in keys]
-    if 0 < options.sample < len(chosen):
-        drawn = set(random.Random(options.seed).sample(chosen, options.sample))
+    drawable = [key for key in chosen if key[1] not in always]
+    if 0 < options.sample < len(drawable):
+        drawn = set(random.Random(options.seed).sample(drawable, options.sample)) | {*chosen} - {*drawable}
         lanes = {variables: [key for key in keys if key in drawn] for variables, keys in lanes.items()}
         chosen = [key for key in chosen if key in drawn]
     report.plan(chosen, len(cases), first.hello)

@@ -128,7 +128,9 @@ def test_one_file_may_be_given_tests_be_chosen_by_name_and_a_sample_is_the_same_
     assert first == again and len(first) == 5 and first == [name for name in names if name in first]
     assert len(other) == 5 and other != first
     assert planned(suite, "--sample", "30", "--seed", "1") == names
-    (suite / "test_other.py").write_text("def test_it(): raise SystemExit\n")
+    (suite / "test_other.py").write_text("import no_such_module\n")
+    verdict, _ = run(tmp_path, suite, "--sample", "1", "--seed", "1")
+    assert len(verdict.results) == 2 and ("test_other.py", "collection") in verdict.results
     assert planned(suite / "test_it.py", "--only", "test_it[1]") == ["test_it[1]"]
 
 
@@ -194,6 +196,14 @@ def test_what_a_target_refuses_is_named(outcomes: Any, error: Exception, expecte
     assert (found.outcome, found.reason) == (
         ("refused", expected) if expected else ("error", f"{type(error).__name__}: {str(error).splitlines()[0]}")
     )
+
+
+@pytest.mark.parametrize(
+    ("backend", "outcome"), [("cuda", "not applicable"), ("hip", "not applicable"), ("dpu", "error")]
+)
+def test_a_test_that_compiles_for_another_driver_is_not_applicable(outcomes: Any, backend: str, outcome: str) -> None:
+    error = RuntimeError(f"0 compatible backends for target ({backend}) ([]). There should only be one.")
+    assert outcomes.judge(error, outcomes.read_rules()).outcome == outcome
 
 
 def test_the_lowering_refuses_as_the_rules_expect(outcomes: Any) -> None:

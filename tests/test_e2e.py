@@ -307,6 +307,35 @@ def test_a_script_that_ends_before_it_names_its_cases_proves_nothing(tmp_path: P
     assert "no case was run: the process ended with status 0" in done.stdout
 
 
+# A worker that lists files, each in 1.2 s, with a limit of 4 s; with HANGS it comes to no end with the third one.
+_LISTING = """
+import json, sys, time
+sys.path.append("E2E")
+import supervise
+supervise.LIMIT = 4
+if supervise.WORKER not in sys.argv:
+    sys.exit(supervise.main("title", limit=1))
+for number in range(5):
+    print(json.dumps({"lists": f"test_{number}.py"}), flush=True)
+    time.sleep(600 if HANGS and number == 2 else 1.2)
+print(json.dumps({"cases": [], "ran": {"kind": "none"}, "device": ""}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hangs", [False, True])
+def test_the_limit_of_a_listing_is_for_each_file_and_its_cause_is_in_the_records(hangs: bool, tmp_path: Path) -> None:
+    (tmp_path / "listing.py").write_text(_LISTING.replace("E2E", str(E2E)).replace("HANGS", str(hangs)))
+    verdict, done = judged(tmp_path, "listing.py", "--records")
+    if not hangs:
+        assert (done.returncode, verdict.plan) == (5, ())
+    else:
+        assert done.returncode == 1 and not verdict.succeeded
+        why = "no case was run: it was ended: the limit on time is 4 s; it listed the cases of test_2.py"
+        assert verdict.faults[0] == why and f"FAILED: {why}" in done.stderr
+
+
 def test_a_process_that_fails_after_its_last_case_is_a_fault(tmp_path: Path) -> None:
     verdict, _ = script(tmp_path, "--only=at exit", names=["dies at exit"])
     assert failures(verdict) == {}

@@ -190,7 +190,13 @@ def conformance(
         lines = [f"{bad} of {len(verdict.results)} tests are wrong, crashed, took too long or failed"] if bad else []
         if not bad and not verdict.faults:
             lines.append("no test was applicable")
-        why = "\n".join([*lines, *verdict.faults, f"what was found is in {results}"])
+        why = "\n".join(
+            [
+                *lines,
+                *verdict.faults,
+                f"what was found is in {results}, and what the workers printed in output.txt there",
+            ]
+        )
         next = f"{request.command('shell')} --with={shlex.quote(str(folder if folder.is_dir() else folder.parent))}"
         raise ProofError(f"{target.name} does not conform", why=why, next=next)
     said = f"{verdict.partial} were run: this does not say that {target.name} conforms; " if verdict.partial else ""
