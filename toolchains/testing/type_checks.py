@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from toolchains.system import paths
 from toolchains.system.children import run
@@ -18,6 +19,7 @@ from toolchains.system.children import run
 _SHARED = ("backends/core/tests", "backends/core/ir")
 # Each group with the folders whose modules it imports by name, besides its own and the packages of backends/.
 _GROUPS: dict[str, tuple[str, ...]] = {
+    "backends/core/host": (),
     "backends/core/ir": (),
     "conformance": ("conformance/language", "backends/core/tests", "e2e"),
     "e2e": (),
@@ -36,7 +38,8 @@ def main() -> int:
     failed = False
     plugins = {str(folder.relative_to(paths.ROOT)): _SHARED for folder in sorted(paths.BACKENDS.glob("*/tests"))}
     for group, imported in ({"": ()} | _GROUPS | plugins).items():
-        found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (group, *imported) if each)])
+        own = str(Path(group).parent) if (paths.ROOT / group / "__init__.py").exists() else group
+        found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (own, *imported) if each)])
         kernels = bool(group) and not group.startswith("tests")
         inner = [f"--exclude=^{each}/" for each in _GROUPS if group and each.startswith(f"{group}/")]
         options = [*_OPTIONS, *inner, *(_WITH_KERNELS if kernels else ()), group] if group else []

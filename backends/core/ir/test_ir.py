@@ -66,7 +66,9 @@ def plan(structured: str) -> str:
 def simt(ttgir: str, **known: Any) -> str:
     warps = re.search(r'"ttg.num-warps" = (\d+)', ttgir)
     assert warps is not None
-    return disassembled(lower_simt(ttgir, SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), **known)).module)
+    # lavapipe, but for its matrices.
+    target = SimtTarget(8, int(warps[1]), 32 << 10, fuses=(), rounds_to_nearest=(16, 32, 64), **known)
+    return disassembled(lower_simt(ttgir, target).module)
 
 
 STAGES: dict[str, Callable[[str], str]] = {

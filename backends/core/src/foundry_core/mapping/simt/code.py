@@ -184,7 +184,7 @@ class Code:
         )
         if name in _ROUNDING:
             self.module.exact.append(self.id(found))
-        if name in _OVERFLOWING and WIDTHS[elem] < 32:
+        if name in _OVERFLOWING and elem not in self.opaque and WIDTHS[elem] < 32:
             found = self._opaque(found, multiple)
         self._scopes[-1][key] = found
         return found

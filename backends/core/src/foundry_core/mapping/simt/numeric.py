@@ -34,10 +34,9 @@ class SimtNumeric(Numeric):
         self._fuses = target.fuses
         self._exponentiates = target.accurate_exp2
         self._halves = target.converts_f16
-        # A conversion to f16 is Triton's: ties to even, and subnormal results.
-        self._rounds_halves = (
-            target.converts_f16 and 16 in target.rounds_to_nearest and 16 in target.preserves_denormals
-        )
+        # A conversion to f16 is Triton's: ties to even, which OpenCL promises; and subnormal results.
+        self._rounds_halves = target.converts_f16 and (target.flavour == "kernel" or 16 in target.rounds_to_nearest)
+        self._keeps_halves = 16 in target.preserves_denormals
         # The bits from which a register was made: a NaN that is only moved keeps its payload.
         self._bits: dict[str, Reg] = {}
 
@@ -60,11 +59,16 @@ class SimtNumeric(Numeric):
 
     def round_float(self, x: Reg, elem: str) -> Reg:
         if elem == "f16" and self._halves:
-            return self.text.cast("arith.extf", self.text.cast("arith.truncf", x, "f16"), "f32")
+            if self._rounds_halves:
+                half = self.text.cast("arith.truncf", x, "f16")
+            else:
+                half = self.text.cast("arith.bitcast", super().narrow(x, LAYOUTS[elem]), "f16")
+            return self.text.cast("arith.extf", half, "f32")
         return super().round_float(x, elem)
 
     def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
-        if layout is LAYOUTS["f16"] and x.elem == "f32" and rounding == "rtne" and self._rounds_halves:
+        exact = self._rounds_halves and self._keeps_halves and rounding == "rtne"
+        if exact and layout is LAYOUTS["f16"] and x.elem == "f32":
             return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
         return super().narrow(x, layout, rounding)
 
@@ -151,9 +155,10 @@ class SimtNumeric(Numeric):
         lost = t.extended_instruction("fma", product, t.float_constant(-0.693147182464599609375, "f32"), x)
         lost = t.extended_instruction("fma", product, t.float_constant(1.904654323148236e-09, "f32"), lost)
         power = t.extended_instruction("exp2", product)
-        # Beyond these bounds the result is 0 or infinity, and what was lost may be NaN.
+        # Beyond these bounds the power is 0 or infinity already, and times what was lost it may be NaN.
         near = t.compare("olt", t.extended_instruction("fabs", x), t.float_constant(200.0, "f32"))
-        return t.select(near, t.extended_instruction("fma", power, lost, power), power)
+        finite = t.compare("olt", power, t.float_constant(float("inf"), "f32"))
+        return t.select(t.binary("arith.andi", near, finite), t.extended_instruction("fma", power, lost, power), power)
 
     def pick_number(self, predicate: str, x: Reg, y: Reg) -> Reg:
         # In f32 the device's instruction may take a subnormal number for zero, as its comparison does.

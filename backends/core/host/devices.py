@@ -1,0 +1,74 @@
+"""Descriptions of devices, and kernels that run on them: the mapping's SimtTarget, and the machine that promises it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from foundry_core.mapping.simt.lower import lower_simt
+from foundry_core.mapping.simt.target import Fragment, SimtTarget
+
+from .machine import Device, launch
+
+_ALL = (16, 32, 64)
+# An H100 through Vulkan (driver 580): four subgroups a program.
+H100 = SimtTarget(
+    argument_bytes=256,
+    accurate_exp2=True,
+    preserves_denormals=(16,),
+    preserves_special=_ALL,
+    rounds_to_nearest=_ALL,
+    fragments=(
+        *(Fragment("f16", total, 16, 16, 16) for total in ("f16", "f32")),
+        Fragment("f16", "f32", 16, 8, 16),
+        Fragment("f16", "f32", 16, 8, 8),
+        Fragment("bf16", "f32", 16, 16, 16),
+        Fragment("i8", "i32", 16, 16, 32),
+        Fragment("i8", "i32", 16, 8, 32),
+    ),
+    atomic_adds=(32, 64),
+)
+# The same, of which every float keeps subnormal numbers.
+KEEPING = replace(H100, preserves_denormals=_ALL)
+# Mesa's lavapipe 26.1: it rounds a fused multiply and add twice, and takes subnormal numbers for zeros.
+LAVAPIPE = SimtTarget(
+    8,
+    workgroup_bytes=32 << 10,
+    argument_bytes=256,
+    fuses=(),
+    splits_grids=True,
+    preserves_special=_ALL,
+    rounds_to_nearest=_ALL,
+    fragments=(
+        *(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32")),
+        Fragment("i8", "i32", 8, 8, 8),
+    ),
+)
+# A device that promises nothing of f16, and not to keep subnormal numbers.
+LEAST = SimtTarget(16, workgroup_bytes=16 << 10, fuses=(), rounds_to_nearest=(32, 64))
+DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST}
+
+
+def promised(target: SimtTarget) -> Device:
+    """Return the machine that does what a description promises, and no more."""
+    return Device(
+        target.warp_size, target.fuses, target.accurate_exp2, target.preserves_denormals, target.rounds_to_nearest
+    )
+
+
+def run(ttgir: str, target: SimtTarget, arguments: Sequence[Any], grid: int = 1) -> list[np.ndarray]:
+    """Lower a kernel for a device and launch it; return its arrays as they are afterwards."""
+    made = lower_simt(ttgir, target)
+    return launch(
+        made.module,
+        promised(target),
+        arguments,
+        (grid, 1, 1),
+        offsets=made.offsets,
+        tables=made.tables,
+        trailing=(grid, 1, 1, 0) if target.splits_grids else (),
+        push_bytes=target.argument_bytes,
+        shared=made.local_bytes,
+    )
