@@ -12,7 +12,8 @@ Drivers merge instructions although the result differs. Seen: Mesa 26.1 skips a 
 for its rounding. NVIDIA 580 does so for f16, decorated or not, takes sext(-x) of an i8 or i16 for -sext(x), and turns
 an extended i8 into a float as if it were signed. So each conversion is decorated NoContraction, and where that is not
 enough, `_opaque` keeps the two instructions apart. NVIDIA was also seen to select the larger of two unsigned numbers of
-64 bits as if they were signed: `compare` uses no unsigned order of them.
+64 bits as if they were signed: `compare` uses no unsigned order of them. It left out the last iteration of a loop from
+one constant to another that had a loop inside: what such a loop counts is opaque from one iteration to the next.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ class Code:
         self._functions: dict[str, int] = {}
         self.opaque: dict[str, int] = {}
         self.block = 0
+        self._loops = 0
         self.accesses = PendingAccesses()
         self._line: tuple[object, ...] = ()
 
@@ -602,7 +604,8 @@ class Code:
         control: int,
     ) -> list[Reg]:
         m = self.module
-        starts = [self.id(reg) for reg in initial]
+        self._loops += 1
+        outer, starts = self._loops, [self.id(reg) for reg in initial]
         before, header, checked, inside, turn, merge = self.block, *(m.new() for _ in range(5))
         m.do("Branch", header)
         self.label(header)
@@ -619,7 +622,10 @@ class Code:
         m.do("BranchConditional", self.id(condition), inside, merge)
         self.label(inside)
         with self._scope():
-            results = [self.id(reg) for reg in body(passed)]
+            results = [
+                self.id(self._opaque(reg) if self._loops > outer and self.value(start) is not None else reg)
+                for start, reg in zip(initial, body(passed), strict=True)
+            ]
         m.do("Branch", turn)
         self.label(turn)
         m.do("Branch", header)

@@ -237,6 +237,15 @@ class Workgroup(ABC):
         Args:
             span: bytes that include these.
         """
+        width = min(32, lanes * WIDTHS[elem])
+        if self.code.zero is not None and lanes > 1 and WIDTHS[elem] < width:
+            # NVIDIA 580 was seen to take another number for the second of two i16, if it is taken out of a vector.
+            code, word = self.code, f"i{width}"
+            return [
+                code.cast("arith.trunci", code.binary("arith.shrui", read, code.integer(at, word)), elem)
+                for read in self.read_shared(index, word, lanes * WIDTHS[elem] // width, span)
+                for at in range(0, width, WIDTHS[elem])
+            ]
         kind, count = _form(elem, lanes)
         with self.limit_accesses(*span, writes=False):
             place = self.place(index, kind, count)
