@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any
 
 import numpy as np
@@ -105,3 +107,18 @@ def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_poi
     device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
     with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
         device.launcher(None, "k", ["*fp32"], addresses=True)
+
+
+def test_drivers_that_end_or_hold_the_process_that_asks_them_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "_started", False)
+    monkeypatch.setattr(opencl, "_PATIENCE", 5)
+    assert opencl.inactive_reason(lambda: None) == ""
+
+    none = opencl.DeviceError("there is no device", why="nobody made one")
+
+    def no_device() -> None:
+        raise none
+
+    assert opencl.inactive_reason(no_device) == str(none)
+    for broken in (os.abort, lambda: time.sleep(60), lambda: 1 / 0):
+        assert "OpenCL's drivers did not say" in opencl.inactive_reason(broken)

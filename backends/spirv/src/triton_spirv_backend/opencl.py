@@ -28,6 +28,7 @@ from foundry_core.runtime.opencl import (
     OpenCLDevice,
     OpenCLLauncher,
     find,
+    inactive_reason,
     is_gpu,
     work_item_target,
 )
@@ -122,11 +123,7 @@ class SpirvDriver(OpenCLDriver):
 
     @classmethod
     def inactive_reason(cls) -> str:
-        try:
-            choose_device()
-        except DeviceError as error:
-            return str(error)
-        return ""
+        return inactive_reason(choose_device)
 
     def get_current_target(self) -> GPUTarget:
         try:

@@ -16,7 +16,7 @@ import functools
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -98,12 +98,9 @@ def _load(folder: Path | None) -> frozenset[int]:
     """
     libraries = [] if folder is None else icds(folder)
     with _announced(libraries):
-        import pyopencl as cl
-        from foundry_core.runtime.pocl import prepare
+        from foundry_core.runtime.opencl import platforms
 
-        prepare()
-        with suppress(cl.Error):  # this is how the loader says that there is no driver
-            cl.get_platforms()
+        platforms()
     return frozenset(handle for library in libraries for handle in _platforms(library))
 
 

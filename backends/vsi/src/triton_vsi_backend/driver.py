@@ -51,10 +51,11 @@ class VsiDriver(OpenCLDriver):
         try:
             pieces.zen_compiler()
             pieces.bridge()
-            choose_device()
+
+            from foundry_core.runtime.opencl import inactive_reason
         except (Failure, ImportError) as error:
             return str(error)
-        return ""
+        return inactive_reason(choose_device)
 
     def device_report(self) -> DeviceReport:
         ran, opened = super().device_report(), open_device()

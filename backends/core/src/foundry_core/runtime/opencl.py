@@ -11,6 +11,10 @@ How a kernel reaches host memory is decided once per device (`MemoryMode`):
   memory (CL_MEM_USE_HOST_PTR), which the implementation maps or copies as necessary. Arguments that point into the same
   allocation share one cl_mem, so aliased arguments have the same meaning as in the other mode.
 
+An implementation such as PoCL starts threads when it is first called. A child of fork() does not have them, and would
+wait for ever. So a process that was forked after such a call is refused at once, and a question about devices, which
+need not lead to a launch, is asked in a child (`inactive_reason`).
+
 If a target's kernels are defined to take cl_mem, they get one over each argument on an SVM device too. Nothing must be
 mapped there (OpenCL 3.0, 3.3.3: memory that host and device share is consistent after a kernel).
 """
@@ -19,8 +23,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
+import os
+import select
+import signal
 import struct
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -83,15 +93,102 @@ def device_refusal(device: cl.Device) -> str | None:
     return None
 
 
-def devices() -> list[cl.Device]:
-    """Return every OpenCL device of the machine, in the order of the installed platforms."""
+# Seconds after which drivers that do not say which devices there are count as broken.
+_PATIENCE = 120
+# Whether this process has called OpenCL, and whether it was forked from one that had.
+_started = _forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = _started
+    _not_started.clear()
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def refuse_child() -> None:
+    """Refuse to go on in a child of fork() that has none of its parent's threads.
+
+    Raises:
+        DeviceError: this process is such a child.
+    """
+    if _forked:
+        raise DeviceError(
+            "OpenCL cannot be used in a child of fork()",
+            why="this process was forked from one that had used OpenCL, and has none of its threads",
+            next='start new processes: multiprocessing.get_context("spawn"); or launch nothing before the fork',
+        )
+
+
+def inactive_reason(choose: Callable[[], object]) -> str:
+    """Return why no device can be chosen, or "". This process can fork as before.
+
+    Args:
+        choose: returns a device, or raises the reason.
+    """
+
+    def reason() -> str:
+        try:
+            choose()
+        except Failure as error:
+            return str(error)
+        return ""
+
+    return reason() if _started else _in_child(reason)
+
+
+def _in_child(question: Callable[[], str]) -> str:
+    """Return what a function returns in a child of this process; what happened to the child if it does not return."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # Where this process has threads: the child needs none of their locks, and there is a limit.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, json.dumps(question()).encode() + b"\n")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    answer, end = b"", time.monotonic() + _PATIENCE
+    try:
+        # Another process that was forked meanwhile may keep the pipe open.
+        while not answer.endswith(b"\n") and select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
+            if not (part := os.read(reading, 1 << 16)):
+                break
+            answer += part
+    finally:
+        os.close(reading)
+        with suppress(ProcessLookupError, ChildProcessError):  # somebody else waits for all children
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    if not answer.endswith(b"\n"):
+        return f"OpenCL's drivers did not say in {_PATIENCE} s which devices there are, or ended the process that asked"
+    return str(json.loads(answer))
+
+
+def platforms() -> list[cl.Platform]:
+    """Return the installed OpenCL platforms. From now on, this process's children cannot use OpenCL.
+
+    Raises:
+        DeviceError: this process is such a child.
+    """
+    global _started
+    refuse_child()
+    _started = True
     prepare()
     try:
-        platforms = cl.get_platforms()
+        return list(cl.get_platforms())
     except cl.Error:  # how the loader reports that no platform is installed
         return []
+
+
+def devices() -> list[cl.Device]:
+    """Return every OpenCL device of the machine, in the order of the installed platforms."""
     found: list[cl.Device] = []
-    for platform in platforms:
+    for platform in platforms():
         try:
             found += platform.get_devices()
         except cl.Error:  # a platform without a device, such as a GPU's driver on a machine without the GPU
@@ -321,7 +418,9 @@ class OpenCLDevice:
 
         Raises:
             BuildError: contains the device's build log, or says that the module was compiled for another device.
+        DeviceError: this process was forked.
         """
+        refuse_child()
         calls, most = widest_call(spirv), call_bytes(self.cl)
         if calls > most:
             raise BuildError(
@@ -343,7 +442,9 @@ class OpenCLDevice:
 
         Raises:
             DeviceAssertionError: an assertion failed.
+            DeviceError: this process was forked.
         """
+        refuse_child()
         if log is None:
             yield []
             return
