@@ -177,6 +177,20 @@ def test_build_ends_with_an_error_if_its_image_is_not_the_published_one(
     assert made().name in capsys.readouterr().out
 
 
+def test_build_says_that_the_lock_is_older_than_the_pins_and_what_to_type(
+    file: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Request, "store", lambda _: store)
+    monkeypatch.setattr(ensure, "ensure_image", lambda _: (None, made(OTHER, layers=())))
+    building.build(Request(TARGET, RELEASE), sizes=False, sign="")
+    assert "older than the pins" not in capsys.readouterr().out
+    locked_before = replace(TARGET, pins={**TARGET.pins, "wheels": "0" * 64})
+    building.build(Request(locked_before, RELEASE), sizes=False, sign="")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the lock is older than the pins: spirv: the pins of its wheels changed since they were resolved" in said
+    assert "./foundry pin --update" in said
+
+
 def test_a_run_of_all_tests_says_how_many_images_were_compared_and_fails_if_one_is_different(
     file: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

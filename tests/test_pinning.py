@@ -705,6 +705,25 @@ class TestTheVerb:
             pinning.verify(world.store, console)
         pinning.verify(world.store, console)
 
+    def test_check_without_a_network_checks_what_is_there_and_names_what_was_not(
+        self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        looked: list[str] = []
+        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: looked.append(locked.version))
+        pinning.resolve(world.store, console)
+        there = lock.load().targets["plain"].tritons["2.0"].wheel
+        world.store.fetch([there], suite="trixie", python="3.13")
+        offline = Store(world.store.root, offline=True)
+        pinning.verify(offline, make_console())
+        said = capsys.readouterr().out
+        assert looked == ["2.0"]
+        assert "not checked: triton-1.0" in said and "not checked: triton-2.0" not in said
+        file = world.store.path(there)
+        file.chmod(0o644)
+        file.write_bytes(b"")
+        with pytest.raises(TruncatedError):
+            pinning.verify(offline, console)
+
     def test_check_looks_into_each_triton(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
     ) -> None:

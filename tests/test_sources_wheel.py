@@ -132,6 +132,21 @@ def test_a_wheel_that_was_withdrawn_is_gone(index: Index, tmp_path: Path) -> Non
         Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
 
 
+def test_an_index_behind_a_dead_proxy_is_a_fetch_error_if_another_has_other_versions(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = index.add("top", "1.0")
+    index.add("top", "2.0")
+    Path(index.folder, "top", locked.filename).unlink()
+    monkeypatch.setenv("PIP_INDEX_URL", "http://index.invalid/simple")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index.folder / "top"))
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with pytest.raises(FetchError, match="pip could not fetch wheels") as caught:
+        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
+    assert "proxy" in caught.value.next and not isinstance(caught.value, GoneError)
+
+
 def test_an_index_that_does_not_answer_is_a_fetch_error(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

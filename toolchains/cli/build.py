@@ -13,8 +13,10 @@ from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
 from toolchains.cli import share, trust
+from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.repro import expected
+from toolchains.resolve import agreement
 from toolchains.system import durable, json_text
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
@@ -45,6 +47,8 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "exists already"
     _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
+    if older := list(agreement.of_target(components.target(request.target.name), request.target)):
+        _console.notice(f"the lock is older than the pins: {'; '.join(older)}; to use them: ./foundry pin --update")
     drift = made.info.labels.get(target_image.LABEL + "drift")
     if drift:
         _console.notice(f"not as locked: {drift}")

@@ -150,8 +150,12 @@ def _explain(error: CommandError) -> FoundryError:
             why=text,
             next="look at the index that pip is configured for: it serves other bytes than those that were locked",
         )
-    if "No matching distribution" in text and "from versions: none" not in text:
+    # pip's last try to reach an index failed. It then knows the files of other indexes and folders only.
+    unreached = "Retry(total=0," in text
+    if "No matching distribution" in text and "from versions: none" not in text and not unreached:
         return GoneError("the index no longer carries a locked wheel", why=text, next="./foundry pin --update")
     return FetchError(
-        "pip could not fetch wheels", why=text, next="check the network and pip's configuration: pip config list"
+        "pip could not fetch wheels",
+        why=text,
+        next="check the network, the proxy (https_proxy) and pip's configuration: pip config list",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolchains.config.components import System
+from toolchains.config.components import System, Target
 from toolchains.config.inventory import Pinned
 from toolchains.config.projects import FolderPin, GitPin
 from toolchains.lockfile.lock import Lock, LockedTarget
@@ -22,18 +22,23 @@ def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
         if locked is None:
             yield f"{target.name}: not in the lock"
             continue
-        for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
-            want, have = getattr(target, what), getattr(locked, what)
-            if want != have:
-                yield f"{target.name}: {what} is {want}, locked is {have}"
-        yield from _other_python(target, locked, "targets")
-        yield from _outdated(target, locked)
-        if target.builder and locked.builder:
-            yield from _outdated(target.builder, locked.builder)
-        elif target.builder or locked.builder:
-            yield f"{target.name}: whether something is built for it changed since it was resolved"
+        yield from of_target(target, locked)
     yield from _of_builders(lock, pinned)
     yield from _of_sources(lock, pinned)
+
+
+def of_target(target: Target, locked: LockedTarget) -> Iterator[str]:
+    """Yield the differences between a target's pins and what it was locked from."""
+    for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
+        want, have = getattr(target, what), getattr(locked, what)
+        if want != have:
+            yield f"{target.name}: {what} is {want}, locked is {have}"
+    yield from _other_python(target, locked, "targets")
+    yield from _outdated(target, locked)
+    if target.builder and locked.builder:
+        yield from _outdated(target.builder, locked.builder)
+    elif target.builder or locked.builder:
+        yield f"{target.name}: whether something is built for it changed since it was resolved"
 
 
 def unresolved(lock: Lock, pinned: Pinned) -> Iterator[str]:
