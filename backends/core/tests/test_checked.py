@@ -438,3 +438,36 @@ def test_values_of_narrow_types_are_compared(dtype: Any) -> None:
     x[7] = 1
     error = finding(shift[(2,)], Tensor(x), Tensor(out), BLOCK=32)
     assert error.kind == "conflict" and error.index in (6, 7)
+
+
+@triton.jit
+def shifted(x, out, by, turns, BARRIERS: tl.constexpr, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0) * BLOCK, tl.arange(0, BLOCK)
+    value = tl.load(x + row + i)
+    if BARRIERS:
+        tl.debug_barrier()
+    tl.store(x + row + (i + by) % BLOCK, value)
+    for turn in range(turns):
+        tl.atomic_add(out + row + (i + turn * by) % BLOCK, value)
+    if BARRIERS:
+        tl.debug_barrier()
+    tl.store(out + row, 7)
+
+
+@pytest.mark.skipif(BACKEND == "dpu", reason="a DPU has no room to compare the order of accesses")
+def test_accesses_that_only_a_barrier_would_order_on_cuda_are_reported() -> None:
+    x, out = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    # At the same elements, and with barriers between, there is nothing to report; nor of sums, in any order.
+    shifted[(2,)](Tensor(x), Tensor(out), 64, 3, BARRIERS=True, BLOCK=64, check=True)
+    shifted[(2,)](Tensor(x), Tensor(out), 5, 3, BARRIERS=True, BLOCK=64, check=True)
+    x[:], out[:] = np.arange(128), 0
+    error = finding(shifted[(2,)], Tensor(x), Tensor(out), 5, 0, BARRIERS=False, BLOCK=64)
+    assert (error.kind, error.line, error.argument) == ("unordered", line(shifted, "tl.store(x + row"), "x")
+    assert f"test_checked.py:{line(shifted, 'value = tl.load')}" in str(error) and "tl.debug_barrier()" in str(error)
+    assert (error.lane, error.index) == ((0,), 5)
+    # The launch did what its lines say.
+    np.testing.assert_array_equal(x.reshape(2, 64), np.roll(np.arange(128).reshape(2, 64), 5, axis=1))
+    # A tile and a scalar; the elements that meet in `x` are the same of both tiles.
+    error = finding(shifted[(2,)], Tensor(x), Tensor(out), 64, 1, BARRIERS=False, BLOCK=64)
+    assert (error.kind, error.operation[:5], error.line) == ("unordered", "store", line(shifted, "tl.store(out + row"))
+    assert [each.argument for each in error.findings] == ["out", "out"]

@@ -58,6 +58,8 @@ _WORD = 8
 NOTE = "note"
 # The kind of a site that looks for poison with a map of it: a finding of the kind "unwritten".
 MAPPED = "unwritten by its map"
+# The kinds of sites that look for an earlier access to the same element: findings of the kind "unordered".
+AFTER_LOAD, AFTER_STORE = "unordered after a load", "unordered after a store"
 # What a record of a conflict has as its value: the number of the other program, from 1 and modulo 2^24 - 1, above the
 # lower bits of the index.
 PROGRAM_BITS, INDEX_BITS = 24, 40

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..failure import Failure
-from ..log import INDEX_BITS, MAPPED, PROGRAM_BITS, Record, tuple_text
+from ..log import AFTER_LOAD, AFTER_STORE, INDEX_BITS, MAPPED, PROGRAM_BITS, Record, tuple_text
 
 # Findings that a message lists.
 _SHOWN = 8
@@ -25,6 +25,7 @@ _TITLES = {
     "division": "divides by zero",
     "undefined": "uses elements that a mask leaves undefined",
     "conflict": "writes different values to one place in several programs",
+    "unordered": "needs an order of accesses that CUDA does not keep",
 }
 
 
@@ -37,7 +38,8 @@ class Finding:
             an offset that does not fit its type, "unwritten" for a load of memory that nobody has written, "division"
             for a division of integers by zero, or of the smallest number by -1, "conflict" for a store of another value
             than the one of another program, "undefined" for an element that a mask leaves undefined and that is
-            combined with others or stored, "assert" for a failed assertion among other findings.
+            combined with others or stored, "unordered" for an access to an element that another element of an earlier
+            tile of the program reached, "assert" for a failed assertion among other findings.
         operation: what was done: "load", "store", "atomic add", "division", "remainder", ...
         file, line: where; of inlined functions the innermost place.
         where: the place as text, with the calls that lead to it.
@@ -90,6 +92,10 @@ class Finding:
             case "conflict":
                 other = "another program" if self.other is None else f"program {tuple_text(self.other)}"
                 return f"{self.operation} to {names[0]}[{self.index}], where {other} stored another value"
+            case "unordered":
+                access, earlier = self.operation.split(" after ", 1)
+                place = f"{names[0]}[{self.index}]"
+                return f"{access} at {place}, which another element of {earlier} reached, without a barrier between"
             case "stray":
                 return f"{self.operation} at address {self.index:#x}, which is in no array that the launch reaches"
             case "assert":
@@ -118,6 +124,11 @@ class Finding:
                 )
             case "conflict":
                 return "let each program write its own elements, or use an atomic operation such as tl.atomic_add"
+            case "unordered":
+                return (
+                    "write tl.debug_barrier() between the two lines. Foundry's targets keep the order of the lines; "
+                    "Triton's own backends do not"
+                )
             case "stray":
                 return (
                     "compare the index with the array's size; of an array that is no argument and no Tensor, get the "
@@ -201,7 +212,7 @@ def _finding(record: Record, names: Sequence[str], arguments: Sequence[Any], gri
     masked, text = site.text.split(" ", 1) if site.kind in ("outside", "stray") else ("", site.text)
     shape, dtype, size, around = _array([arguments[number] for number in site.arguments[:1]], index)
     return Finding(
-        kind="unwritten" if site.kind == MAPPED else site.kind,
+        kind={MAPPED: "unwritten", AFTER_LOAD: "unordered", AFTER_STORE: "unordered"}.get(site.kind, site.kind),
         operation=text,
         file=site.places[0][0] if site.places else "",
         line=site.places[0][1] if site.places else 0,

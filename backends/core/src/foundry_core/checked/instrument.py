@@ -17,11 +17,16 @@ and the array's size, both in bytes, the first relative to the pointer (`extents
 An array that the kernel writes may have a shadow: a word of 32 bits for each element, with the program that stored to
 it and a hash of the value. Each store exchanges the word, and compares it with the one before.
 
+An array whose elements two accesses of a program may reach from different elements of their tiles, without a barrier
+between, has two shadows more: of loads and of stores, with the program and the position in the tile. The later access
+compares them with its own.
+
 The pass works on TTIR and on TTGIR: what it writes has the layout of the pointers.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
@@ -48,12 +53,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..errors import source_lines
 from ..front.addresses import pointee_bytes
 from ..front.offsets import alike, splat_constant
+from ..front.order import Meetings, UnorderedPairs, is_barrier
 from ..front.writes import Sources
 from ..ir import tile, tt
 from ..ir.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
-from ..ir.build import in_layout, like
-from ..ir.elements import is_same, source
-from ..log import FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
+from ..ir.build import in_layout, like, positions
+from ..ir.effects import writes
+from ..ir.elements import extents, is_same, source
+from ..log import AFTER_LOAD, AFTER_STORE, FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying_dimensions
@@ -105,6 +112,8 @@ class _Checks:
         self._number: tuple[SSAValue, SSAValue, SSAValue] | None = None
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
         self._parts: dict[SSAValue, _Parts | None] = {}
+        # What accesses of one argument have become: the operation, its mask, the index, and the argument.
+        self._made: dict[Operation, tuple[Operation, SSAValue, SSAValue, int]] = {}
 
     def add(self) -> None:
         accesses = [op for op in self._function.body.walk() if isinstance(op, _ACCESSES)]
@@ -114,6 +123,7 @@ class _Checks:
             isinstance(op, tt.BitcastOp) and _is_pointer(op.src) and pointee_bytes(op.src) != pointee_bytes(op.result)
             for op in self._function.body.walk()
         )
+        pairs = self._unordered_pairs()
         for pointer in self._pointers:
             self._extents[pointer.index] = self._append(i64), self._append(i64)
         for op in list(self._function.body.walk()):
@@ -140,6 +150,7 @@ class _Checks:
                 self._access_parts(op, parts)
             else:
                 self._access(op, candidates)
+        self._check_order(pairs)
         self._declare()
 
     def _note(self, op: Operation, text: str) -> None:
@@ -338,6 +349,8 @@ class _Checks:
         self._check_read(made, report, whole, first, only)
         if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
             _check_undefined(made, report, mask, first)
+        if made is not None and only is not None and pointee_bytes(pointer) == pointee_bytes(self._argument(only)):
+            self._made[op] = made, whole, first, only
         if isinstance(made, tt.StoreOp) and only is not None:
             if only in self._maps:
                 self._note_written(made, whole, first, only)
@@ -541,6 +554,66 @@ class _Checks:
         lower = here.insert(ConstantOp.integer((1 << INDEX_BITS) - 1, wide)).result
         found = here.insert(arith.OrIOp(found, here.insert(arith.AndIOp(index, lower)).result)).result
         report.check("conflict", "store", here, _unless(mask, ok, here), found)
+
+    # The order of accesses.
+
+    def _unordered_pairs(self) -> list[tuple[Operation, Operation]]:
+        """Return pairs of accesses between which a device with several threads for a program needs a barrier."""
+        # Of a barrier under a condition or in a loop, it is not known what came before it.
+        barriers = filter(is_barrier, self._function.body.walk())
+        if not self._shares or any(op.parent_op() is not self._function for op in barriers):
+            return []
+        meetings = Meetings(self._function, lambda access: extents(access.operands[0]))
+        pairs = UnorderedPairs(self._function, meetings).before.values()
+        found = dict.fromkeys((earlier.op, later) for some in pairs for earlier, later in some)
+        # Atomic operations meet on purpose.
+        return [pair for pair in found if not all(isinstance(each, _ATOMICS) for each in pair)]
+
+    def _check_order(self, pairs: Sequence[tuple[Operation, Operation]]) -> None:
+        """Check that the accesses of each pair do not meet at an element, except from the same element of both tiles.
+
+        An element's word in the shadow has the number of the program that loaded it last, or stored it last, from 1,
+        and below it the lowest bits of the position in the tile, which the tile's shape changes.
+        """
+        earlier: dict[tuple[Operation, str], list[Operation]] = {}
+        shadows: dict[tuple[str, int], tuple[SSAValue, SSAValue]] = {}
+        for first, later in pairs:
+            if first in self._made and later in self._made:
+                earlier.setdefault((later, AFTER_STORE if writes(first) else AFTER_LOAD), []).append(first)
+        for (later, kind), some in earlier.items():
+            made, mask, index, argument = self._made[later]
+            here = Builder(InsertPoint.before(made))
+            if (kind, argument) not in shadows:
+                shadows[kind, argument] = self._append(tt.PointerType(i32, IntegerAttr(1, 32))), self._append(i64)
+            pointer, there, word, bits = self._order_word(later, shadows[kind, argument], here)
+            zero = here.insert(ConstantOp.integer(0, word.type)).result
+            load = tt.LoadOp.build(operands=[pointer, [there], [zero]], result_types=[word.type])
+            different = here.insert(arith.XOrIOp(here.insert(load).result, word)).result
+            ok = here.insert(CmpiOp(_NE, here.insert(arith.ShRUIOp(different, bits)).result, zero)).result
+            ok = here.insert(arith.OrIOp(ok, here.insert(CmpiOp(_EQ, different, zero)).result)).result
+            places = " or ".join(f"the {_what(op)} at {Site(kind, '', _places(op)).location()}" for op in some)
+            text = f"{_what(later)} after {places}"
+            _Report(self._sites, later, (argument,)).check(kind, text, here, _unless(mask, ok, here), index)
+        for access, kind in dict.fromkeys((op, kind) for (_, kind), some in earlier.items() for op in some):
+            made, *_, argument = self._made[access]
+            here = Builder(InsertPoint.after(made))
+            pointer, there, word, _ = self._order_word(access, shadows[kind, argument], here)
+            here.insert(tt.StoreOp.build(operands=[pointer, word, [there]]))
+
+    def _order_word(
+        self, access: Operation, shadow: tuple[SSAValue, SSAValue], here: Builder
+    ) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
+        """Return where an access's words in a shadow are, which of them there are, the words, and their lower bits."""
+        _, mask, index, argument = self._made[access]
+        start, size = shadow
+        place, there = self._place(argument, size, mask, index, here)
+        base = like(here, start, alike(index.type, start.type))
+        program, bits, rest = (like(here, number, alike(index.type, i32)) for number in self._program())
+        shape = here.insert(ConstantOp.integer(zlib.crc32(repr(extents(index)).encode()) >> 8, program.type)).result
+        position = here.insert(arith.XOrIOp(positions(here, program.type), shape)).result
+        lowest = here.insert(arith.ShRUIOp(here.insert(arith.ShLIOp(position, rest)).result, rest)).result
+        word = here.insert(arith.OrIOp(program, lowest)).result
+        return here.insert(tt.AddPtrOp(base, place)).result, there, word, bits
 
     def _shadow(self, argument: int) -> tuple[SSAValue, SSAValue]:
         """Return the shadow of an argument, and the number of its words."""

@@ -131,7 +131,7 @@ class BarrierPlan:
             met = [(each, op) for each in pending if self._must_follow(each, op)]
             if met:
                 self.before[op] = met
-        if op in self.before or isinstance(op, tile.KeepOp):
+        if self._waits(op):
             pending = set()
         match op:
             case scf.ForOp():
@@ -142,6 +142,10 @@ class BarrierPlan:
                 ways = [self._block(region.block, pending) for region in op.regions if region.blocks]
                 return set().union(*ways, pending if len(ways) < 2 else ())
         return pending | {Pending(op)} if op in self._meetings.accesses else pending
+
+    def _waits(self, op: Operation) -> bool:
+        """Return whether nothing is pending when an operation begins."""
+        return op in self.before or is_barrier(op)
 
     def _loop(self, loop: Operation, blocks: Sequence[Block], before: set[Pending]) -> set[Pending]:
         """Walk a loop. It waits once for what came before it, if no barrier that its iterations need does that."""
@@ -172,6 +176,31 @@ class BarrierPlan:
     def _must_follow(self, earlier: Pending, op: Operation) -> bool:
         # What other programs wait for tells them that everything before it is there.
         return isinstance(op, tt.AtomicStoreOp) or self._meetings.may_meet(earlier, op)
+
+
+class UnorderedPairs(BarrierPlan):
+    """Which accesses may meet, and have no barrier of the kernel's own between: `before` has all pairs."""
+
+    def _operation(self, op: Operation, pending: set[Pending]) -> set[Pending]:
+        # In a loop, further accesses are pending the next time.
+        known = self.before.pop(op, [])
+        pending = super()._operation(op, pending)
+        if known:
+            self.before[op] = list(dict.fromkeys([*known, *self.before.get(op, [])]))
+        return pending
+
+    def _waits(self, op: Operation) -> bool:
+        return is_barrier(op)
+
+    def _loop(self, loop: Operation, blocks: Sequence[Block], before: set[Pending]) -> set[Pending]:
+        return self._iterations(loop, blocks, before)
+
+
+def is_barrier(op: Operation) -> bool:
+    """Return whether an operation is a barrier of the kernel's own: backend/compiler.py adds those in conditions."""
+    around = op.parent_op()
+    is_added = isinstance(around, scf.WhileOp) and op.parent_block() is around.before_region.block
+    return isinstance(op, tile.KeepOp) and not is_added
 
 
 def accessed_pointer(op: Operation) -> SSAValue | None:

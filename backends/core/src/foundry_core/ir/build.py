@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i32
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntAttr, IntegerAttr, NoneAttr, TensorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from . import tt, ttg
+from .arith import ConstantOp
 from .elements import extents
 
 
@@ -64,6 +67,18 @@ def in_layout(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
     return value if value.type == type else _written(here, ttg.ConvertLayoutOp, value, type)
 
 
+def positions(here: Builder, type: Attribute) -> SSAValue:
+    """Return the row-major index of each element of a tile of this type, an i32; 0 for a scalar."""
+    total = here.insert(ConstantOp.integer(0, type)).result
+    shape = type.get_shape() if isinstance(type, TensorType) else ()
+    for d in range(len(shape)):
+        stride = here.insert(ConstantOp.integer(prod(shape[d + 1 :]), type)).result
+        assert isinstance(type, TensorType)
+        scaled = here.insert(arith.MuliOp(_along(here, type, d), stride)).result
+        total = here.insert(arith.AddiOp(total, scaled)).result
+    return total
+
+
 def _element(value: SSAValue) -> Attribute:
     assert isinstance(value.type, TensorType)
     element: Attribute = value.type.element_type
@@ -80,3 +95,25 @@ def _written(
     here: Builder, kind: type[Operation], value: SSAValue, type: Attribute, **properties: Attribute
 ) -> SSAValue:
     return here.insert(kind.create(operands=[value], result_types=[type], properties=properties)).results[0]
+
+
+def _along(here: Builder, type: TensorType, dimension: int) -> SSAValue:
+    """Return the position of each element of a tile along a dimension."""
+    shape, encodings = type.get_shape(), [type.encoding]
+    others = [d for d in range(len(shape)) if d != dimension]
+    for d in reversed(others):
+        parent = encodings[-1]
+        fields = DictionaryAttr({"dim": IntAttr(d), "parent": parent})
+        encodings.append(parent if isinstance(parent, NoneAttr) else ttg.SliceLayout(fields))
+    bounds = {"start": IntegerAttr(0, 32), "end": IntegerAttr(shape[dimension], 32)}
+    kind = TensorType(i32, [shape[dimension]], encodings.pop())
+    found: SSAValue = here.insert(tt.MakeRangeOp.create(properties=bounds, result_types=[kind])).results[0]
+    extents = [shape[dimension]]
+    for d in others:
+        extents.insert(d, 1)
+        kind = TensorType(i32, extents, encodings.pop())
+        axis = {"axis": IntegerAttr(d, 32)}
+        found = here.insert(tt.ExpandDimsOp.create(operands=[found], properties=axis, result_types=[kind])).results[0]
+    if tuple(extents) != tuple(shape):
+        found = here.insert(tt.BroadcastOp.create(operands=[found], result_types=[type])).results[0]
+    return found

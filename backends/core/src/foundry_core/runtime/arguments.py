@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from ..failure import Failure
-from ..log import MAPPED, Site
+from ..log import AFTER_LOAD, AFTER_STORE, MAPPED, Site
 from ..overlap import overlaps, strides_overlap
 from ..scalars import pointer_element
 from ..tensor import Tensor
 from .descriptors import descriptor_arguments, descriptor_types, is_descriptor
 
 # What a kernel takes for the sites of checks, by their kind, as Triton's types.
-_ADDED = {"conflict": ["*i32", "i64"], MAPPED: ["*i8", "i64"], "stray": ["*i64", "i32"]}
+_ADDED = {
+    **{kind: ["*i32", "i64"] for kind in ("conflict", AFTER_LOAD, AFTER_STORE)},
+    MAPPED: ["*i8", "i64"],
+    "stray": ["*i64", "i32"],
+}
 
 
 class ArgumentError(Failure, TypeError):
@@ -91,7 +95,8 @@ class Parameters:
         """Add what the checks of a kernel take, after the extents, in the order in which its sites need it.
 
         Each is an array and its size (foundry_core.checked.extents): the shadow of an argument whose stores are
-        compared, the map of the poison of one, and the table of reachable memory, which there is only once.
+        compared, or whose accesses are, the map of the poison of one, and the table of reachable memory, which there is
+        only once.
         """
         for site in sites:
             added = site.kind, site.arguments[0] if site.arguments else 0
@@ -144,7 +149,7 @@ class Parameters:
         for kind, i in self._added:
             from ..checked import extents
 
-            make = {"conflict": extents.shadow, MAPPED: extents.poison_map, "stray": extents.table}[kind]
+            make = {MAPPED: extents.poison_map, "stray": extents.table}.get(kind, extents.shadow)
             picked += make(picked[i], pointer_element(self.types[i]).bytes)
         return picked
 
