@@ -123,5 +123,5 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
         for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr(client, "_PATIENCE", 1)
+        monkeypatch.setattr(client, "_PATIENCE", (1, 2))
         yield path

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import socket
 import ssl
@@ -14,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from toolchains.engine import client
+from toolchains.engine import client, context
 from toolchains.system.children import run
 from toolchains.system.errors import EngineError, FileError, FoundryError
 
@@ -95,6 +97,60 @@ def test_what_answers_and_is_no_good_engine_is_told_apart(place: Path, answer: A
     assert str(place) in raised.value.why
     assert next in raised.value.next
     assert raised.value.exit_code == 30
+
+
+def test_an_engine_that_is_busy_is_waited_for_and_said_to_be(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requests: list[bytes] = []
+
+    def busy_at_first(request: bytes) -> bytes | None:
+        requests.append(request)
+        return None if len(requests) == 1 else VERSION
+
+    with listening(place, busy_at_first):
+        assert client.connect().version() == "Engine 20.10"
+    assert "the engine may be busy" in " ".join(capsys.readouterr().err.split())
+
+
+def write_context(folder: Path, name: str, endpoint: dict[str, object]) -> Path:
+    """Write a context as docker does; return the folder for its certificates, which there is not."""
+    place = hashlib.sha256(name.encode()).hexdigest()
+    meta = folder / "contexts" / "meta" / place / "meta.json"
+    meta.parent.mkdir(parents=True)
+    meta.write_text(json.dumps({"Name": name, "Metadata": {}, "Endpoints": {"docker": endpoint}}))
+    return folder / "contexts" / "tls" / place / "docker"
+
+
+def test_the_engine_of_dockers_context_is_used_and_named(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    assert context.current() is None
+    (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
+    with pytest.raises(EngineError, match="docker's context rootless cannot be used") as raised:
+        client.connect()
+    assert "docker context use default" in raised.value.next
+    write_context(tmp_path, "rootless", {"Host": f"unix://{place}"})
+    said = refused()
+    assert f"there is no socket unix://{place} (docker's context rootless)" in said.why
+    assert "docker context use default" in said.next
+    with listening(place, lambda _: VERSION):
+        assert client.connect().version() == "Engine 20.10"
+    certificates = write_context(tmp_path, "far", {"Host": "tcp://far.invalid:2376", "SkipTLSVerify": False})
+    certificates.mkdir(parents=True)
+    monkeypatch.setenv("DOCKER_CONTEXT", "far")
+    assert context.variables() == {
+        "DOCKER_HOST": "tcp://far.invalid:2376",
+        "DOCKER_CERT_PATH": str(certificates),
+        "DOCKER_TLS_VERIFY": "1",
+    }
+    # As for the program docker, DOCKER_HOST comes first, and "default" is the default socket.
+    monkeypatch.setenv("DOCKER_CONTEXT", "default")
+    assert context.current() is None
+    monkeypatch.setenv("DOCKER_CONTEXT", "far")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
+    assert context.current() is None
 
 
 def test_no_socket_and_one_that_nobody_listens_at_are_told_apart(place: Path) -> None:

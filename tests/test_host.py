@@ -77,7 +77,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(host, "_RELEASE", release)
     monkeypatch.setattr(host, "_SYSTEMD", tmp_path / "absent")
     monkeypatch.setattr(host, "_PIDFILE", tmp_path / "docker.pid")
-    for name in ("CI", "FOUNDRY_YES", "DOCKER_HOST"):
+    for name in ("CI", "FOUNDRY_YES", "DOCKER_HOST", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     return machine
 

@@ -1,4 +1,5 @@
-"""Talk to a container engine: any program that answers Docker's API at DOCKER_HOST or at the default socket.
+"""Talk to a container engine: any program that answers Docker's API at DOCKER_HOST, of docker's context, or at the
+default socket.
 
 Only features of every such engine are used: the classic builder without a network, no privileges, no raised limits, and
 archives instead of bind mounts, so that an engine on another machine works as well as one on this.
@@ -28,7 +29,7 @@ import docker.utils
 
 import docker
 from toolchains.archives import docker_archive
-from toolchains.engine import diagnosis
+from toolchains.engine import context, diagnosis
 from toolchains.engine.answers import CheckedApi
 from toolchains.engine.container import BUILD_CAPABILITIES, OWNER_LABEL, Container
 from toolchains.engine.diagnosis import FAILURES, status_of
@@ -38,9 +39,10 @@ from toolchains.engine.sandbox import DISK, HOME, Limits, Sandbox
 from toolchains.system import processes
 from toolchains.system.children import ended_by
 from toolchains.system.errors import EngineError, FoundryError
+from toolchains.system.steps import console
 
-# Seconds until an engine that does not answer its first request is considered dead.
-_PATIENCE = 10
+# Seconds until an engine that does not answer its first request is said to be busy, and then considered dead.
+_PATIENCE: tuple[int, ...] = (10, 110)
 # Seconds of silence until a working engine is considered dead. A command in a container may be silent longer.
 _SILENCE = 600
 # Age in seconds at which a container that was created and never started belongs to a killed process.
@@ -67,19 +69,27 @@ class ImageInfo:
 
 
 def connect(address: str = "") -> Engine:
-    """Return the engine at an address, by default that of DOCKER_HOST or the default socket.
+    """Return the engine at an address, by default that of DOCKER_HOST, of docker's context, or the default socket.
 
     Raises:
-        EngineError: no engine answers.
+        EngineError: no engine answers, or the context cannot be used.
     """
-    try:
-        given = {**os.environ, "DOCKER_HOST": address} if address else None
-        api = docker.APIClient(version="auto", timeout=_PATIENCE, **docker.utils.kwargs_from_env(environment=given))
-        checked = CheckedApi(api)
-        # Another program may answer with the API's version, and an engine may refuse all other requests.
-        checked.info()
-    except Exception as error:  # the SDK compares the version before CheckedApi can
-        raise diagnosis.failed("no container engine answers", error) from error
+    global _PATIENCE
+    chosen = {"DOCKER_HOST": address} if address else context.variables()
+    given = {**os.environ, **chosen}
+    for patience in _PATIENCE:
+        try:
+            api = docker.APIClient(version="auto", timeout=patience, **docker.utils.kwargs_from_env(environment=given))
+            checked = CheckedApi(api)
+            # Another program may answer with the API's version, and an engine may refuse all other requests.
+            checked.info()
+            break
+        except Exception as error:  # the SDK compares the version before CheckedApi can
+            if patience == _PATIENCE[-1] or not diagnosis.find(error).silent:
+                # Once is enough for a process that asks again.
+                _PATIENCE = _PATIENCE[:1]
+                raise diagnosis.failed("no container engine answers", error) from error
+            console.notice(f"waiting: {diagnosis.address()} does not answer for {patience} s, the engine may be busy")
     api.timeout = _SILENCE
     engine = Engine(checked)
     # An engine that cannot list containers is reported by the request that needs it.
@@ -254,7 +264,7 @@ class Engine:
             except docker.errors.APIError as error:
                 if status_of(error) == 409:
                     # The engine is removing it, and its image is in use until then.
-                    self._api.wait(container, timeout=_PATIENCE, condition="removed")
+                    self._api.wait(container, timeout=_PATIENCE[0], condition="removed")
 
     def _clear(self, output: BuildOutput) -> None:
         """Remove the containers and images that a build left."""

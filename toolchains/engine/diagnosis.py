@@ -15,6 +15,7 @@ import docker.errors
 import requests.exceptions
 import urllib3.exceptions
 
+from toolchains.engine import context
 from toolchains.system import space
 from toolchains.system.errors import EngineError, FileError
 from toolchains.system.space import FULL
@@ -40,15 +41,20 @@ class Cause:
         why: the reason, in words.
         next: the command or the action that helps.
         absent: whether there is no engine at all, so that one can be started.
+        silent: whether it took a request and did not answer in time, so that it may be busy.
     """
 
     why: str
     next: str
     absent: bool = False
+    silent: bool = False
 
 
 def address() -> str:
-    """Return the address of the engine."""
+    """Return the address of the engine, for people, with the name of docker's context if that selects it."""
+    chosen = context.current()
+    if chosen:
+        return f"{chosen.host} (docker's context {chosen.name})"
     return os.environ.get("DOCKER_HOST") or f"unix://{SOCKET}"
 
 
@@ -110,7 +116,8 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
             case socket.gaierror():
                 return Cause(f"the host of {where} is not known: {each}", "correct DOCKER_HOST, or unset it")
             case TimeoutError() | requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
-                return Cause(f"{where} accepts connections and does not answer", RESTART)
+                silent = not any(isinstance(each, requests.exceptions.ConnectTimeout) for each in found)
+                return Cause(f"{where} accepts connections and does not answer", RESTART, silent=silent)
             case OSError() if each.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
                 return Cause(f"{where} cannot be reached: {each.strerror}", "check the network, or correct DOCKER_HOST")
             case ConnectionError() | http.client.IncompleteRead() | urllib3.exceptions.IncompleteRead():
@@ -127,12 +134,14 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
 _PERMISSION = "sudo usermod -aG docker $USER, then log in again; or set DOCKER_HOST to an engine that you may use"
 RESTART = "restart the engine and look at its log: docker version, journalctl -u docker"
 _MAKE_ROOM = "make room on the engine's disk: ./foundry prune, docker system df"
-_ELSEWHERE = "docker version; correct DOCKER_HOST, or unset it"
+_ELSEWHERE = "docker version; correct DOCKER_HOST or docker's context, or unset it"
 
 
 def _start() -> str:
     if host := os.environ.get("DOCKER_HOST"):
         return f"start the engine that DOCKER_HOST={host} names, or unset DOCKER_HOST"
+    if chosen := context.current():
+        return f"start the engine of docker's context {chosen.name}, or: docker context use default"
     return "./foundry doctor, which says how to start it"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from toolchains.engine import client, diagnosis
+from toolchains.engine import client, context, diagnosis
 from toolchains.fetch import apt_sources
 from toolchains.system import children, paths
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError
@@ -159,7 +159,7 @@ def _can_provide() -> bool:
 
 def _is_users_engine() -> bool:
     """Return whether the user chose an engine; then only the user can start it."""
-    return bool(os.environ.get("DOCKER_HOST"))
+    return bool(os.environ.get("DOCKER_HOST") or context.current())
 
 
 def _is_debian() -> bool:

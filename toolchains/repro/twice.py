@@ -26,7 +26,7 @@ from toolchains.artifacts import native
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.engine import client, host
+from toolchains.engine import client, context, host
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
@@ -108,8 +108,8 @@ class Surroundings:
     def _run(self, words: Sequence[str | Path], line: Callable[[str], None]) -> None:
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
         passed |= {"FOUNDRY_CACHE": str(self.store), "TMPDIR": str(self.temporary), **self.variables}
-        if self.engine:
-            passed["DOCKER_HOST"] = self.engine
+        # The folder with docker's contexts may be another one in these surroundings.
+        passed |= {"DOCKER_HOST": self.engine} if self.engine else context.variables()
         processors = ",".join(map(str, self.processors))
         children.run(
             [
