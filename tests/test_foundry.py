@@ -119,6 +119,44 @@ def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(c
     assert foundry(called, env) == (0, f"invoke --search-root {called} foundry\n", "")
 
 
+def test_another_python_that_comes_first_changes_nothing_while_that_of_the_environment_fits(
+    called: Path, index: Path, tmp_path: Path
+) -> None:
+    env = environment(index)
+    assert foundry(called, env)[0] == 0
+    before = (called / ".venv" / "bin" / "python").resolve()
+    # The same Python as a program of another path.
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    shutil.copy(before, other)
+    (tmp_path / "lib").symlink_to(Path(sysconfig.get_path("stdlib")).parent)
+    first = env | {"PATH": f"{other.parent}:{env['PATH']}"}
+    assert foundry(called, first) == (0, f"invoke --search-root {called} foundry\n", "")
+    # What is made again keeps it, too; one that is gone is replaced.
+    write_lock(called, index, comment="# changed again\n")
+    assert foundry(called, first)[2] == "making .venv from requirements.lock\n"
+    assert (called / ".venv" / "bin" / "python").resolve() == before
+    stamp = called / ".venv" / "foundry.stamp"
+    stamp.write_text(stamp.read_text().replace(str(before), f"{tmp_path}/gone"))
+    assert foundry(called, first)[2] == "making .venv from requirements.lock\n"
+    assert (called / ".venv" / "bin" / "python").resolve() == other
+    shutil.rmtree(called / ".venv")
+
+
+def test_the_environment_before_is_used_until_the_new_one_is_complete(called: Path, index: Path) -> None:
+    env = environment(index)
+    assert foundry(called, env)[0] == 0
+    python = called / ".venv" / "bin" / "python"
+    # pip does not find the wheel, so that the new one is never complete.
+    write_lock(called, index, comment="# and again\n")
+    assert foundry(called, env | {"PIP_FIND_LINKS": "/nowhere"})[0] == 3
+    assert subprocess.run([python, "-c", "import invoke"], check=False).returncode == 0
+    assert foundry(called, env)[0] == 0
+    # Programs in it start with its final path.
+    assert not any(b".venv.new" in file.read_bytes() for file in (called / ".venv" / "bin").iterdir())
+    assert not (called / ".venv.new").exists() and not (called / ".venv.old").exists()
+
+
 def test_a_checkout_at_another_path_makes_its_environment_again(called: Path, index: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(called, tmp_path / "moved", symlinks=True))
     status, stdout, stderr = foundry(moved, environment(index))

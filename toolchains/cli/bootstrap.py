@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = ROOT / "requirements.lock"
 VENV = ROOT / ".venv"
-# The stamp is written last: an incomplete .venv has no stamp and is created again.
-STAMP = VENV / "foundry.stamp"
+# It is made here and then renamed, since verbs may be running in the one before.
+NEW, OLD = ROOT / ".venv.new", ROOT / ".venv.old"
+STAMP = "foundry.stamp"
 LOG = ROOT / "build" / "logs" / "venv.log"
 # Not sys.executable: in an activated environment it is the environment's own Python, which may be replaced here.
 PYTHON = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -38,34 +40,59 @@ def main(arguments: list[str]) -> None:
     os.execv(python, [*invoke, "foundry", *arguments])
 
 
-def required_stamp() -> str:
-    """Return what .venv must be made from: these requirements, for this Python, at this path.
+def required() -> list[str]:
+    """Return what .venv must be made for: these requirements, at this path.
 
     The programs in it start with its path, so an environment that was copied or moved is unusable. A link to the .venv
     of another checkout, as in a worktree, is valid.
     """
-    return f"{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()} {PYTHON} {sys.version} {VENV.resolve()}\n"
+    return [hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest(), str(VENV.resolve())]
+
+
+def made() -> list[str]:
+    """Return what .venv was made for, and the path and the version of its Python; [] if it is incomplete."""
+    stamp = VENV / STAMP
+    lines = stamp.read_text().splitlines() if stamp.is_file() else []
+    return lines if len(lines) == 4 and os.access(VENV / "bin" / "python", os.X_OK) else []
 
 
 def is_current() -> bool:
-    """Return whether .venv is complete and made from the required inputs.
+    """Return whether .venv is complete, made for what is required, and has a Python that fits."""
+    found = made()
+    return found[:2] == required() and fits(*found[2:])
 
-    Its python is a link to the machine's Python, which an upgrade may have removed.
+
+def fits(python: str, version: str) -> bool:
+    """Return whether a Python is there, as it was when it made .venv.
+
+    An upgrade may have replaced it. Another python3 that comes first in PATH, as under cron and sudo, is no reason.
     """
-    return os.access(VENV / "bin" / "python", os.X_OK) and STAMP.is_file() and STAMP.read_text() == required_stamp()
+    return version_of(python) == version
+
+
+def version_of(python: str) -> str:
+    """Return the version of a Python that can make environments; "" if there is none."""
+    if python == str(PYTHON):
+        return sys.version.replace("\n", " ")
+    say = "import ensurepip, sys, venv; print(sys.version.replace(chr(10), ' '))"
+    try:
+        return subprocess.run([python, "-I", "-c", say], capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 def make() -> None:
-    """Create .venv; every package must have a hash that the lock names, and no package is built from source."""
+    """Create .venv; every package must have a hash that the lock names, and no package is built from source.
+
+    It gets the Python of the .venv before if that still fits: verbs that are running import modules for that version.
+    """
     print("making .venv from requirements.lock", file=sys.stderr, flush=True)
-    if VENV.is_symlink():
-        # The link's target belongs to another checkout, and must not be emptied.
-        VENV.unlink()
-    python = VENV / "bin" / "python"
+    _, _, *before = made() or ["", "", "", ""]
+    base = before[0] if before[0] and fits(*before) else str(PYTHON)
     steps: tuple[list[str | Path], ...] = (
-        [PYTHON, "-m", "venv", "--clear", VENV],
+        [base, "-m", "venv", "--clear", NEW],
         [
-            python,
+            NEW / "bin" / "python",
             "-m",
             "pip",
             "install",
@@ -91,7 +118,19 @@ def make() -> None:
                 print(f"{tail}\nerror: .venv could not be made: {argv[2]} failed", file=sys.stderr)
                 print(f"  why:  see above; whole output: {LOG}\n  next: the same command again", file=sys.stderr)
                 sys.exit(3)
-    STAMP.write_text(required_stamp())
+    for file in (NEW / "pyvenv.cfg", *(NEW / "bin").iterdir()):
+        content = file.read_bytes()
+        if not file.is_symlink() and not content.startswith(b"\x7fELF"):
+            file.write_bytes(content.replace(NEW.name.encode(), VENV.name.encode()))
+    if VENV.is_symlink():
+        # The link's target belongs to another checkout, and must not be emptied.
+        VENV.unlink()
+    (NEW / STAMP).write_text("\n".join([*required(), base, version_of(base)]) + "\n")
+    shutil.rmtree(OLD, ignore_errors=True)
+    if VENV.exists():
+        VENV.rename(OLD)
+    NEW.rename(VENV)
+    shutil.rmtree(OLD, ignore_errors=True)
 
 
 if __name__ == "__main__":
