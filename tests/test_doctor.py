@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import time
 import zipfile
@@ -17,6 +18,7 @@ from toolchains.cli import doctor
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.health import environment, extension, machine, store_files
+from toolchains.health.extension import Loading
 from toolchains.health.problem import Problem
 from toolchains.images import provenance
 from toolchains.system import paths, space
@@ -297,7 +299,7 @@ def test_an_extension_is_compared_with_libtriton(tmp_path: Path) -> None:
     def check(name: str, more: bytes = b"", **options: Mapping[str, str] | list[str]) -> str:
         made = elves.make(tmp_path / name, against=[libtriton], **options)  # type: ignore[arg-type]
         made.write_bytes(made.read_bytes() + more)
-        return said(extension.check(made, libtriton))
+        return said(extension.check(made, Loading(libtriton)))
 
     assert check("good.so", b" [DesiredTypeName = Y]", uses=[there]) == ""
     assert check("weak.so", uses=[there], may_use=[gone]) == ""
@@ -315,14 +317,41 @@ def test_an_extension_is_compared_with_this_machine(tmp_path: Path) -> None:
     libc = elves.make(tmp_path / "libc.so.6", {"new": "GLIBC_2.999"}, soname="libc.so.6")
     cxx = elves.make(tmp_path / "libstdc++.so.6", {"cxx": "GLIBCXX_3.4.999"}, soname="libstdc++.so.6")
     made = elves.make(tmp_path / "new.so", uses=["new", "cxx"], against=[libc, cxx])
-    found = said(extension.check(made))
+    found = said(extension.check(made, Loading()))
     assert "new.so needs GLIBC_2.999 of libc.so.6\nthis machine has GLIBC_2." in found
     assert "new.so needs GLIBCXX_3.4.999 of libstdc++.so.6" in found
     made.write_bytes(elves.for_aarch64(made.read_bytes()))
-    assert said(extension.check(made)).startswith("fails: new.so is for AArch64; this machine is x64")
+    assert said(extension.check(made, Loading())).startswith("fails: new.so is for AArch64; this machine is x64")
     made.write_bytes(b"no library")
     with pytest.raises(UsageError, match="is neither a wheel nor a shared library"):
-        list(extension.check(made))
+        list(extension.check(made, Loading()))
+
+
+def test_what_the_loader_refuses_is_named_with_what_helps(tmp_path: Path) -> None:
+    for folder in ("gone", "old"):
+        (tmp_path / folder).mkdir()
+    gone = elves.make(tmp_path / "gone" / "libgone.so", {"f": ""}, soname="libgone.so")
+    musl = elves.make(tmp_path / "gone" / "libmusl.so", {"g": ""}, soname="libc.musl-x86_64.so.1")
+    new = elves.make(tmp_path / "gone" / "libstdc++.so.6", {"h": "GLIBCXX_3.4.21"}, soname="libstdc++.so.6")
+    elves.make(tmp_path / "old" / "libstdc++.so.6", {"h": "GLIBCXX_3.4"}, soname="libstdc++.so.6")
+    old = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "old")}
+    cases: dict[str, tuple[list[str], list[Path], dict[str, str], str, str]] = {
+        "needs.so": (["f"], [gone], {}, "libgone.so: cannot open shared object file", "install what has libgone.so"),
+        "musl.so": (["g"], [musl], {}, "libc.musl-x86_64.so.1: cannot open", "take the wheel for glibc (manylinux)"),
+        "version.so": (["h"], [new], old, "version `GLIBCXX_3.4.21' not found", f"an older {tmp_path}/old/libstdc++"),
+        "symbol.so": (["nobody_has_it"], [], {}, "undefined symbol: nobody_has_it", "link it with the library"),
+    }
+    for name, (uses, against, variables, why, next) in cases.items():
+        library = elves.make(tmp_path / name, uses=uses, against=against)
+        (found,) = extension.check(library, Loading(python=VERSION, variables=variables))
+        assert f"{name} cannot be loaded by {sys.executable}" in found.what and found.fatal
+        assert why in found.why and next in found.next, found
+    (found,) = extension.check(tmp_path / "symbol.so", Loading())
+    assert not found.fatal and "--python=" in found.next
+    # A library beside another one in a wheel is found by its place.
+    beside = elves.make(tmp_path / "beside.so", uses=["f"], against=[gone], search="$ORIGIN/m.libs").read_bytes()
+    files: Files = {"m/a.so": beside, "m/m.libs/libgone.so": gone.read_bytes()}
+    assert said(extension.check(wheel(tmp_path / "m-3.whl", files), Loading())) == ""
 
 
 def wheel(path: Path, files: Files) -> Path:
@@ -337,7 +366,7 @@ def test_a_plugins_wheel_is_looked_into(tmp_path: Path) -> None:
     points: Files = {"m-1.dist-info/entry_points.txt": "[triton.backends]\nmine = m.backend\n"}
     modules: Files = {"m/backend/compiler.py": "", "m/backend/driver.py": ""}
     good = wheel(tmp_path / "m-1.whl", {**points, **modules, "m/a.so": library})
-    assert said(extension.check(good)) == ""
+    assert said(extension.check(good, Loading())) == ""
     library_of = "m/b.cpython-3{}-x86_64-linux-gnu.so".format
     extensions: Files = {library_of(minor): library for minor in (5, sys.version_info.minor)}
     wrong: Files = {
@@ -346,7 +375,7 @@ def test_a_plugins_wheel_is_looked_into(tmp_path: Path) -> None:
         "m/libm.so.1": library[:200],
     }
     bad = wheel(tmp_path / "m-2.whl", {**points, **wrong, **extensions})
-    found = said(extension.check(bad, None, VERSION))
+    found = said(extension.check(bad, Loading(python=VERSION)))
     assert "the backend mine has no driver.py in m/backend/" in found
     assert "m-2.whl has the folder triton/" in found
     assert "m/libm.so.1 is damaged" in found
@@ -354,7 +383,7 @@ def test_a_plugins_wheel_is_looked_into(tmp_path: Path) -> None:
     assert found.count("fails: ") == 4
     bad.write_bytes(good.read_bytes()[:-30])
     with pytest.raises(UsageError, match="is a damaged wheel"):
-        list(extension.check(bad))
+        list(extension.check(bad, Loading()))
 
 
 def test_the_verb_fails_on_what_will_fail_and_mends_what_it_may(

@@ -91,8 +91,8 @@ def _python(python: str) -> Iterator[Problem]:
 def _file(path: Path, python: str) -> Iterator[Problem]:
     if not path.is_file():
         raise UsageError(f"there is no file {path}", next="./foundry doctor PLUGIN.whl")
-    loading = environment.triton_of(shutil.which(python) or python, os.environ) if python else None
-    yield from extension.check(path, *(loading or ()))
+    loading = environment.loading_of(shutil.which(python) or python, os.environ) if python else extension.Loading()
+    yield from extension.check(path, loading)
 
 
 def _sdk(path: Path, target: str) -> Iterator[Problem]:

@@ -85,19 +85,20 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(f"Triton cannot be imported by {python}", error.why, "mend what the last line names")
         return
     yield from _drivers(python, installed, active, variables)
-    yield from _variables(active, variables)
+    yield from _variables(python, active, variables)
     yield from _cache(installed, variables)
 
 
-def triton_of(python: str, variables: Mapping[str, str]) -> tuple[Path | None, str]:
-    """Return the libtriton.so of a Python, None if it has no Triton, and the Python's version, such as "3.11".
+def loading_of(python: str, variables: Mapping[str, str]) -> extension.Loading:
+    """Return what loads a library in a Python: with its Triton's libtriton.so, if it has Triton.
 
     Raises:
         UsageError: it is no Python.
     """
     installed = msgspec.json.decode(_ask(python, variables, "static"), type=Installed)
     places = (Path(folder, "triton", "_C", "libtriton.so") for folder in installed.path)
-    return next(filter(Path.is_file, places), None), ".".join(installed.python.split(".")[:2])
+    version = ".".join(installed.python.split(".")[:2])
+    return extension.Loading(next(filter(Path.is_file, places), None), version, python, variables)
 
 
 def _ask(python: str, variables: Mapping[str, str], *words: str) -> bytes:
@@ -186,7 +187,7 @@ def _drivers(python: str, installed: Installed, active: Active, variables: Mappi
         )
 
 
-def _variables(active: Active, variables: Mapping[str, str]) -> Iterator[Problem]:
+def _variables(python: str, active: Active, variables: Mapping[str, str]) -> Iterator[Problem]:
     if variables.get("TRITON_BACKENDS_IN_TREE", "") in ("1", "true", "on", "yes", "y"):
         yield Problem(
             "TRITON_BACKENDS_IN_TREE hides backends that pip installed",
@@ -198,9 +199,9 @@ def _variables(active: Active, variables: Mapping[str, str]) -> Iterator[Problem
         for text in filter(None, variables.get(name, "").replace(";", ":").split(":")):
             place = Path(text).expanduser()
             if name == "TRITON_PLUGIN_PATHS" and place.is_file():
-                yield from extension.check(
-                    place, Path(active.file).parent / "_C" / "libtriton.so", loaded_by_triton=True
-                )
+                libtriton = Path(active.file).parent / "_C" / "libtriton.so"
+                loading = extension.Loading(libtriton, program=python, variables=variables)
+                yield from extension.check(place, loading, loaded_by_triton=True)
             elif name == "TRITON_PLUGIN_PATHS":
                 yield Problem(f"{name} names {text}, which is no file", next=f"correct {name}, or unset it")
             elif not (place / "backend" / "name.conf").is_file():

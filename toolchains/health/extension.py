@@ -1,4 +1,4 @@
-"""Check a wheel or a shared library that a Python with Triton loads, before it is loaded.
+"""Check a wheel or a shared library that a Python with Triton loads: by reading it, and by the loader of that Python.
 
 machine     ELF for x86-64 Linux (this machine's)
 versions    what it needs of glibc, libstdc++ and libgcc, against those of this machine
@@ -7,16 +7,21 @@ Triton      symbols of LLVM and MLIR that libtriton.so does not have: it was bui
             libtriton; a second LLVM in it; the LLVM commits of both; entry points
 compiler    how type identifiers of MLIR are written, which differs between GCC and Clang: an identifier that both
             sides must agree on does not match then, and casts between types of MLIR fail silently
+loader      whether a process of the Python, with the same variables, loads it: only the loader knows which libstdc++
+            comes first, and where all that it needs is. The library's own initialisers run in that process
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -24,12 +29,13 @@ from tempfile import TemporaryDirectory
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
+from toolchains.archives import confine
 from toolchains.artifacts.triton_wheel import llvm_hash
 from toolchains.health.problem import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.elf import Elf
 from toolchains.sdk.libraries import highest, version_key
-from toolchains.system import foreign, paths
+from toolchains.system import children, foreign, paths
 from toolchains.system.errors import LlvmHashError, UsageError
 
 _RUNTIME = ("libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1")
@@ -44,23 +50,67 @@ _TYPE_NAMES = {"GCC": b"[with DesiredTypeName = ", "Clang": b" [DesiredTypeName 
 _PYTHON = re.compile(r"\.cpython-(\d)(\d+)\w*-")
 _GROUP = "triton.backends"
 _SHOWN = 3
+# Prints why the last file cannot be loaded, after those before it and, if the first word says so, torch.
+_LOAD = """
+import ctypes, os, sys
+torch, *before, path = sys.argv[1:]
+if torch:
+    try:
+        import torch
+    except ImportError:
+        pass
+for each in before:
+    try:
+        ctypes.CDLL(each, os.RTLD_NOW | os.RTLD_GLOBAL)
+    except OSError:
+        pass
+try:
+    ctypes.CDLL(path, os.RTLD_NOW)
+except OSError as error:
+    print(error)
+sys.stdout.flush()
+os._exit(0)
+"""
+_TORCH = ("libtorch", "libc10")
+# What glibc's loader says, and what helps.
+_REMEDIES = {
+    r"^(?P<library>\S+): version `.*' not found": "an older {library} comes first: take its folder out of "
+    "LD_LIBRARY_PATH, or put a newer one into the environment of the Python",
+    r"^libc\.musl": "take the wheel for glibc (manylinux), or build it on a system with glibc: this one is for musl",
+    r"^(?P<library>\S+): cannot open shared object file": "install what has {library}, or add its folder to "
+    "LD_LIBRARY_PATH",
+    "undefined symbol": "link it with the library that defines the symbol, or name the Python that loads it: --python=",
+}
 
 
-def check(
-    path: Path, libtriton: Path | None = None, python: str = "", *, loaded_by_triton: bool = False
-) -> Iterator[Problem]:
+@dataclass(frozen=True)
+class Loading:
+    """What loads a library.
+
+    Attributes:
+        libtriton: the library of the Triton that loads it, if there is one.
+        python: the version of the Python, "3.11"; "" if any.
+        program: the Python.
+        variables: its environment.
+    """
+
+    libtriton: Path | None = None
+    python: str = ""
+    program: str = sys.executable
+    variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def check(path: Path, loading: Loading, *, loaded_by_triton: bool = False) -> Iterator[Problem]:
     """Yield what is wrong with a wheel or a shared library.
 
     Args:
-        libtriton: the library of the Triton that loads it, if there is one.
         loaded_by_triton: whether TRITON_PLUGIN_PATHS names it.
-        python: the version of the Python that loads it, "3.11"; "" if any.
 
     Raises:
         UsageError: it is neither.
     """
     if path.suffix == ".whl":
-        yield from _wheel(path, libtriton, python)
+        yield from _wheel(path, loading)
         return
     try:
         with foreign.open_file(path) as file:
@@ -69,7 +119,7 @@ def check(
         raise UsageError(
             f"{path} is neither a wheel nor a shared library", why=str(error), next="./foundry doctor PLUGIN.whl"
         ) from error
-    yield from _library(path, found, path.name, libtriton, python)
+    yield from _library(path, found, path.name, loading)
     if loaded_by_triton and _ENTRY not in found.exports:
         yield Problem(
             f"{path.name} has no function {_ENTRY}",
@@ -78,7 +128,7 @@ def check(
         )
 
 
-def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Problem]:
+def _wheel(path: Path, loading: Loading) -> Iterator[Problem]:
     try:
         with (
             foreign.open_file(path) as file,
@@ -93,19 +143,22 @@ def _wheel(path: Path, libtriton: Path | None, python: str) -> Iterator[Problem]
                     "it overwrites files of the distribution triton, and uninstalling one breaks the other",
                     "install it in an environment without the distribution triton",
                 )
-            for number, name in enumerate(names):
+            # All of them first: they find each other by their places in the wheel.
+            libraries = {}
+            for name in names:
                 if PurePosixPath(name).suffix == ".so" or ".so." in PurePosixPath(name).name:
-                    copy = Path(work, f"{number}.so")
+                    copy = libraries[name] = confine.path_below(Path(work), name, path.name)
+                    copy.parent.mkdir(parents=True, exist_ok=True)
                     with archive.open(name) as packed, copy.open("wb") as target:
                         foreign.copy(packed, target, name)
-                    try:
-                        with copy.open("rb") as file:
-                            found = elf.read(file, [_ENTRY])
-                    except elf.DamagedElfError as error:
-                        yield Problem(f"{name} is damaged", str(error), "fetch or build the wheel again")
-                        continue
-                    yield from _library(copy, found, name, libtriton, python)
-                    copy.unlink()
+            for name, copy in libraries.items():
+                try:
+                    with copy.open("rb") as file:
+                        found = elf.read(file, [_ENTRY])
+                except elf.DamagedElfError as error:
+                    yield Problem(f"{name} is damaged", str(error), "fetch or build the wheel again")
+                    continue
+                yield from _library(copy, found, name, loading)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UsageError(f"{path.name} is a damaged wheel", why=str(error), next="fetch or build it again") from error
 
@@ -132,7 +185,36 @@ def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Proble
                 )
 
 
-def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: str) -> Iterator[Problem]:
+def _library(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
+    problems = list(_read(path, found, name, loading))
+    yield from problems
+    # What was read says more.
+    if not any(each.fatal for each in problems):
+        yield from _load(path, found, name, loading)
+
+
+def _load(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
+    """Ask the loader, in a process of the Python, about what is not for another Python."""
+    tag = _PYTHON.search(name)
+    if tag and f"{tag[1]}.{tag[2]}" != (loading.python or ".".join(map(str, sys.version_info[:2]))):
+        return
+    torch = "torch" * any(each.startswith(_TORCH) for each in found.needed)
+    before = [loading.libtriton] if loading.libtriton and loading.libtriton.is_file() else []
+    command: list[str | Path] = [loading.program, "-c", _LOAD, torch, *before, path.resolve()]
+    done = children.run(command, log="doctor-load", env=dict(loading.variables), check=False)
+    said = done.stdout.strip()
+    if done.status:
+        said = f"the process that loaded it ended with status {done.status}: {done.stderr.strip()[-500:]}"
+    if said:
+        said = said.replace(f"{path.resolve()}: ", "").replace(str(path.resolve()), name)
+        hits = ((re.search(pattern, said), remedy) for pattern, remedy in _REMEDIES.items())
+        # Without --python, the process that will load it may have more symbols.
+        fatal = bool(loading.python) or "undefined symbol" not in said
+        remedies = (remedy.format(**hit.groupdict()) for hit, remedy in hits if hit)
+        yield Problem(f"{name} cannot be loaded by {loading.program}", said, next(remedies, ""), fatal=fatal)
+
+
+def _read(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
     here = _MACHINES.get(platform.machine(), platform.machine())
     if found.machine != here:
         yield Problem(f"{name} is for {found.machine}; this machine is {here}", next="take the wheel for this machine")
@@ -148,12 +230,13 @@ def _library(path: Path, found: Elf, name: str, libtriton: Path | None, python: 
                 "build it on this system or an older one, as manylinux images are",
             )
     tag = _PYTHON.search(name)
-    if tag and python and f"{tag[1]}.{tag[2]}" != python:
+    if tag and loading.python and f"{tag[1]}.{tag[2]}" != loading.python:
         yield Problem(
-            f"{name} is for Python {tag[1]}.{tag[2]}, and Python {python} does not load it",
-            next=f"take the wheel for Python {python}",
+            f"{name} is for Python {tag[1]}.{tag[2]}, and Python {loading.python} does not load it",
+            next=f"take the wheel for Python {loading.python}",
         )
     # Triton's own library comes from no other Triton.
+    libtriton = loading.libtriton
     if libtriton is not None and libtriton.is_file() and PurePosixPath(name).name != libtriton.name:
         yield from _against_triton(path, name, libtriton)
 
