@@ -59,6 +59,8 @@ class Limits:
 _FLOAT_LITERALS = ["0.0", "1.0", "-1.0", "0.5", "2.0", "3.0", "-0.0", "float('inf')", "-0.25"]
 _COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
 _SCANS = ("cumsum", "cumprod", "scan", "scan_pairs")
+# Those of integers of any width: the running maximum and minimum, and the largest element with its first place.
+_ORDERED = ("scan_most", "scan_least", "reduce_first", "reduce_place", "scan_first", "scan_place")
 _FUNCTIONS = [name for name in values.FUNCTIONS if name != "sqrt_rn"]
 
 
@@ -330,6 +332,8 @@ class _Builder:
             names += [*_SCANS, "reduce_pairs"] * (a.type.kind != "f")
             names += ["sort", "flip"] * (a.type.kind != "f" and a.shape[-1] > 1)
             names += ["histogram"] * (a.type == I32 and a.shape == self.tile and len(a.shape) == 1)
+        if a.type.kind in "iu" and a.shape:
+            names += _ORDERED
         if a.type.kind == "f" and a.shape:
             names += ["long"] + ["sum"] * (a.type.bits < 32)
         if a.type.kind in "iuf" and a.type.bits >= 16 and _float_of(a.type.bits).name not in self.limits.without:
@@ -431,6 +435,8 @@ class _Builder:
                 )
             case "cumsum" | "cumprod" | "scan" | "scan_pairs" | "reduce_pairs":
                 return self.combine(name, a)
+            case _ if name in _ORDERED:
+                return self.ordered(name, a)
             case "sort":
                 down = self.flag()
                 text = f"tl.sort({a.name}{', descending=True' * down})"
@@ -707,6 +713,27 @@ class _Builder:
             safe=a.safe,
         )
 
+    def ordered(self, name: str, a: Variable) -> Variable:
+        """Add a running maximum or minimum, or one part of the largest element and its first place along an axis."""
+        keep, function = name.startswith("scan"), name.partition("_")[2]
+        axis, reverse = self.draw(st.integers(0, len(a.shape) - 1)), keep and self.flag()
+        end = f"{', reverse=True' * reverse})" if keep else ", keep_dims=True)"
+        call = "tl.associative_scan" if keep else "tl.reduce"
+        if function in ("most", "least"):
+            text = f"{call}({a.name}, {axis}, {function}{end}"
+        else:
+            along = ", ".join(":" if d == axis else "None" for d in range(len(a.shape)))
+            places = f"tl.broadcast_to(tl.arange(0, {a.shape[axis]})[{along}], {a.shape})"
+            text = f"{call}(({a.name}, {places}), {axis}, first{end}[{int(function == 'place')}]"
+        return self.add(
+            I32 if function == "place" else a.type,
+            a.shape if keep else tuple(1 if d == axis else extent for d, extent in enumerate(a.shape)),
+            text,
+            [a],
+            lambda known: values.ordered(function, known.variables[a.name], axis, reverse, keep=keep),
+            safe=a.safe,
+        )
+
     def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
         """Return a builder for a nested block, which may use all variables that are known here."""
         builder = _Builder(
@@ -741,7 +768,7 @@ class _Builder:
         counter = Variable(self.name(), I32, (), safe=True)
         body = self.inside([result, counter], 3)
         update = body.last(result)
-        bounds = (self.pick(["0", "1", "pid"]), self.pick(["3", "m", "pid + 2", "0", "1"]), self.pick(["1", "2"]))
+        bounds = (self.pick(["0", "1", "pid"]), self.pick(["3", "5", "m", "pid + 2", "0", "1"]), self.pick(["1", "2"]))
         steps = live(body.steps, [update.name])
         self.steps.append(Loop(result, a, counter, bounds, steps, update, ("pid", "m")))
         self.known.append(result)

@@ -162,7 +162,7 @@ def inner(steps: Iterable[Any]) -> Iterable[Step]:
                 yield each
 
 
-# What scans and reductions combine elements by. Neither function commutes, and the first is not associative.
+# What scans and reductions combine elements by. The first two do not commute, and the first is not associative.
 FUNCTIONS = """@triton.jit
 def less(a, b):
     return a * 2 - b
@@ -175,7 +175,23 @@ def linear(a, b, c, d):
 
 @triton.jit
 def times(a, b):
-    return a * b"""
+    return a * b
+
+
+@triton.jit
+def most(a, b):
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def least(a, b):
+    return tl.minimum(a, b)
+
+
+@triton.jit
+def first(a, i, b, j):
+    take = (a > b) | ((a == b) & (i < j))
+    return tl.where(take, a, b), tl.where(take, i, j)"""
 
 # Atomic operations on integers whose order does not matter. The order matters to the rounding of floats.
 ATOMICS: dict[str, Any] = {

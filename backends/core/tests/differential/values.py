@@ -490,6 +490,29 @@ def combined(name: str, a: Value, axis: int, reverse: bool, *, keep: bool) -> Va
     return Value(a.type, data.astype(a.type.numpy), open=spread)
 
 
+def ordered(name: str, a: Value, axis: int, reverse: bool, *, keep: bool) -> Value:
+    """Return running maxima (`most`, `first`) or minima (`least`) of integers, or the first places of the maxima.
+
+    Args:
+        keep: whether all results are returned, or only the last one, as of a reduction.
+    """
+    turn = -1 if reverse else 1
+    rows, open = (np.moveaxis(part, axis, 0)[::turn] for part in (a.data, a.full("open")))
+    best = (np.minimum if name == "least" else np.maximum).accumulate(rows, axis=0)
+    if name == "place":
+        # The place of the largest so far; of equal ones the lowest, which is the last that a reversed scan meets.
+        index = np.arange(len(rows), dtype=np.int32)[::turn].reshape(-1, *[1] * (rows.ndim - 1))
+        found = [np.broadcast_to(index[0], rows[0].shape)]
+        for row, before, place in zip(rows[1:], best, index[1:], strict=False):
+            found.append(np.where((row > before) | ((row == before) & (place < found[-1])), place, found[-1]))
+        best = np.array(found, np.int32)
+    data, spread = (
+        np.moveaxis(each[::turn] if keep else each[-1:], 0, axis)
+        for each in (best, np.logical_or.accumulate(open, axis=0))
+    )
+    return Value(I32 if name == "place" else a.type, data, open=spread)
+
+
 def sorted_rows(a: Value) -> Value:
     """Return tl.sort of integers."""
     open = np.broadcast_to(np.any(a.full("open"), axis=-1, keepdims=True), a.data.shape)
