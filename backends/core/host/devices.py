@@ -48,14 +48,15 @@ LAVAPIPE = SimtTarget(
 )
 # A device that promises nothing of f16, and not to keep subnormal numbers.
 LEAST = SimtTarget(16, workgroup_bytes=16 << 10, fuses=(), rounds_to_nearest=(32, 64))
-DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST}
+# An OpenCL device such as PoCL's, whose invocations exchange through memory only.
+OPENCL = SimtTarget(8, argument_bytes=1024, fuses=(64,), flavour="kernel", shuffles=False, converts_f16=False)
+DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST, "opencl": OPENCL}
 
 
 def promised(target: SimtTarget) -> Device:
     """Return the machine that does what a description promises, and no more."""
-    return Device(
-        target.warp_size, target.fuses, target.accurate_exp2, target.preserves_denormals, target.rounds_to_nearest
-    )
+    nearest = _ALL if target.flavour == "kernel" else target.rounds_to_nearest
+    return Device(target.warp_size, target.fuses, target.accurate_exp2, target.preserves_denormals, nearest)
 
 
 def run(ttgir: str, target: SimtTarget, arguments: Sequence[Any], grid: int = 1) -> list[np.ndarray]:
@@ -66,7 +67,7 @@ def run(ttgir: str, target: SimtTarget, arguments: Sequence[Any], grid: int = 1)
         promised(target),
         arguments,
         (grid, 1, 1),
-        offsets=made.offsets,
+        offsets=made.offsets if target.flavour == "shader" else (),
         tables=made.tables,
         trailing=(grid, 1, 1, 0) if target.splits_grids else (),
         push_bytes=target.argument_bytes,

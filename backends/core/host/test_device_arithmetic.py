@@ -34,8 +34,8 @@ def computed(target: SimtTarget, inputs: list[tuple[str, Array]], result: str, l
 
 
 def flushed(x: Array, target: SimtTarget) -> Array:
-    """Return floats as the device may take them in conversions and arithmetic: without subnormal numbers."""
-    return promised(target).flush(x)
+    """Return floats as the device may take them in conversions: without subnormal numbers. Integers keep them."""
+    return promised(target).flush(x) if target.converts_f16 else x
 
 
 def to_bf16(x: Array) -> Array:
@@ -227,3 +227,26 @@ def test_fused_multiply_and_add_is_rounded_once(device: str, fuses: tuple[int, .
                 with np.errstate(all="ignore"):
                     wanted = nearest(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)), dtype)
             assert got == wanted or (np.isnan(got) and np.isnan(wanted)), (a, b, c, got, wanted)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("elem", ["f32", "f64"])
+def test_atomic_addition_adds_each_element_once(device: str, elem: str) -> None:
+    # With the device's instruction, or by exchanging until nobody came between.
+    target = DEVICES[device]
+    size = 16 * target.warp_size
+    x = np.random.default_rng(5).integers(-50, 50, 2 * size).astype(DTYPES[elem])
+    lines = [
+        "%c7 = arith.constant dense<7> : TILE(i32)",
+        "%yes = arith.constant dense<true> : TILE(i1)",
+        "%at = arith.andi %r, %c7 : TILE(i32)",
+        f"%s = tt.splat %p1 : !tt.ptr<{elem}> -> TILE(!tt.ptr<{elem}>)",
+        f"%to = tt.addptr %s, %at : TILE(!tt.ptr<{elem}>), TILE(i32)",
+        f"%old = tt.atomic_rmw fadd, relaxed, gpu, %to, %x0, %yes : (TILE(!tt.ptr<{elem}>), TILE({elem}), TILE(i1))"
+        f" -> TILE({elem})",
+    ]
+    text = elementwise([elem, elem], {}, lines, lanes=target.warp_size, size=size)
+    total = np.zeros(2 * size, DTYPES[elem])
+    _, found = run(text, target, [x, total], 2)
+    np.testing.assert_array_equal(found[:8], x.reshape(-1, 8).sum(0))
+    assert not found[8:].any()

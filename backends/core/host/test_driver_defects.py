@@ -37,7 +37,7 @@ def pairs(elem: str, *, first: bool, lanes: int, size: int) -> str:
     return elementwise([elem], {"%v": elem, "%w": "i32"}, lines, lanes=lanes, size=size)
 
 
-@pytest.mark.parametrize("device", ["h100", "lavapipe"])
+@pytest.mark.parametrize("device", ["h100", "lavapipe", "opencl"])
 @pytest.mark.parametrize("elem", INTEGERS)
 def test_largest_element_and_its_place(device: str, elem: str) -> None:
     target = DEVICES[device]

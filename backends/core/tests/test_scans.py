@@ -323,7 +323,7 @@ def test_first_place_of_equal_integers_of_each_width() -> None:
     # On an H100, the i16 of a pair was another number, and the place that of another warp.
     random = np.random.default_rng(6)
     for dtype in (np.int8, np.int16, np.uint16, np.int32, np.int64, np.uint64):
-        for x in (random.integers(0, 3, 64).astype(dtype), random.integers(0, 256, 64).astype(dtype) - dtype(77)):
+        for x in (random.integers(0, 3, 64).astype(dtype), (random.integers(0, 256, 64) - 77).astype(dtype)):
             values, places = poisoned(2, dtype=dtype), poisoned(2, dtype=np.int32)
             run(largest_of_equal, x, values, places, N=64)
             np.testing.assert_array_equal(values, [x.sum(dtype=dtype), x.max()])
@@ -336,7 +336,7 @@ def loops_between_constants(x, out, N: tl.constexpr):
     for k in range(2, -3, -2):
         j = k * k
         while j > 0:
-            v = tl.where((v & 3) == (j & 3).to(tl.int64), v + 4, v ^ j.to(tl.int64))
+            v = tl.where((v & 3) == (j & 3), v + 4, v ^ j)
             j = j - 3
     tl.store(out + tl.arange(0, N), tl.associative_scan(v, 0, most))
 
