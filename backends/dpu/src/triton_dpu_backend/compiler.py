@@ -100,8 +100,8 @@ def make_structured(module: Any, metadata: dict[str, Any], *, num_tasklets: int)
 def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, parts: int | None = None) -> str:
     """Run the stage mlir: the work of one tasklet, in MLIR's own dialects.
 
-    The lowering estimates the length of the program. If the estimate leaves a doubt whether the program fits into IRAM,
-    the program is built, and lowered to the shortest form if it does not fit.
+    The program is built, and lowered again to a shorter form as long as it does not fit into IRAM. The later stages
+    take what was built.
 
     Args:
         num_tasklets: the most tasklets on a DPU. How many are used is written to the metadata.
@@ -124,8 +124,8 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
     if metadata["merged"] or metadata["ordered"]:
         reached["atomic"] = "1"
     _note_tasklets(metadata, lowered, reached)
-    if lowered.doubtful and not _fits_iram(lowered.text, metadata):
-        lowered = to_tasklet_mlir(structured, replace(dpu, iram_instructions=0))
+    while not lowered.is_shortest and not _fits_iram(lowered.text, metadata):
+        lowered = to_tasklet_mlir(structured, replace(dpu, shape=lowered.shape + 1))
         _note_tasklets(metadata, lowered, reached)
     return lowered.text
 

@@ -81,7 +81,7 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         self._built = functools.cache(functools.partial(_compiled, metadata))
         self._room = functools.cache(functools.partial(_room, metadata))
         self._asked: int | None = metadata.num_dpus
-        self._script = getattr(getattr(src, "fn", None), "__globals__", {}).get(NUM_DPUS)
+        self._globals: Mapping[str, Any] = getattr(getattr(src, "fn", None), "__globals__", {})
         self._structured = metadata.structured
         shadows = self.parameters.shadows
         self._comparisons = Comparisons(self.log, shadows) if self.log is not None and shadows else None
@@ -209,7 +209,8 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         try:
             if environment:
                 outside = count_of(int(environment) if environment.isdecimal() else environment, MOST_DPUS, NUM_DPUS)
-            script = None if self._script is None else count_of(self._script, MOST_DPUS, f"{NUM_DPUS} in the script")
+            script = self._globals.get(NUM_DPUS)
+            script = None if script is None else count_of(script, MOST_DPUS, f"{NUM_DPUS} in the script")
         except ValueError as error:
             raise DpuError("a launch without a number of DPUs", why=str(error)) from None
         if self._asked is not None:

@@ -301,6 +301,10 @@ class Text:
         type = vector_type(elem, lanes)
         return Reg(self._constant(literal if lanes == 1 else f"dense<{literal}>", type), elem, lanes)
 
+    def constant_number(self, reg: Reg) -> int | None:
+        """Return the number of an integer constant; None for any other register."""
+        return next((int(literal) for (literal, _), name in self._constants.items() if name == reg.name), None)
+
     def float_constant(self, value: float, elem: str, lanes: int = 1) -> Reg:
         """Return a float constant, written as bits: no decimal rounding, no special case for infinities and NaNs."""
         bits = struct.pack("<f" if elem == "f32" else "<d", value)

@@ -59,11 +59,18 @@ _TURNED = 4096
 
 @dataclass(frozen=True)
 class _Shape:
-    """Loop unrolling: the register tile of tl.dot, and the most elements per iteration of a loop over a row."""
+    """What makes code longer and faster.
+
+    Attributes:
+        accumulators, dot_steps: the register tile of tl.dot.
+        unrolled: the most elements per iteration of a loop over a row.
+        inlines: whether products that take many instructions are computed in place, not in a function.
+    """
 
     accumulators: int
     dot_steps: int
     unrolled: int
+    inlines: bool = True
 
 
 # The first is fast: 2 x 4 sums, 2 + 4 factors and the addresses fit the 24 registers of a tasklet. The last is short.
@@ -71,10 +78,13 @@ _SHAPES = (
     _Shape(accumulators=8, dot_steps=4, unrolled=16),
     _Shape(accumulators=8, dot_steps=4, unrolled=4),
     _Shape(accumulators=4, dot_steps=1, unrolled=1),
+    _Shape(accumulators=4, dot_steps=1, unrolled=1, inlines=False),
 )
+# The shape at which the estimate stops, because it counts lines, and those of the next one are hardly fewer.
+_ROLLED = 2
 # Estimate of a DPU program's instructions from its kernel's MLIR: a fixed part, and instructions per line. For 19
-# kernels of the tests, the emulator's compiler generated 0.6 to 1.1 times this estimate; up to twice where it unrolls
-# loops itself.
+# kernels of the tests, the emulator's compiler generated 0.6 to 1.1 times this estimate; more where it unrolls loops
+# itself, and where a line is a product of 64 bits, which takes up to 64 instructions.
 _PROGRAM, _LINE = 300, 1.2
 
 
@@ -88,8 +98,8 @@ class TaskletKernel:
         parts: slices of a program, each of which one tasklet runs at a time; a power of 2.
         most_parts: the largest number of slices that `lower_tasklet` can make of the kernel.
         computes: whether it computes with floats, which takes a DPU 20 to 1000 instructions for an operation.
-        doubtful: whether the program may be too long for IRAM although its estimate is not, and could be shorter. For a
-            target with `iram_instructions` 0, `lower_tasklet` makes the shorter one.
+        shape: which of the lowering's shapes the program has; the next one is shorter.
+        is_shortest: whether there is no next one.
     """
 
     text: str
@@ -98,7 +108,11 @@ class TaskletKernel:
     parts: int = 1
     most_parts: int = 1
     computes: bool = False
-    doubtful: bool = False
+    shape: int = 0
+
+    @property
+    def is_shortest(self) -> bool:
+        return self.shape == len(_SHAPES) - 1
 
 
 def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
@@ -106,8 +120,9 @@ def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
 
     Rows are copied in pieces of at most 2048 bytes. Shorter pieces take longer, because each DMA takes 77 cycles to
     start, but they leave room for more tasklets. 11 tasklets fill the pipeline. We take the longest pieces that leave
-    room for that many tasklets, or for as many as possible. If a program would be too long for IRAM, its loops are
-    unrolled less, or not at all.
+    room for that many tasklets, or for as many as possible. If the estimate says that a program would be too long for
+    IRAM, its loops are unrolled less, or not at all. Only the compiler counts exactly: if its program does not fit, the
+    caller asks for the next shape.
 
     If the tiles leave room for too few tasklets, each program is split into slices, if the kernel allows it (split.py).
 
@@ -117,14 +132,12 @@ def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
     """
     function = kernel(module)
     _refuse_addresses(function)
-    for shape in _SHAPES:
-        lowered = _split(module, target, shape)
-        instructions = _instructions(lowered.text)
-        if instructions <= target.iram_instructions:
-            doubtful = shape is not _SHAPES[-1] and 2 * instructions > target.iram_instructions
-            return replace(lowered, doubtful=doubtful)
-    # The compiler, which counts exactly, refuses a program that is still too long, with both numbers.
-    return lowered
+    shape = target.shape
+    lowered = _split(module, target, _SHAPES[shape])
+    while shape < _ROLLED and _instructions(lowered.text) > target.iram_instructions:
+        shape += 1
+        lowered = _split(module, target, _SHAPES[shape])
+    return replace(lowered, shape=shape)
 
 
 def _refuse_addresses(function: tt.FuncOp) -> None:
@@ -295,7 +308,7 @@ class TaskletTiles(Tiles):
     def __init__(self, plan: BufferPlan, piece_bytes: int, shape: _Shape) -> None:
         super().__init__(TaskletText(_CONVENTIONS), plan, Target())
         self._accumulators, self.dot_steps = shape.accumulators, shape.dot_steps
-        self.numeric = TaskletNumeric(self.text)
+        self.numeric = TaskletNumeric(self.text, shape.inlines)
         self.memory = StagedMemory(self, piece_bytes, shape.unrolled)
 
     def lanes(self, value: SSAValue, op: Operation, lane: int) -> int:

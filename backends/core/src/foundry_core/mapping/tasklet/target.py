@@ -26,6 +26,8 @@ class TaskletTarget:
         iram_instructions: instructions that a program may have (v1A).
         reserved_bytes: WRAM for the SDK's runtime, the kernel's arguments and the ids of the running programs.
         parts: slices of each program (split.py), a power of 2; None: as many as fill the pipeline.
+        shape: the first of the lowering's shapes that is tried (program.py); each makes shorter programs than the one
+            before.
     """
 
     most_tasklets: int = 16
@@ -36,6 +38,7 @@ class TaskletTarget:
     most_stack_bytes: int = 2048
     reserved_bytes: int = 4 << 10
     parts: int | None = None
+    shape: int = 0
 
     @property
     def spare_stack_bytes(self) -> int:
