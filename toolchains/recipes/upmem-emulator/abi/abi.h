@@ -11,7 +11,7 @@
 #define FOUNDRY_DPU_ABI_H
 
 /* Raised with every incompatible change; the program carries it in the absolute symbol of FOUNDRY_DPU_SYMBOL_ABI. */
-#define FOUNDRY_DPU_ABI_VERSION 2
+#define FOUNDRY_DPU_ABI_VERSION 3
 
 /* ---- Memory map ------------------------------------------------------------------------------------------------ */
 
@@ -23,8 +23,9 @@
 #define FOUNDRY_DPU_WRAM_BASE 0x10000000
 #define FOUNDRY_DPU_WRAM_SIZE 0x00010000
 
-/* Stacks, one slot a tasklet. A stack of S bytes lies at [slot + BOTTOM, slot + BOTTOM + S); below it nothing is mapped
- * for BOTTOM bytes, more than any frame that fits into WRAM. */
+/* Stacks, one slot a tasklet. A stack of S bytes lies at [slot + BOTTOM + S, slot + BOTTOM + 2 * S). The S bytes below it
+ * are slack, for frames that are larger here than a DPU's, see STACK_LEFT; below that nothing is mapped for BOTTOM bytes,
+ * more than any frame that fits into WRAM. */
 #define FOUNDRY_DPU_STACK_BASE 0x20000000
 #define FOUNDRY_DPU_STACK_SLOT 0x00040000
 #define FOUNDRY_DPU_STACK_BOTTOM 0x00020000
@@ -65,6 +66,10 @@
  *                     before its service is called; 0: not counted.
  *   CALLER  uint32_t  the same, of the last call that a function with lines has made: what a function without lines
  *                     does counts there. The emulator keeps it for each tasklet.
+ *   STACK_LEFT int32_t bytes of the tasklet's stack that the frames of a DPU would leave. A function subtracts what its
+ *                     frame has on a DPU at least: its variables that live at the same time, and 8 bytes for where it
+ *                     returns to and for the caller's stack pointer if it calls others. Below zero it faults. The
+ *                     emulator keeps it for each tasklet.
  *   CALL_SITE uint32_t  the site of the last call of another file's function: what the library does is done there. The
  *                     emulator keeps it for each tasklet.
  */
@@ -76,6 +81,7 @@
 #define FOUNDRY_DPU_LINE 0x5000101c
 #define FOUNDRY_DPU_CALLER 0x50001020
 #define FOUNDRY_DPU_CALL_SITE 0x50001024
+#define FOUNDRY_DPU_STACK_LEFT 0x50001028
 
 /* Shadows: one stride a tasklet. WRAM and the stacks do not collide under the mask. */
 #define FOUNDRY_DPU_SHADOW_BASE 0x70000000
@@ -179,6 +185,7 @@
 #define FOUNDRY_DPU_REASON_ABORT 6            /* b: address of a message or 0 */
 #define FOUNDRY_DPU_REASON_ALLOCATOR 7        /* misuse of an allocator (double free, ...): b: address of the block */
 #define FOUNDRY_DPU_REASON_MISALIGNED 8       /* a load or store in WRAM: b: its address, c: its size */
+#define FOUNDRY_DPU_REASON_STACK 9            /* STACK_LEFT is below zero: b: 0, c: bytes of the last frame */
 
 /* ---- ELF ------------------------------------------------------------------------------------------------------- */
 

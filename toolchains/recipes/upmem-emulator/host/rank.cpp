@@ -129,7 +129,7 @@ bool dpu_rank_t::finish(bool wait, dpu_error_t &error) {
     if (faults > FAULTS_SHOWN)
         refuse(error, "%u more DPUs of rank %u are in fault; dpu_log_read tells why", faults - FAULTS_SHOWN, number);
     if (reporting > FAULTS_SHOWN)
-        note("%u more DPUs of rank %u report races; dpu_log_read tells which", reporting - FAULTS_SHOWN, number);
+        note("%u more DPUs of rank %u report something; dpu_log_read tells what", reporting - FAULTS_SHOWN, number);
     running_ = 0;
     return true;
 }
@@ -141,7 +141,7 @@ void dpu_rank_t::show_reports(const dpu_t &dpu) const {
         at += static_cast<std::uint32_t>(std::strlen(control.reports + at)) + 1;
     }
     if (control.reports_dropped > 0)
-        note("dpu %u of rank %u: %u more races; dpu_log_read tells which", dpu.number, number, control.reports_dropped);
+        note("dpu %u of rank %u: %u more reports; dpu_log_read has them", dpu.number, number, control.reports_dropped);
 }
 
 // A DPU whose process has died without a word is in fault too.

@@ -21,6 +21,16 @@ void Log::add(const char *text, std::size_t bytes) {
     control_.log_dropped += static_cast<std::uint32_t>(bytes - fits);
 }
 
+void Log::report(const std::string &text) {
+    add((text + "\n").data(), text.size() + 1);
+    if (text.size() < shared::REPORT_BYTES - control_.report_bytes) {
+        std::memcpy(control_.reports + control_.report_bytes, text.c_str(), text.size() + 1);
+        control_.report_bytes += static_cast<std::uint32_t>(text.size() + 1);
+    } else {
+        control_.reports_dropped++;
+    }
+}
+
 std::string string_at(const Memory &memory, std::uint32_t tasklet, std::uint32_t address, std::size_t limit) {
     std::string text;
     for (; text.size() < limit; address++) {

@@ -13,6 +13,8 @@ class Log {
     void clear();
     // Adds text. What does not fit is dropped; a line in the log says so.
     void add(const char *text, std::size_t bytes);
+    // Adds a line that the host also prints when the launch has ended.
+    void report(const std::string &text);
 
   private:
     shared::Control &control_;

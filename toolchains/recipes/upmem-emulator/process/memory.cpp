@@ -69,8 +69,8 @@ Memory::Memory(std::uint8_t *slot, int rank, std::size_t offset, int code, const
         throw std::runtime_error("cannot read the program's notes");
 
     for (std::uint32_t tasklet = 0; tasklet < program.nr_tasklets; tasklet++) {
-        std::uint32_t bytes = program.stack_bytes[tasklet];
-        std::uint8_t *stack = map_at(stack_bottom(tasklet), bytes, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+        std::uint32_t bytes = 2 * program.stack_bytes[tasklet];
+        std::uint8_t *stack = map_at(slack_bottom(tasklet), bytes, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
         shared::fill_poison(stack, whole_pages(bytes));
     }
 }
@@ -97,6 +97,16 @@ void Memory::check_margins() const {
     check(program_.heap_end, "WRAM heap", shared::NO_TASKLET);
     for (std::uint32_t tasklet = 0; tasklet < program_.nr_tasklets; tasklet++)
         check(stack_top(tasklet), "tasklet's stack", tasklet);
+}
+
+std::uint32_t Memory::used_slack(std::uint32_t tasklet) const {
+    std::uint32_t top = stack_top(tasklet), end = top - program_.stack_bytes[tasklet];
+    for (std::uint32_t address = slack_bottom(tasklet); address < end; address += 8)
+        if (*at<std::uint64_t>(address) != shared::POISON) {
+            shared::fill_poison(at<void>(address), end - address);
+            return top - address;
+        }
+    return 0;
 }
 
 void Memory::read(std::uint32_t mram, std::uint32_t wram, std::uint32_t bytes) {

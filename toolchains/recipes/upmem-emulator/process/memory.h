@@ -30,7 +30,7 @@ class Memory {
             return std::uint64_t{address} + bytes <= program_.heap_end;
         if (address < FOUNDRY_DPU_STACK_BASE) return false;
         std::uint32_t tasklet = (address - FOUNDRY_DPU_STACK_BASE) / FOUNDRY_DPU_STACK_SLOT;
-        return tasklet < program_.nr_tasklets && address >= stack_bottom(tasklet) &&
+        return tasklet < program_.nr_tasklets && address >= slack_bottom(tasklet) &&
                std::uint64_t{address} + bytes <= stack_top(tasklet);
     }
     static bool in_mram(std::uint32_t address, std::uint32_t bytes);
@@ -54,6 +54,10 @@ class Memory {
     void check_transfer(bool is_read, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t wram,
                         std::uint32_t bytes) const;
 
+    // Bytes of its stack that a tasklet has used in this launch, if more than the stack has: our frames are larger than a
+    // DPU's. Else 0. The slack is as new then.
+    std::uint32_t used_slack(std::uint32_t tasklet) const;
+
     // A page may reach beyond the end of the heap or of a stack, where the DPU has another tasklet's stack. Throws Broken
     // if the program has written there. Called when a launch ends.
     void check_margins() const;
@@ -68,11 +72,13 @@ class Memory {
     std::string site(std::uint32_t site) const;
     std::string name(std::uint32_t address) const;
 
-    static std::uint32_t stack_bottom(std::uint32_t tasklet) {
+    // The lowest byte of the slack below a stack, see abi.h.
+    static std::uint32_t slack_bottom(std::uint32_t tasklet) {
         return FOUNDRY_DPU_STACK_BASE + tasklet * FOUNDRY_DPU_STACK_SLOT + FOUNDRY_DPU_STACK_BOTTOM;
     }
+    std::uint32_t stack_bytes(std::uint32_t tasklet) const { return program_.stack_bytes[tasklet]; }
     std::uint32_t stack_top(std::uint32_t tasklet) const {
-        return stack_bottom(tasklet) + program_.stack_bytes[tasklet];
+        return slack_bottom(tasklet) + 2 * program_.stack_bytes[tasklet];
     }
 
   private:

@@ -30,16 +30,16 @@ std::uint8_t differing(std::uint64_t one, std::uint64_t other) {
 
 } // namespace
 
-Races::Races(Memory &memory, Synchronization &synchronization, shared::Control &control, Log &log)
-    : memory_(memory), synchronization_(synchronization), control_(control), log_(log),
+Races::Races(Memory &memory, Synchronization &synchronization, Log &log)
+    : memory_(memory), synchronization_(synchronization), log_(log),
       on_(memory.races() != shared::Races::ignore && memory.nr_tasklets() > 1), words_(nullptr, std::free), bytes_(nullptr, std::free),
-      split_(WORDS) {
+      split_(WORDS), mram_(nullptr, std::free) {
     if (!on_) return;
-    for (std::uint32_t page = 0; page < FOUNDRY_DPU_MRAM_SIZE / MRAM_PAGE; page++) mram_.emplace_back(&pool_);
     // Zero pages until they are used.
     words_.reset(static_cast<Cell *>(std::calloc(WORDS, sizeof(Cell))));
     bytes_.reset(static_cast<Cell *>(std::calloc(FOUNDRY_DPU_WRAM_SIZE, sizeof(Cell))));
-    if (!words_ || !bytes_) throw std::bad_alloc();
+    mram_.reset(static_cast<Segments **>(std::calloc(FOUNDRY_DPU_MRAM_SIZE / MRAM_PAGE, sizeof(Segments *))));
+    if (!words_ || !bytes_ || !mram_) throw std::bad_alloc();
 }
 
 void Races::begin() {
@@ -50,8 +50,8 @@ void Races::begin() {
 
 void Races::forget() {
     for (std::uint32_t page : used_) {
-        for (auto &[start, segment] : mram_[page]) forget_readers(segment.cell);
-        mram_[page].clear();
+        for (auto &[start, segment] : *mram_[page]) forget_readers(segment.cell);
+        mram_[page]->clear();
     }
     used_.clear();
     nr_segments_ = 0;
@@ -125,13 +125,7 @@ void Races::found(const Broken &broken, std::uint32_t place, std::uint32_t other
     if (memory_.races() == shared::Races::fault) throw broken;
     if (!reported_.insert({place, other}).second) return;
     std::string text = format("tasklet %u: %s: %s", broken.tasklet, rule_name(broken.rule), broken.text.c_str());
-    log_.add((text + "\n").data(), text.size() + 1);
-    if (text.size() < shared::REPORT_BYTES - control_.report_bytes) {
-        std::memcpy(control_.reports + control_.report_bytes, text.c_str(), text.size() + 1);
-        control_.report_bytes += static_cast<std::uint32_t>(text.size() + 1);
-    } else {
-        control_.reports_dropped++;
-    }
+    log_.report(text);
 }
 
 void Races::race(const Act &act, const char *does, std::uint32_t address, std::uint32_t bytes, int other,
@@ -245,7 +239,8 @@ template <typename Visit> void Races::for_mram(std::uint32_t address, std::uint3
 
 template <typename Visit>
 void Races::for_page(std::uint32_t page, std::uint32_t address, std::uint32_t bytes, Visit visit) {
-    Segments &segments = mram_[page];
+    if (!mram_[page]) mram_[page] = &trees_.emplace_back(&pool_);
+    Segments &segments = *mram_[page];
     if (segments.empty()) used_.push_back(page);
     std::uint32_t end = address + bytes;
     auto next = segments.upper_bound(address);

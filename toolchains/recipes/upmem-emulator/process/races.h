@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <memory_resource>
@@ -34,7 +35,7 @@
 
 class Races {
   public:
-    Races(Memory &memory, Synchronization &synchronization, shared::Control &control, Log &log);
+    Races(Memory &memory, Synchronization &synchronization, Log &log);
 
     // From now on, this object checks compiled code's accesses.
     void serve();
@@ -149,7 +150,6 @@ class Races {
 
     Memory &memory_;
     Synchronization &synchronization_;
-    shared::Control &control_;
     Log &log_;
     bool on_;
     std::set<std::pair<std::uint32_t, std::uint32_t>> reported_; // places of both accesses
@@ -159,7 +159,8 @@ class Races {
     std::unique_ptr<Cell[], void (*)(void *)> words_, bytes_; // of WRAM: 4 bytes, and single bytes of split words
     std::vector<std::uint8_t> split_; // of each word, whether its bytes are known apart
     std::pmr::unsynchronized_pool_resource pool_;
-    std::vector<Segments> mram_;           // by pages of MRAM
+    std::unique_ptr<Segments *[], void (*)(void *)> mram_; // by pages of MRAM, null until used
+    std::deque<Segments> trees_;
     std::vector<std::uint32_t> used_;      // pages that have segments
     std::size_t nr_segments_ = 0;
     std::vector<Readers> readers_;

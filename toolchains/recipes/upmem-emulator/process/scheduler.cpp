@@ -16,6 +16,7 @@ std::uint32_t &site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_SITE); }
 std::uint32_t &line() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_LINE); }
 std::uint32_t &call_site() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALL_SITE); }
 std::uint32_t &caller() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_CALLER); }
+std::int32_t &stack_left() { return *Memory::at<std::int32_t>(FOUNDRY_DPU_STACK_LEFT); }
 std::uint32_t &running() { return *Memory::at<std::uint32_t>(FOUNDRY_DPU_TASKLET); }
 
 std::int64_t cost(std::uint32_t op) {
@@ -46,7 +47,7 @@ std::int64_t cost(std::uint32_t op) {
 
 Scheduler::Scheduler(Memory &memory, shared::Control &control, Log &log)
     : memory_(memory), control_(control), log_(log), program_(control.program), nr_tasklets_(program_.nr_tasklets),
-      synchronization_(memory, nr_tasklets_), races_(memory, synchronization_, control, log) {
+      synchronization_(memory, nr_tasklets_), races_(memory, synchronization_, log) {
     races_.serve();
 }
 
@@ -80,6 +81,7 @@ void Scheduler::launch() {
             for (std::uint32_t i = 0; i < nr_tasklets_; i++)
                 if (tasklets_[i].state != State::idle) deadlock();
             memory_.check_margins();
+            report_slack();
             return;
         }
         if (!transfers_.empty() && (!next || transfers_.front().end <= pipeline_.time_of(next->target, in_pipeline_))) {
@@ -106,7 +108,7 @@ std::uint32_t Scheduler::code_address(std::uint32_t tasklet) const {
 std::vector<std::uint32_t> Scheduler::calls(std::uint32_t tasklet) const {
     constexpr std::uint8_t CALL = 0xe8; // with 4 bytes of distance behind
     std::vector<std::uint32_t> found;
-    std::uint64_t bottom = std::max<std::uint64_t>(tasklets_[tasklet].context.rsp, memory_.stack_bottom(tasklet));
+    std::uint64_t bottom = std::max<std::uint64_t>(tasklets_[tasklet].context.rsp, memory_.slack_bottom(tasklet));
     for (std::uint64_t at = bottom & ~7ull; at + 8 <= memory_.stack_top(tasklet) && found.size() < 8; at += 8) {
         std::uint64_t next = *Memory::at<std::uint64_t>(static_cast<std::uint32_t>(at));
         std::uint64_t call = next - 5;
@@ -129,6 +131,7 @@ void Scheduler::start(std::uint32_t tasklet) {
     one.state = State::issuing;
     one.target = 0;
     one.turn = turns_++;
+    one.stack_left = static_cast<std::int32_t>(memory_.stack_bytes(tasklet));
 }
 
 // Lets a tasklet that is in the pipeline run ahead to its next event.
@@ -139,6 +142,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     site() = line() = 0;
     caller() = one.caller;
     call_site() = one.call_site;
+    stack_left() = one.stack_left;
     races_.enter(tasklet);
     switches = switches + 1;
     foundry_resume(&one.context);
@@ -146,6 +150,7 @@ void Scheduler::run(std::uint32_t tasklet) {
     one.line = line();
     one.caller = caller();
     one.call_site = call_site();
+    one.stack_left = stack_left();
     std::int64_t service = cost(one.context.op & 0xff), spent = BUDGET - budget() + service;
     memory_.count(one.line, static_cast<std::uint64_t>(service), 0);
     // The program must not write here: it would silently change the number of cycles.
@@ -448,8 +453,22 @@ void Scheduler::reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_
     case FOUNDRY_DPU_REASON_MISALIGNED:
         throw Broken{Rule::wram_alignment, tasklet, address, value,
                      format("an access of %u bytes at 0x%08x, which is not a multiple of %u", value, address, value)};
+    case FOUNDRY_DPU_REASON_STACK:
+        throw Broken{Rule::stack_overflow, tasklet, 0, value,
+                     format("the functions that have been called need at least %d bytes on a DPU, %u of them the last one; the "
+                            "stack of tasklet %u has %u bytes (STACK_SIZE_DEFAULT)",
+                            static_cast<int>(memory_.stack_bytes(tasklet)) - tasklets_[tasklet].stack_left, value,
+                            tasklet, memory_.stack_bytes(tasklet))};
     default: throw Broken{Rule::halt, tasklet, address, value, format("the program ends itself for reason %u", reason)};
     }
+}
+
+void Scheduler::report_slack() {
+    for (std::uint32_t i = 0; i < nr_tasklets_; i++)
+        if (std::uint32_t used = memory_.used_slack(i))
+            log_.report(format("tasklet %u has used %u bytes of stack here, where frames are larger than a DPU's; its stack has "
+                               "%u (STACK_SIZE_DEFAULT), and whether a DPU's frames fit is not certain",
+                               i, used, memory_.stack_bytes(i)));
 }
 
 void Scheduler::deadlock() const {

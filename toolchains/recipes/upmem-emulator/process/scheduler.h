@@ -50,6 +50,7 @@ class Scheduler {
         std::uint32_t site = 0; // of the service that it has asked for
         std::uint32_t line = 0; // the address of that place's counters
         std::uint32_t caller = 0, call_site = 0; // see abi.h
+        std::int32_t stack_left = 0;
         std::uint64_t turn = 0; // among equal targets, who came first
     };
     struct Transfer {
@@ -80,6 +81,8 @@ class Scheduler {
     void mram_store(std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes, std::uint64_t value);
     void check_scalar(const char *what, std::uint32_t tasklet, std::uint32_t mram, std::uint32_t bytes) const;
     void reason(std::uint32_t tasklet, std::uint32_t reason, std::uint32_t address, std::uint32_t value);
+    // Reports each tasklet that has used more stack than it has.
+    void report_slack();
     [[noreturn]] void deadlock() const;
     std::uint64_t performance() const;
 

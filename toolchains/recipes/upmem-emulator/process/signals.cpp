@@ -82,12 +82,12 @@ Broken broken_by_signal(const Memory &memory, std::uint32_t nr_tasklets, std::ui
     default: break;
     }
     for (std::uint32_t i = 0; i < nr_tasklets; i++) {
-        std::uint32_t bottom = memory.stack_bottom(i);
-        if (last.address >= bottom - FOUNDRY_DPU_STACK_BOTTOM && last.address < bottom)
-            return {Rule::stack_overflow, tasklet, address, memory.stack_top(i) - bottom,
+        std::uint32_t slack = memory.slack_bottom(i), bytes = memory.stack_bytes(i);
+        if (last.address >= slack - FOUNDRY_DPU_STACK_BOTTOM && last.address < slack)
+            return {Rule::stack_overflow, tasklet, address, bytes,
                     format("an access at 0x%08x, %u bytes below the stack of tasklet %u, which has %u bytes "
                            "(STACK_SIZE_DEFAULT)",
-                           address, bottom - address, i, memory.stack_top(i) - bottom)};
+                           address, slack + bytes - address, i, bytes)};
     }
     const char *where = "there is no memory";
     if (last.address == last.code)

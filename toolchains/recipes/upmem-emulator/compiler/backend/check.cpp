@@ -99,9 +99,11 @@ public:
 
   bool run() {
     for (const GlobalVariable &global : module.globals()) {
+      place = "variable '" + global.getName().str() + "'";
+      if (global.getName() == "llvm.global_ctors" || global.getName() == "llvm.global_dtors")
+        report("functions that run before main or after it: a DPU program has none");
       if (global.getName().startswith("llvm."))
         continue; // a list of names for the optimiser
-      place = "variable '" + global.getName().str() + "'";
       checkType(global.getValueType());
       checkSpace(global.getAddressSpace());
       if (global.isThreadLocal())

@@ -6,6 +6,7 @@
 #include "cost.h"
 #include "races.h"
 #include "services.h"
+#include "stack.h"
 #include "target.h"
 
 #include <optional>
@@ -41,6 +42,7 @@ public:
       if (races)
         accesses.emplace(*function);
       Cost total = count(*function);
+      countStack(*function, services);
       yieldAtEntry(*function);
       yieldInLoops(*function);
       checkAlignment(*function, services);

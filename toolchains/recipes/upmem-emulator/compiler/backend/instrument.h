@@ -17,6 +17,7 @@ struct Instruments {
 // - the subtraction of each piece of straight code's modelled cost from the tasklet's budget, before each call and
 // jump; and, if `byLine`, its addition to the counters of the source lines that it is of;
 // - a call of the emulator where a loop starts again or a function that calls others begins with the budget used up;
+// - the count of the stack that a DPU's frames take, and a fault where they exceed it;
 // - a fault where an access to WRAM is not aligned to its size, unless it provably is;
 // - services in place of the DPU's intrinsics and of accesses through pointers to MRAM;
 // - the site of each call of another file's function, for the reports of what the library does; or, if the module is of

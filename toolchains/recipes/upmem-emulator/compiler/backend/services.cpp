@@ -131,6 +131,8 @@ Value *Services::lineOfService() const { return fixed(Type::getInt32Ty(module.ge
 
 Value *Services::caller() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_CALLER); }
 
+Value *Services::stackLeft() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_STACK_LEFT); }
+
 Value *Services::budget() const { return fixed(Type::getInt64Ty(module.getContext()), FOUNDRY_DPU_BUDGET); }
 
 Value *Services::siteOfService() const { return fixed(Type::getInt32Ty(module.getContext()), FOUNDRY_DPU_SITE); }

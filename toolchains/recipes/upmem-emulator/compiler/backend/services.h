@@ -44,6 +44,8 @@ public:
   llvm::Value *callSite() const;
   llvm::Value *lineOfService() const;
   llvm::Value *caller() const;
+  // Pointer to the bytes that are left of the stack (int32_t).
+  llvm::Value *stackLeft() const;
   llvm::Value *epoch(llvm::Type *type) const;
   llvm::Value *shadow() const;
 

@@ -1,6 +1,8 @@
 // Functions with a variable number of arguments, the way the DPU passes them: through memory.
 #include "variadic.h"
 
+#include "stack.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -62,6 +64,7 @@ private:
       entry->setOperand(0, size);
     else
       entry = new AllocaInst(word, Wram, size, Align(SlotBytes), "further", &*function->getEntryBlock().begin());
+    entry->setMetadata(NotOnDpu, MDNode::get(module.getContext(), {})); // a DPU passes some in registers
     return entry;
   }
 

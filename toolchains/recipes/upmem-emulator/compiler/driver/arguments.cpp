@@ -131,9 +131,8 @@ private:
       result.standard = "c89";
     } else if (isOneOf(word, {"-nostdinc", "-nostdsysteminc"})) {
       result.standardHeaders = false;
-    } else if (startsWith(word, "-flto") || word == "-pg") {
-      fail("'" + word + "' is not supported by the emulator's compiler");
-      return true;
+    } else if (startsWith(word, "-flto") || isOneOf(word, {"-fno-lto", "-pg"})) {
+      // The program computes the same without. Its objects stay objects, and nothing counts calls.
     } else if (isOneOf(word, {"-M", "-MM"})) {
       result.stage = Stage::Preprocess;
       result.frontend.push_back(word);
@@ -232,12 +231,16 @@ private:
   void addInput(const std::string &path) {
     if (language == "c")
       return result.inputs.push_back({path, Language::C});
+    if (language == "c++")
+      return result.inputs.push_back({path, Language::Cxx});
     if (language == "ir")
       return result.inputs.push_back({path, Language::Ir});
     if (language != "none")
-      return fail("language not recognized: '" + language + "'; the emulator's compiler takes c and ir");
+      return fail("language not recognized: '" + language + "'; the emulator's compiler takes c, c++ and ir");
     if (endsWith(path, ".c") || endsWith(path, ".i"))
       result.inputs.push_back({path, Language::C});
+    else if (endsWith(path, ".cpp") || endsWith(path, ".cc") || endsWith(path, ".cxx") || endsWith(path, ".C"))
+      result.inputs.push_back({path, Language::Cxx});
     else if (endsWith(path, ".ll") || endsWith(path, ".bc"))
       result.inputs.push_back({path, Language::Ir});
     else if (endsWith(path, ".s") || endsWith(path, ".S"))
@@ -250,6 +253,14 @@ private:
 };
 
 } // namespace
+
+bool isForDevice(const std::vector<std::string> &words) {
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i] == "--target=dpu-upmem-dpurte" ||
+        (words[i] == "-target" && i + 1 < words.size() && words[i + 1] == "dpu-upmem-dpurte"))
+      return true;
+  return false;
+}
 
 void error(const std::string &message) { std::cerr << "dpu-upmem-dpurte-clang: error: " << message << "\n"; }
 

@@ -12,7 +12,7 @@ namespace driver {
 
 enum class Stage { Preprocess, CheckSyntax, Compile, Link };
 
-enum class Language { C, Ir, Object };
+enum class Language { C, Cxx, Ir, Object };
 
 struct Input {
   std::string path;
@@ -26,7 +26,7 @@ struct Arguments {
   bool asText = false;            // -S
   std::string level = "-O0";      // clang's default
   std::string processor = "v1A";  // -mcpu=
-  std::string standard = "gnu17"; // -std=
+  std::string standard; // -std=; empty: gnu17, gnu++14
   std::vector<Input> inputs;
   std::vector<std::string> frontend;   // what clang is given for C: -I, -D, -W, -f, ...
   std::vector<std::string> linker;     // what ld.lld is given: -L, -l, -Wl,
@@ -43,6 +43,9 @@ struct Arguments {
 
 // Parses argv[1..]. Returns nothing after printing an error, as clang does for what it does not know.
 std::optional<Arguments> parse(const std::vector<std::string> &words);
+
+// Whether the words name the DPU as the target.
+bool isForDevice(const std::vector<std::string> &words);
 
 // Prints "dpu-upmem-dpurte-clang: error: MESSAGE".
 void error(const std::string &message);

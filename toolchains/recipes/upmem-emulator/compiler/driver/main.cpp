@@ -1,7 +1,8 @@
-// dpu-upmem-dpurte-clang: compiles C and LLVM IR for a DPU and links DPU programs, with the SDK's command line.
+// dpu-upmem-dpurte-clang and dpu-clang: compiles C and LLVM IR for a DPU and links DPU programs, with the SDK's command line.
 //
 // clang 14 compiles C, libexec/dpu-backend compiles IR, ld.lld 14 links objects. They decide what a DPU program may
-// be; the driver only decides what to call.
+// be; the driver only decides what to call. As `clang` and `clang++` it is the SDK's compiler for both sides: for the
+// DPU if the target says so, otherwise clang 14 itself.
 #include "arguments.h"
 #include "compile.h"
 #include "link.h"
@@ -26,9 +27,9 @@ void printVersion(const Installation &installation) {
 
 void printHelp() {
   std::cout << "usage: dpu-upmem-dpurte-clang [options] file...\n\n"
-               "Files: C (.c), LLVM IR (.ll, .bc), objects (.o), archives (.a).\n\n"
+               "Files: C (.c), C++ (.cpp), LLVM IR (.ll, .bc), objects (.o), archives (.a).\n\n"
                "  -c, -S -emit-llvm, -E, -fsyntax-only   stop before linking; IR as text; preprocess; check\n"
-               "  -x c|ir                                the language of the files that follow\n"
+               "  -x c|c++|ir                            the language of the files that follow\n"
                "  -o FILE, -O0 to -O3, -Os, -Oz, -I, -D, -U, -std=, -W..., -f..., -g...   as clang's\n"
                "  -mcpu=v1A|v1B                          which DPU\n"
                "  -DNR_TASKLETS=N                        tasklets, 1 by default\n"
@@ -88,7 +89,15 @@ int compileAndLink(const Arguments &arguments, const Installation &installation,
 
 int main(int argc, char **argv) {
   Installation installation = Installation::find();
-  std::optional<Arguments> arguments = parse(std::vector<std::string>(argv + 1, argv + argc));
+  std::string name = std::filesystem::path(argv[0]).filename().string();
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if ((name == "clang" || name == "clang++") && !isForDevice(words)) {
+    std::string path = std::string(FOUNDRY_LLVM_BIN "/") + name;
+    execv(path.c_str(), argv);
+    error("unable to execute '" + path + "': " + std::strerror(errno));
+    return 127;
+  }
+  std::optional<Arguments> arguments = parse(words);
   if (!arguments)
     return 1;
   if (arguments->version || arguments->help || arguments->printTarget) {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from programs import HERE, built, compile_with, launched, refused, run
 
+# The SDK's folder.
+HOME = Path(shutil.which("dpu-upmem-dpurte-clang") or "").parent.parent
 MAIN = "int main(void) { return 0; }\n"
 
 
@@ -153,7 +156,6 @@ def test_warnings_are_clangs(tmp_path: Path) -> None:
         (["-x", "fortran"], "language not recognized: 'fortran'"),
         (["-O7"], "'-O7'"),
         (["-target", "x86_64-linux"], "dpu-upmem-dpurte"),
-        (["-flto"], "'-flto' is not supported"),
         (["-S"], "no DPU assembly"),
         (["nosuch.c"], "No such file or directory: 'nosuch.c'"),
         (["-DNR_TASKLETS=many"], "a number is expected"),
@@ -201,3 +203,48 @@ def test_more_than_mram_holds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.c").write_text("#include <mram.h>\n__mram_noinit char a[60 << 20], b[5 << 20];\n" + MAIN)
     said = refused(tmp_path, "-O2", "m.c")
     assert f"{65 << 20} bytes of variables; a DPU has {64 << 20}" in said
+
+
+@pytest.mark.parametrize("flag", ["-flto", "-flto=thin", "-flto=full", "-pg"])
+def test_flags_of_link_time_and_profiling_leave_the_program_as_it_is(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "m.c").write_text(MAIN)
+    for program, flags in (("plain", []), ("program", [flag])):
+        built(tmp_path, "-O2", *flags, "-c", "m.c", "-o", "m.o")
+        built(tmp_path, "-O2", *flags, "m.o", "-o", program)
+    assert (tmp_path / "program").read_bytes() == (tmp_path / "plain").read_bytes()
+
+
+def test_the_sdks_clang_is_the_device_compiler_for_its_target_and_else_the_hosts(tmp_path: Path) -> None:
+    (tmp_path / "m.c").write_text("#include <mram.h>\n" + MAIN)
+    (tmp_path / "host.c").write_text("int main(void) { return sizeof(void *) == 8 ? 0 : 1; }\n")
+    for command in (
+        ["clang", "--target=dpu-upmem-dpurte", "-O2", "m.c", "-o", "program"],
+        ["clang", "-target", "dpu-upmem-dpurte", "-O2", "m.c", "-o", "program"],
+        ["dpu-clang", "-O2", "m.c", "-o", "program"],
+        ["clang", "-fsyntax-only", "-Werror", "host.c"],
+        ["clang++", "-fsyntax-only", "-Werror", "-x", "c++", "host.c"],
+    ):
+        done = run([f"{HOME}/bin/{command[0]}", *command[1:]], tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert symbols(tmp_path)["NR_TASKLETS"] == 1
+
+
+def test_cxx_without_a_runtime_is_compiled_and_constructors_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "m.cpp").write_text("template <int N> struct T { static constexpr int n = N; };\n" + MAIN)
+    built(tmp_path, "-O2", "m.cpp", "-o", "program")
+    text = "int f(); struct S { S() : n(f()) {} int n; } s;\nint f() { static volatile int x; return x; }\n"
+    (tmp_path / "bad.cpp").write_text(text + MAIN)
+    assert "functions that run before main" in refused(tmp_path, "bad.cpp")
+
+
+def test_a_cmake_project_without_languages_is_configured(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("there is no CMake in this image; tests/test_dpu_dev.py has one")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(p)\nadd_executable(m m.c)\n"
+    )
+    (tmp_path / "m.c").write_text(MAIN)
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={HOME}/share/upmem/cmake/dpu.cmake"
+    for command in (["cmake", "-S", ".", "-B", "b", toolchain], ["cmake", "--build", "b"]):
+        done = run(command, tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -2,6 +2,7 @@
 #ifndef FOUNDRY_BARRIER_H
 #define FOUNDRY_BARRIER_H
 
+#include <atomic_bit.h>
 #include <attributes.h>
 #include <foundry_service.h>
 #include <stdint.h>
