@@ -39,7 +39,8 @@ int main(void) {
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         both given = {numbers[i]};
         TYPE x = given.x;
-        TYPE made[] = {trunc_(x), floor_(x), ceil_(x), round_(x), fabs_(x), sqrt_(x), copysign_(x, -1), fmin_(x, 1), fmax_(x, 1)};
+        TYPE made[] = {trunc_(x), floor_(x),        ceil_(x),   round_(x),  fabs_(x),
+                       sqrt_(x),  copysign_(x, -1), fmin_(x, 1), fmax_(x, 1)};
         for (unsigned k = 0; k < 9; k++) printf("%llx ", (unsigned long long)((both){.x = made[k]}).bits);
         printf("%d %d %d %d\\n", !!isnan(x), !!isinf(x), !!isfinite(x), !!signbit(x));
     }
@@ -139,7 +140,8 @@ int main(void) {
     DPU_ASSERT(dpu_alloc(1, NULL, &set));
     DPU_FOREACH(set, dpu) {
         dpu_description_t made = dpu_get_description(dpu_get_rank(dpu_from_set(dpu)));
-        printf("%u %u %u\\n", made->hw.memories.mram_size, made->hw.memories.wram_size, made->type == FUNCTIONAL_SIMULATOR);
+        printf("%u %u %u\\n", made->hw.memories.mram_size, made->hw.memories.wram_size,
+               made->type == FUNCTIONAL_SIMULATOR);
     }
     struct dpu_probe_t probe;
     double seconds = -1, energy = -1;
