@@ -123,6 +123,21 @@ target_include_directories(dpu_code PUBLIC ../support)
 target_compile_definitions(dpu_code PUBLIC NR_TASKLETS=${NR_TASKLETS})
 target_link_options(dpu_code PUBLIC -DNR_TASKLETS=${NR_TASKLETS})
 """
+SHORT_VECTOR = r"""
+#include <dpu>
+#include <cstring>
+int main() {
+    auto set = dpu::DpuSet::allocate(1);
+    set.load("bin/words");
+    try {
+        set.copy(DPU_MRAM_HEAP_POINTER_NAME, std::vector<uint32_t>(3), 16);
+    } catch (const dpu::DpuError &error) {
+        return std::strstr(error.what(), "copy of 16 bytes with a vector that has 12") ? 0 : 1;
+    }
+    return 2;
+}
+"""
+NO_LANGUAGES = "cmake_minimum_required(VERSION 3.16)\nproject(p)\nadd_executable(words words.c)\n"
 FILES = {
     "Makefile": MAKEFILE.replace("\n    ", "\n\t"),
     "CMakeLists.txt": HOST_PROJECT,
@@ -131,6 +146,9 @@ FILES = {
     "host/app.cpp": HOST,
     "dpu/task.c": DEVICE,
     "dpu/CMakeLists.txt": DEVICE_PROJECT,
+    "plain/CMakeLists.txt": NO_LANGUAGES,
+    "plain/words.c": "int main(void) { return 0; }\n",
+    "other/short.cpp": SHORT_VECTOR,
 }
 # One program, and what hosts in C++ and in Python do with it.
 FILES |= {f"other/{path.name}": path.read_text() for path in (Path(__file__).parent / "upmem").iterdir()}
@@ -188,3 +206,14 @@ def test_programs_link_the_library_of_messages_by_its_name(container: Container)
     link = "gcc -DNR_TASKLETS=1 -DNR_DPUS=1 -I../support app.c -o app $(dpu-pkg-config --cflags --libs dpuverbose)"
     said = container.call(["sh", "-c", f"{link} && ldd app && dpu-pkg-config --libs dpu"], cwd=f"{FOLDER}/host")
     assert said.count("libdpu.so =>") == 1 and "not found" not in said and "dpuverbose" not in said
+
+
+def test_a_copy_beyond_a_vector_says_both_sizes(container: Container) -> None:
+    compiler = "g++ short.cpp -o short $(dpu-pkg-config --cflags --libs dpu) -pthread"
+    container.call(["sh", "-c", f"mkdir -p bin && {BUILD} && {compiler} && ./short"], cwd=f"{FOLDER}/other")
+
+
+def test_a_cmake_project_of_a_dpu_program_needs_no_languages(container: Container) -> None:
+    toolchain = "-DCMAKE_TOOLCHAIN_FILE=$UPMEM_HOME/share/upmem/cmake/dpu.cmake"
+    steps = f"cmake -S . -B made {toolchain} && cmake --build made"
+    container.call(["sh", "-c", steps], cwd=f"{FOLDER}/plain")

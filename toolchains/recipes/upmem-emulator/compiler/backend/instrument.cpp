@@ -41,8 +41,9 @@ public:
       std::optional<Accesses> accesses;
       if (races)
         accesses.emplace(*function);
+      Frame frame(*function);
       Cost total = count(*function);
-      countStack(*function, services);
+      frame.count(services);
       yieldAtEntry(*function);
       yieldInLoops(*function);
       checkAlignment(*function, services);

@@ -53,7 +53,9 @@ uint64_t variables(const Function &function) {
     if (variable && !variable->getMetadata(NotOnDpu))
       sometimes.push_back(variable);
   }
-  auto bytes = [&](const AllocaInst *variable) { return variable->getAllocationSizeInBits(layout).getValueOr(TypeSize::Fixed(0)).getFixedSize() / 8; };
+  auto bytes = [&](const AllocaInst *variable) {
+    return variable->getAllocationSizeInBits(layout).getValueOr(TypeSize::Fixed(0)).getFixedSize() / 8;
+  };
   if (starts.empty()) {
     for (const AllocaInst *variable : sometimes)
       always += bytes(variable);
@@ -73,18 +75,19 @@ uint64_t variables(const Function &function) {
 
 } // namespace
 
-void countStack(Function &function, const Services &services) {
-  SmallVector<Instruction *, 8> ends;
+Frame::Frame(Function &function) : function(function) {
   bool calls = false;
   for (Instruction &instruction : instructions(function)) {
     bool isCall = callsFunction(instruction), isTail = isCall && maybeTailCall(instruction);
     calls |= isCall && !isTail;
-    if (isTail)
-      ends.push_back(&instruction);
-    else if (isa<ReturnInst>(instruction) && (ends.empty() || ends.back()->getNextNonDebugInstruction() != &instruction))
+    if (isTail ||
+        (isa<ReturnInst>(instruction) && (ends.empty() || ends.back()->getNextNonDebugInstruction() != &instruction)))
       ends.push_back(&instruction);
   }
-  uint64_t bytes = alignTo(variables(function) + (calls ? Linkage : 0), Alignment);
+  bytes = std::min<uint64_t>(alignTo(variables(function) + (calls ? Linkage : 0), Alignment), INT32_MAX / 2);
+}
+
+void Frame::count(const Services &services) const {
   if (bytes == 0)
     return;
   auto add = [&](IRBuilder<> &builder, int64_t number) {
@@ -93,7 +96,7 @@ void countStack(Function &function, const Services &services) {
     builder.CreateAlignedStore(left, services.stackLeft(), Align(4));
     return left;
   };
-  int64_t size = static_cast<int64_t>(std::min<uint64_t>(bytes, INT32_MAX / 2));
+  int64_t size = static_cast<int64_t>(bytes);
   for (Instruction *end : ends) {
     IRBuilder<> builder(end);
     add(builder, size);
