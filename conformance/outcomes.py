@@ -20,8 +20,9 @@ _REFUSAL = ("foundry_core.errors", "UnsupportedOperation")
 _REFUSED = re.compile(r"(?P<operation>[\w.]+)(?: at [^\n]*)? is not supported\b(?:: (?P<why>[^\n]+))?")
 # Maximum number of characters of a reason; pytest's assertions quote the values that they compare.
 _SHOWN = 200
-# How an error of Triton's front end begins.
-_PLACE = re.compile(r"at \d+:\d+:$")
+# How an error of Triton's front end begins, and the lines that we add behind it.
+_PLACE = re.compile(r"at \d+:\d+:$|at: ")
+_ADVICE = ("why: ", "next: ")
 # An assertion that fails in one of these packages is a defect of that package; it says nothing about values.
 _COMPILERS = ("triton", "foundry_core", "triton_spirv_backend", "triton_dpu_backend", "triton_vsi_backend", "xdsl")
 
@@ -88,7 +89,9 @@ def judge(error: BaseException, rules: Sequence[Rule]) -> Outcome:
     shown = chain[-1] if type(error).__name__ == "CollectError" else error
     lines = [line.strip() for line in str(shown).splitlines() if line.strip()]
     # Triton's front end prints the place in the kernel first, then quotes it, then gives the message.
-    text = lines[-1 if _PLACE.match(lines[0]) else 0] if lines else ""
+    if lines and _PLACE.match(lines[0]):
+        lines = [line for line in lines if not line.startswith(_ADVICE)][-1:]
+    text = lines[0] if lines else ""
     first = f"{type(shown).__name__}: {text}"[:_SHOWN]
     if _is_of_the_test(error):
         return Outcome("wrong", first)

@@ -224,6 +224,8 @@ def test_the_lowering_refuses_as_the_rules_expect(outcomes: Any) -> None:
 def test_of_an_error_in_a_kernel_the_reason_is_shown_and_not_the_place(outcomes: Any) -> None:
     error = ValueError("at 9:18:\ndef kernel(x):\n    tl.load(x[10:])\n    ^\nunsupported tensor index: slice")
     assert outcomes.judge(error, ()).reason == "ValueError: unsupported tensor index: slice"
+    explained = ValueError(f"at:   /k.py:7, in kernel\n{error}\n  why:  a pointer\n  next: add the offset")
+    assert outcomes.judge(explained, ()).reason == "ValueError: unsupported tensor index: slice"
 
 
 def test_a_rule_that_could_hide_a_wrong_value_is_refused(outcomes: Any, tmp_path: Path) -> None:

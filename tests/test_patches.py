@@ -162,6 +162,14 @@ def test_a_series_names_exactly_the_patches_in_its_folder(series: Series) -> Non
         Series.load(series.folder)
 
 
+def test_a_series_that_does_not_exist_is_refused_with_what_to_copy(series: Series) -> None:
+    missing = series.folder.with_name("9.9.9")
+    with pytest.raises(MalformedPatchError) as refused:
+        Series.load(missing)
+    assert f"there are series for: {series.folder.name}" in str(refused.value)
+    assert str(refused.value).endswith(f"cp -r {series.folder.parent}/RELEASE {missing}")
+
+
 def test_refreshing_a_series_that_fits_changes_no_byte(series: Series, tree: FolderTree) -> None:
     before = {patch.name: (series.folder / patch.name).read_bytes() for patch in series.patches}
     again = refresh(series, tree)

@@ -47,6 +47,7 @@ class FolderTree:
         raise UsageError(
             f"{root} is not a Triton tree",
             why="it has neither python/triton (a checkout) nor triton (an unpacked wheel)",
+            next="./foundry patch apply --triton=RELEASE, which unpacks a wheel under build/",
         )
 
     def place(self, path: str) -> Path | None:

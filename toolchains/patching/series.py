@@ -166,7 +166,11 @@ class Series:
         listing = folder / "series"
         if not listing.is_file():
             known = ", ".join(sorted(entry.parent.name for entry in folder.parent.glob("*/series")))
-            raise MalformedPatchError(f"{listing} does not exist", why=f"there are series for: {known or 'nothing'}")
+            raise MalformedPatchError(
+                f"{listing} does not exist",
+                why=f"there are series for: {known or 'nothing'}",
+                next=f"copy the series of the release that is nearest: cp -r {folder.parent}/RELEASE {folder}",
+            )
         try:
             lines = listing.read_bytes().decode().splitlines()
         except UnicodeDecodeError as error:

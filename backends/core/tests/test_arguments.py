@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from foundry_core.overlap import strides_overlap
 from foundry_core.runtime.arguments import ArgumentError, Parameters
 from foundry_core.runtime.launches import GridError
 from foundry_core.tensor import Tensor
+from generated import imported
 from image import RELEASE
 
 tuples = pytest.mark.skipif(RELEASE < (3, 3), reason="Triton before 3.3 takes no tuples")
@@ -451,3 +453,43 @@ def test_a_grid_that_no_launch_can_have_is_refused(grid: tuple[Any, ...]) -> Non
     with pytest.raises(GridError, match=r"kernel numbered is launched on a grid of .* x 1 programs\n  why:"):
         numbered[grid](out, 1)
     assert (out == -1).all()
+
+
+DECLARED = """import triton, triton.language as tl
+
+@triton.jit
+def declared(out, n: tl.{type}):
+    tl.store(out, n.to(tl.{out}))
+"""
+
+
+@pytest.mark.parametrize("type", ["int8", "uint8", "int32", "uint32"])
+def test_a_number_beyond_its_declared_type_is_refused_with_the_range(type: str, tmp_path: Path) -> None:
+    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type, out="int64")).declared
+    low, high = np.iinfo(type).min, np.iinfo(type).max
+    found = np.full(1, -7)
+    for out in (found, Tensor(found)):
+        for number in (low, high, 1, True):
+            declared[(1,)](out, number)
+            assert found[0] == number
+        for wrong in (low - 1, high + 1, 1.5, None):
+            with pytest.raises(ArgumentError) as refused:
+                declared[(1,)](out, wrong)
+            said = f"kernel declared cannot take n={wrong}\n  why:  the parameter is declared as tl.{type}, and takes "
+            assert str(refused.value).startswith(f"{said}integers of {low} to {high}\n")
+            assert found[0] == 1
+
+
+@pytest.mark.parametrize(("type", "large"), [("float32", 1e300), ("float16", 1e6)])
+@pytest.mark.filterwarnings("error")
+def test_a_number_beyond_a_declared_float_is_infinite_as_in_c(type: str, large: float, tmp_path: Path) -> None:
+    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type, out="float32")).declared
+    out = np.full(1, -7, np.float32)
+    for number, wanted in ((large, np.inf), (-large, -np.inf), (3, 3), (-0.0, 0)):
+        declared[(1,)](out, number)
+        assert out[0] == wanted
+    assert np.signbit(out[0])
+    declared[(1,)](out, float("nan"))
+    assert np.isnan(out[0])
+    with pytest.raises(ArgumentError, match=f"n=None(?s:.*)tl.{type}, and takes numbers"):
+        declared[(1,)](out, None)

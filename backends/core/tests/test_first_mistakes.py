@@ -68,6 +68,68 @@ def test_an_extent_that_is_no_power_of_two_in_triton_s_own_function() -> None:
 
 
 @triton.jit
+def misspelt(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.lod(x + i))
+
+
+@triton.jit
+def in_the_wrong_module(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.math.tanh(tl.load(x + i)))
+
+
+@triton.jit
+def as_a_method(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i).rsqrt().tanh())
+
+
+@pytest.mark.any_release
+@pytest.mark.parametrize(
+    ("kernel", "why", "next"),
+    [
+        (misspelt, "tl has no lod", "did you mean tl.load?"),
+        (
+            in_the_wrong_module,
+            "tl has no tanh",
+            "use libdevice.tanh, after: from triton.language.extra import libdevice",
+        ),
+        (as_a_method, "tl has no tanh", "use libdevice.tanh"),
+    ],
+)
+def test_a_function_that_triton_does_not_have(kernel: Any, why: str, next: str) -> None:
+    with pytest.raises(CompilationError) as refused:
+        kernel[(1,)](array(), array(), BLOCK=16)
+    assert_said(refused.value, line(kernel, "tl.store"), f"  why:  {why}", f"  next: {next}")
+
+
+@pytest.mark.any_release
+def test_a_block_with_more_elements_than_triton_takes() -> None:
+    with pytest.raises(CompilationError) as refused:
+        copy[(1,)](array(), array(), 1000, BLOCK=1 << 21)
+    assert_said(
+        refused.value,
+        line(copy, "tl.arange"),
+        "why:  a block of Triton has at most 1048576 elements",
+        "next: launch with a smaller BLOCK, such as BLOCK=1024, and more programs: triton.cdiv(n, BLOCK)",
+    )
+
+
+@triton.jit
+def asserting(x, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK == 3, "the last line")
+
+
+def test_the_place_is_above_triton_s_own_message_whose_last_line_is_the_last() -> None:
+    with pytest.raises(CompilationError) as refused:
+        asserting[(1,)](array(), BLOCK=16)
+    first, *_, last = str(refused.value).splitlines()
+    assert first.startswith("at:   ") and first.endswith(f"{line(asserting, 'static_assert')}, in asserting")
+    assert last == "the last line"
+
+
+@triton.jit
 def undeclared(x, out, n, BLOCK):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)

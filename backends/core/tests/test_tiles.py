@@ -699,6 +699,7 @@ def test_an_unsupported_operation_is_refused_by_name_and_line() -> None:
     with pytest.raises(UnsupportedOperation) as refused:
         assembly[(1,)](Tensor(np.zeros(16, "i4")), BLOCK=16)
     assert refused.value.operation == "tt.elementwise_inline_asm"
+    assert str(refused.value).endswith("next: write it with functions of tl, or of triton.language.extra.libdevice")
     line = assembly.fn.__code__.co_firstlineno + 3
     assert refused.value.place.endswith(f"test_tiles.py:{line}")
 

@@ -6,6 +6,8 @@ installed.
 
 from __future__ import annotations
 
+import ctypes
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -103,20 +105,30 @@ class Scalar:
     def convert(self) -> Callable[[Any], Any]:
         """A function from an argument of a launch to the number that is passed; 16-bit floats are rounded to nearest.
 
-        The number may be too large for the carrier: the code that packs it must refuse it.
+        An integer may be too large for the carrier: the code that packs it raises struct.error.
         """
         if self.bits == 1:
             return bool
         if self.carrier == self.dtype:
-            return float if self.carrier in _C_FLOATS else int
+            return _FLOATS.get(self.carrier, operator.index)
         import ml_dtypes
         import numpy as np
 
         element, carrier = getattr(ml_dtypes, self.dtype, self.dtype), self.carrier
-        return lambda value: int(np.array(value, element).view(carrier))
+
+        def rounded(value: Any) -> int:
+            with np.errstate(over="ignore"):
+                return int(np.array(float(value), element).view(carrier))
+
+        return rounded
 
 
 _C_FLOATS = {"float32": "float", "float64": "double"}
+# A number that is too large for f32 is infinite, as in C.
+_FLOATS: dict[str, Callable[[Any], Any]] = {
+    "float32": lambda value: ctypes.c_float(value).value,
+    "float64": float,
+}
 _CODES = {
     **{f"int{bits}": code for bits, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q"))},
     **{f"uint{bits}": code for bits, code in ((8, "B"), (16, "H"), (32, "I"), (64, "Q"))},

@@ -39,6 +39,11 @@ _NAMED = re.compile(rf"{STRING}\((#loc\d*)\)")
 _CALLED = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)")
 _USED_ALIAS = re.compile(r"loc\((#loc\d*)\)\s*$")
 # Barriers: tl.debug_barrier, and those that backend/compiler.py puts into loops. Until Triton 3.6, in the GPU dialect.
+# Why an operation is not among the dialects, and what to do.
+_WHY = {
+    "tt.elementwise_inline_asm": "its text is assembly of one kind of GPU\n"
+    "  next: write it with functions of tl, or of triton.language.extra.libdevice"
+}
 _BARRIER = re.compile(r"^( *)(?:gpu|ttg)\.barrier\b.*\n", re.MULTILINE)
 # MLIR omits the parentheses if a loop carries nothing; xDSL 0.74 requires them.
 _CARRIES_NOTHING = re.compile(r"^( *scf\.while) : ", re.MULTILINE)
@@ -107,7 +112,8 @@ def _refuse_unknown(text: str, known: set[str], locations: Mapping[str, Location
             ends = (at for at in lines[number:] if at[:indent].isspace() and not at[indent].isspace())
             used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
             place = source_line(locations.get(used[1])) if used else None
-            raise UnsupportedOperation(found[1], f"{place.filename.data}:{place.line.data}" if place else "")
+            at = f"{place.filename.data}:{place.line.data}" if place else ""
+            raise UnsupportedOperation(found[1], at, _WHY.get(found[1], ""))
 
 
 def parse(text: str) -> ModuleOp:

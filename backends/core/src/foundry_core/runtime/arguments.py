@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from ..failure import Failure
 from ..log import AFTER_LOAD, AFTER_STORE, MAPPED, Site
 from ..overlap import overlaps, strides_overlap
-from ..scalars import pointer_element
+from ..scalars import passed, pointer_element
 from ..tensor import Tensor
 from .descriptors import descriptor_arguments, descriptor_types, is_descriptor
 
@@ -152,6 +154,31 @@ class Parameters:
             make = {MAPPED: extents.poison_map, "stray": extents.table}.get(kind, extents.shadow)
             picked += make(picked[i], pointer_element(self.types[i]).bytes)
         return picked
+
+    def refuse_scalars(self, picked: Sequence[Any]) -> None:
+        """Refuse the first number that is not of its parameter's declared type.
+
+        Args:
+            picked: what `pick` returned.
+
+        Raises:
+            ArgumentError: there is one.
+        """
+        for name, type, value in zip(self.names, self.types, picked, strict=True):
+            if type.startswith("*"):
+                continue
+            row = passed(type)
+            try:
+                struct.pack(row.code, row.convert(value))
+            except (struct.error, TypeError, ValueError, OverflowError):
+                last = (1 << row.bits) - 1
+                low, high = (0, last) if row.dtype.startswith("u") else (-(last // 2) - 1, last // 2)
+                of = f"integers of {low} to {high}" if "int" in row.dtype else "numbers"
+                raise ArgumentError(
+                    f"kernel {self._kernel} cannot take {name}={reprlib.repr(value)}",
+                    why=f"the parameter is declared as tl.{row.dtype}, and takes {of}",
+                    next=f"pass such a number, or declare {name} without a type, which then follows from the number",
+                ) from None
 
     def _parts(self, path: tuple[int, ...], value: Any) -> list[Any]:
         if path not in self._descriptors:

@@ -6,6 +6,7 @@ This module does not import Triton, which imports all plugins: a plugin's launch
 from __future__ import annotations
 
 import operator
+import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -93,6 +94,9 @@ class SynchronousLauncher(Generic[Function]):
                     self.launch(grid, function, picked)
                 else:
                     observer(self, grid, picked, lambda: self._finish(grid, function, picked))
+            except (struct.error, TypeError):
+                self.parameters.refuse_scalars(picked)
+                raise
             except FoundRecords as found:
                 self._handle(found, picked, grid)
             except DeviceAssertionError as error:

@@ -20,9 +20,8 @@ from triton.compiler.compiler import ASTSource
 from triton.compiler.errors import CompilationError
 
 from .. import source_lines
-from .grids import no_constant, replacement, resolve_reference
-
-_ADDED = "  at:   "
+from ..failure import nearest
+from .grids import no_constant, replacement, resolve_reference, same_function
 
 
 @dataclass(frozen=True)
@@ -126,6 +125,25 @@ def _function(mistake: _Mistake) -> Advice:
     return "it is a function of Python", replacement(called)
 
 
+def _too_large(mistake: _Mistake) -> Advice:
+    most = int(mistake.found[1])
+    sizes = {name: value for name, value in mistake.constants.items() if type(value) is int and value > 1}
+    size = next(iter(mistake.named(sizes) or sizes), "BLOCK")
+    return (
+        f"a block of Triton has at most {most} elements",
+        f"launch with a smaller {size}, such as {size}=1024, and more programs: triton.cdiv(n, {size})",
+    )
+
+
+def _attribute(mistake: _Mistake) -> Advice:
+    name = mistake.found[1]
+    why = f"tl has no {name}"
+    if same := same_function(name):
+        return why, same
+    near = nearest(name, (each for each in dir(triton.language) if not each.startswith("_")))
+    return why, f"did you mean tl.{near}?" if near else "write it with functions of triton.language, or of libdevice"
+
+
 def _indexed(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript):
         return _function(mistake)
@@ -154,6 +172,8 @@ _ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
     # What functions of NumPy and of math say of a tile.
     (r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method", _function),
     (r"'NoneType' object has no attribute", _none),
+    (r"(?:module 'triton\.language\S*'|'tensor' object) has no attribute '(\w+)'", _attribute),
+    (r"exceeds triton maximum tensor numel \((\d+)\)", _too_large),
     (
         r"Both operands must be same dtype. Got (\w+) and (\w+)",
         _says("", "convert one of them to the type of the other: a.to(b.dtype)"),
@@ -240,17 +260,19 @@ def _explain(error: CompilationError, source: Any) -> None:
     wrong, function = users[-1]
     last = chain[-1][0]
     said = str(last.__cause__ or last.error_message or "")
-    lines = [f"{_ADDED}{source_lines.line_of(function, wrong.node.lineno)}, in {function.__name__}"]
+    # Above Triton's own message: tests of users read its last line.
+    lines = [f"at:   {source_lines.line_of(function, wrong.node.lineno)}, in {function.__name__}"]
     lines += [
-        f"        called at {source_lines.line_of(caller, call.node.lineno)}, in {caller.__name__}"
+        f"      called at {source_lines.line_of(caller, call.node.lineno)}, in {caller.__name__}"
         for call, caller in reversed(users[:-1])
     ]
+    lines.append(error.message)
     if "\n  next: " not in said:
         constants, passed = _parameters(source) if function is source.fn else ({}, {})
         why, next = _advice(said, wrong.node, constants, passed, function.fn.__globals__)
         why = why or ("" if said in str(error) else said)
         lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
-    error.message = "\n".join([error.message, *lines])
+    error.message = "\n".join(lines)
 
 
 def _chain(error: CompilationError, function: Any) -> Iterator[tuple[CompilationError, Any]]:

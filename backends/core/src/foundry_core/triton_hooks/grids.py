@@ -136,13 +136,20 @@ def replacement(function: Any) -> str:
     """Return what a kernel does in place of calling a function of Python."""
     name = getattr(function, "__name__", "")
     if not isinstance(function, FunctionType):  # of math or NumPy, in C
-        same = _RENAMED.get(name, name)
-        if hasattr(sys.modules["triton.language"], same):
-            return f"use tl.{same}"
-        if hasattr(import_module("triton.language.extra.libdevice"), same):
-            return f"use libdevice.{same}, after: from triton.language.extra import libdevice"
+        if same := same_function(name):
+            return same
         return f"write it with functions of Triton, as @triton.jit, def {name}(...)"
     return f"decorate it with @triton.jit: def {name}(...)"
+
+
+def same_function(name: str) -> str:
+    """Return which function of Triton to use for one of another module; "" if there is none of the name."""
+    same = _RENAMED.get(name, name)
+    if hasattr(sys.modules["triton.language"], same):
+        return f"use tl.{same}"
+    if hasattr(import_module("triton.language.extra.libdevice"), same):
+        return f"use libdevice.{same}, after: from triton.language.extra import libdevice"
+    return ""
 
 
 def resolve_reference(node: ast.AST, names: Mapping[str, Any]) -> Any:

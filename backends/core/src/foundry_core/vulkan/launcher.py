@@ -69,12 +69,13 @@ class PipelineLauncher:
         """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""
         try:
             values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
-        except _OnHost:
-            return False
+            packed = self._packed(grid, values)
+        except (_OnHost, struct.error, TypeError):
+            return False  # the other way says which number cannot be passed
         for number in self._outputs:
             if not arguments[number].dense:
                 return False
-        self._device.launch(self._pipeline, grid, self._packed(grid, values))
+        self._device.launch(self._pipeline, grid, packed)
         return True
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
