@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ..checked import memory
 from ..tensor import Tensor
 
 # `crash` is imported before PoCL, which changes what signals do.
-from ..triton_hooks import clock, gpu_scripts, registration
+from ..triton_hooks import clock, registration
 from ..triton_hooks.registration import When
 
 if TYPE_CHECKING:
@@ -82,11 +81,6 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     launcher_cls: Callable[[Any, Any], Any]
     loads_in_threads = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        if (torch := sys.modules.get("torch")) is not None:
-            gpu_scripts.extend_torch(torch, self)
-
     @classmethod
     def is_active(cls) -> bool:
         """Return whether kernels can run here."""
@@ -116,8 +110,6 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     def get_active_torch_device(self) -> torch.device:
         import torch
 
-        # It may have been imported since this driver was made.
-        gpu_scripts.extend_torch(torch, self)
         return torch.device("cpu")
 
     def get_device_interface(self) -> type[Any]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from . import deferred
+
 _ADVICE = (
     "\n  why:  kernels run on {}, not on a GPU of CUDA"
     "\n  next: make tensors with device=triton.runtime.driver.active.get_active_torch_device()"
@@ -18,27 +20,28 @@ _ADVICE = (
 
 
 def install(_: type) -> None:
-    """Let `import triton.profiler` find a stand-in where Triton comes without it; a second call does nothing."""
+    """Add a stand-in of triton.profiler, and names of torch as soon as it is imported; a second call does nothing.
+
+    Libraries of operators ask for the device's name when they are imported, before Triton has chosen a driver.
+    """
     folder = str(Path(__file__).parent / "stand_ins")
     path = sys.modules["triton"].__path__
     if folder not in path:
         # Last, so that Triton's own modules are found first.
         path.append(folder)
+        deferred.call(_extend_cpu, "torch.cpu", "set_device")
+        deferred.call(_extend_cuda, "torch.cuda", "get_device_properties")
 
 
-def extend_torch(torch: Any, driver: Any) -> None:
-    """Add to torch what scripts call by the name of a device; a second call does nothing.
-
-    Args:
-        torch: the module.
-        driver: of the active device.
-    """
-    if not hasattr(torch.cpu, "set_stream"):
+def _extend_cpu() -> None:
+    cpu = sys.modules["torch.cpu"]
+    if not hasattr(cpu, "set_stream"):
         # What works on the CPU has finished when it returns.
-        torch.cpu.set_stream = lambda stream: None
-    cuda = torch.cuda
-    if hasattr(cuda.get_device_properties, "of_foundry"):
-        return
+        cpu.set_stream = lambda stream: None  # type: ignore[attr-defined]
+
+
+def _extend_cuda() -> None:
+    cuda: Any = sys.modules["torch.cuda"]
     native, initialize = cuda.get_device_properties, cuda._lazy_init
 
     @functools.wraps(native)
@@ -46,21 +49,26 @@ def extend_torch(torch: Any, driver: Any) -> None:
         try:
             return native(*arguments, **named)
         except (AssertionError, RuntimeError):  # there is no GPU of CUDA
-            return _properties(driver)
+            return _properties()
 
     @functools.wraps(initialize)
     def lazy_init() -> None:
         try:
             initialize()
         except (AssertionError, RuntimeError) as error:
-            raise type(error)(f"{error}{_ADVICE.format(driver.get_current_target().backend)}") from None
+            backend = _driver().get_current_target().backend
+            raise type(error)(f"{error}{_ADVICE.format(backend)}") from None
 
-    get_device_properties.of_foundry = True  # type: ignore[attr-defined]
     cuda.get_device_properties, cuda._lazy_init = get_device_properties, lazy_init
 
 
-def _properties(driver: Any) -> SimpleNamespace:
+def _driver() -> Any:
+    return sys.modules["triton"].runtime.driver.active
+
+
+def _properties() -> SimpleNamespace:
     """Describe the active device by the names that torch has for a GPU's properties."""
+    driver = _driver()
     known = driver.utils.get_device_properties(0)
     return SimpleNamespace(
         name=driver.device_report().device,
