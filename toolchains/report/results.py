@@ -303,6 +303,7 @@ class _Kernel(msgspec.Struct):
     share: _Number | None = 0
     unknown: str = ""
     ran: dict[str, str] | None = None
+    configuration: str = ""
 
 
 class _Profile(msgspec.Struct):
@@ -467,7 +468,7 @@ def _profile(file: Path, folder: Path, source: str, kernel: _Kernel, ran: dict[s
         folder.parent.name.removesuffix(_BENCH),
         _release(folder.name),
         source,
-        kernel.kernel,
+        ", ".join(filter(None, [kernel.kernel, kernel.configuration])),
         kernel.grid,
         kernel.launches,
         0 if modelled else kernel.seconds,

@@ -46,6 +46,16 @@ def scaled_by(factor):
 
 scaled_by(2)
 scaled_by(3)
+
+configs = [triton.Config({"B": block}, num_warps=warps) for block, warps in ((64, 4), (128, 4), (128, 8))]
+
+@triton.autotune(configs, key=["n"])
+@triton.jit
+def tuned(x, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+tuned[lambda meta: (triton.cdiv(300, meta["B"]),)](Tensor(np.ones(300, np.float32)), 300)
 x, y, out = (np.ones(3000, np.float32) for _ in range(3))
 for _ in range(2):
     kernel[(3,)](Tensor(x), Tensor(y), Tensor(out), 2500, 7, B=1024)
@@ -89,7 +99,12 @@ def test_the_profile_counts_bytes_operations_and_functions(tmp_path: Path) -> No
             share = expected[1] / each["seconds"]
             assert (each["bound"], each["share"]) == (expected[0], pytest.approx(share) if share <= 1 else None)
     scaled = [part for part in done.stdout.split("\n\n") if part.startswith("scaled")]
-    assert len(scaled) == 2
+    assert {part.partition(":")[0] for part in scaled} == {
+        f"scaled, FACTOR={factor}, grid 1 x 1 x 1" for factor in (2, 3)
+    }
+    assert all(found[name]["configuration"] == "" for name in ("kernel", "product"))
+    tuned = {part.partition(", grid")[0] for part in done.stdout.split("\n\n") if part.startswith("tuned")}
+    assert tuned == {f"tuned, B={block}, num_warps={warps}" for block, warps in ((64, 4), (128, 4), (128, 8))}
     if written["ran"]["kind"] == "CPU OpenCL device":
         assert sorted(tuple(factor for factor in (2, 3) if f"* {factor})" in part) for part in scaled) == [(2,), (3,)]
     if "_pocl" in done.stdout:

@@ -31,6 +31,7 @@ class LaunchRecord:
         programs: what PoCL loaded for the kernel (see objects.program); none if it was loaded before the profile began.
         prepared: whether the first of `seconds` is not the kernel's first launch.
         modelled: what a model says of the last one.
+        configuration: what is compiled in, and the options that an autotuner chooses, by name.
     """
 
     kernel: str
@@ -44,6 +45,7 @@ class LaunchRecord:
     seconds: list[float] = field(default_factory=list)
     repeated: list[float] = field(default_factory=list)
     modelled: dict[str, Any] = field(default_factory=dict)
+    configuration: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -80,6 +82,7 @@ class Recorder:
             self.found[key] = LaunchRecord(
                 launcher.kernel, launcher.hash, grid, values, sizes, driver.active, programs, prepared
             )
+            self.found[key].configuration = launcher.configuration
         self.found[key].seconds.append(seconds)
         self.found[key].repeated += repeated
         self.found[key].modelled = launcher.modelled()

@@ -35,7 +35,7 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
     every: list[dict[str, Any]] = []
     parts = ["profile: times are measured, work is counted from the kernels, roofs are measured in this run"]
     for each in found[:_MOST]:
-        every.append(examine(each))
+        every.append(examine(each, _configuration(each, found)))
         ran = each.driver.device_report()
         rows = [format_report(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
         # The instructions of a kernel are shown once, whatever its grids.
@@ -61,10 +61,22 @@ def _code(launched: LaunchRecord, found: list[LaunchRecord]) -> list[str]:
     return [path for path in loaded if objects.program(path) not in others]
 
 
-def examine(launched: LaunchRecord) -> dict[str, Any]:
+def _configuration(launched: LaunchRecord, found: list[LaunchRecord]) -> str:
+    """Return what tells a kernel from others of its name, which an autotuner tried: `BLOCK=128, num_warps=8`."""
+    others = [each.configuration for each in found if each.kernel == launched.kernel]
+    shown = {
+        name: value if isinstance(value, int | float | str) else getattr(value, "__name__", str(value))
+        for name, value in launched.configuration.items()
+        if any(name not in other or str(other[name]) != str(value) for other in others)
+    }
+    return ", ".join(f"{name}={value}" for name, value in shown.items())
+
+
+def examine(launched: LaunchRecord, configuration: str = "") -> dict[str, Any]:
     """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted."""
     figures: dict[str, Any] = {
         "kernel": launched.kernel,
+        "configuration": configuration,
         "grid": launched.grid,
         "launches": len(launched.seconds),
         "seconds": min(launched.repeated + launched.seconds),
@@ -148,7 +160,7 @@ def format_report(figures: dict[str, Any]) -> str:
     seconds = figures["seconds"]
     grid = " x ".join(map(str, figures["grid"]))
     launches = "1 launch" if figures["launches"] == 1 else f"{figures['launches']} launches"
-    head = f"{figures['kernel']}, grid {grid}: {launches}"
+    head = ", ".join(filter(None, [figures["kernel"], figures["configuration"], f"grid {grid}: {launches}"]))
     if "unknown" in figures:
         return (
             f"{head}, the fastest {_si(seconds)}s\n  what bounds it is not known: {figures['unknown'].splitlines()[0]}"

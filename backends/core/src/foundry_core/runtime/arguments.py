@@ -47,6 +47,7 @@ class Parameters:
         names: the Python function's parameters to which they belong.
         pointers: the numbers of those that are pointers.
         outputs: the numbers of those through which the kernel may write.
+        constants: what is compiled in, by the names of the parameters, and of parts of tuples as `x[0]`.
         shadows: the numbers of the arrays in which checks compare what several programs store, each with that of the
             argument for which they do.
 
@@ -66,6 +67,12 @@ class Parameters:
         self._kernel = kernel
         self._signature = list(source.signature)
         self._constants = {name: value for name, value in constants.items() if isinstance(name, str)}
+        self.constants = {
+            key
+            if isinstance(key, str)
+            else "".join([self._signature[key[0]], *(f"[{part}]" for part in key[1:])]): value
+            for key, value in constants.items()
+        }
         # The position of each in a launch's arguments. A compiled-in parameter is one argument, even if it is a tuple.
         self._paths: list[tuple[int, ...]] = []
         # The paths to descriptors, and the number of the first argument that is passed for each.

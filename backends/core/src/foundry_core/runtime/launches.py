@@ -29,6 +29,9 @@ Entry = TypeVar("Entry")
 MOST_PROGRAMS = 2**31 - 1
 
 
+# Options of a triton.Config.
+_TUNED = ("num_warps", "num_ctas", "num_stages")
+
 # Called in place of each launch with the launcher, the grid, the arguments, and the launch itself: see profile.
 observer: Callable[[Any, Grid, Sequence[Any], Callable[[], None]], None] | None = None
 
@@ -53,6 +56,7 @@ class SynchronousLauncher(Generic[Function]):
     Attributes:
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
+        configuration: what is compiled in, and the options that an autotuner chooses, by name.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
@@ -66,6 +70,8 @@ class SynchronousLauncher(Generic[Function]):
         self.log: Log | None = None
         self.take_log(getattr(metadata, "sites", []))
         self.addresses: bool = metadata.addresses
+        options = {name: getattr(metadata, name) for name in _TUNED if hasattr(metadata, name)}
+        self.configuration = self.parameters.constants | options
 
     def __call__(
         self,
