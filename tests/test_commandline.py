@@ -53,7 +53,10 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Said:
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Said:
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
+    # As wide as no text; what runs the tests may have said something else.
+    monkeypatch.setenv("COLUMNS", "300")
+
     def call(*words: str) -> str:
         with pytest.raises(Exit) as caught:
             parse(*words)
