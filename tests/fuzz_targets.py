@@ -267,7 +267,7 @@ def _copied_out(data: bytes, folder: Path) -> None:
 
     container = Container(Api(), "image", {})
     container.copy_out("/top", folder / "out")
-    container.copy_out("/top", folder / "fetched", only_file=True)
+    container.copy_out("/top", folder / "fetched", only="file")
 
 
 def _unpacked(path: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 from scripted_engine import GOOD, ID, LISTED, UPGRADED, ScriptedEngine, chunked, frame, http, scripted, tar
 
 from toolchains.archives import docker_archive
-from toolchains.engine import client
+from toolchains.engine import client, container
 from toolchains.engine.client import Engine
 from toolchains.engine.container import OWNER_LABEL
+from toolchains.engine.sandbox import Sandbox
 from toolchains.system import processes
-from toolchains.system.errors import EngineError, FileError, FoundryError
+from toolchains.system.errors import EngineError, FileError, FoundryError, LimitError
 
 
 def build(engine: Engine) -> None:
@@ -34,7 +35,7 @@ def contain(engine: Engine, folder: Path) -> None:
         container.copy_into(folder / "source", "/source")
         container.put(folder / "source", "/folder")
         container.copy_out("/folder/file", folder / "out")
-        container.copy_out("/folder/file", folder / "fetched", only_file=True)
+        container.copy_out("/folder/file", folder / "fetched", only="file")
         assert not container.oom_killed()
     assert (folder / "out").read_text() == (folder / "fetched").read_text() == "content"
 
@@ -168,6 +169,25 @@ def test_output_that_comes_with_the_header_of_the_answer_is_not_lost(engine: Scr
         output = b"".join(frame(1, b"%099d\n" % number) for number in range(5000))
         engine.answers = {"exec_start": UPGRADED + output}
         assert container.run(["program"]).stdout.splitlines() == [f"{number:099}" for number in range(5000)]
+
+
+def test_output_without_end_is_an_error_and_is_not_kept(
+    engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(container, "_KEPT", 1000)
+    monkeypatch.setattr(container, "_LONGEST_LINE", 500)
+    monkeypatch.setattr(Sandbox, "printable", 10_000)
+    with client.connect().sandbox("image") as box:
+        lines: list[str] = []
+        engine.answers = {
+            "exec_start": UPGRADED + b"".join(frame(1, b"%0100d" % number) for number in range(90)) + frame(1, b"\n9")
+        }
+        done = box.run(["program"], line=lines.append)
+        assert len(done.stdout) <= 2000 and done.stdout.endswith("89\n9")
+        assert max(map(len, lines)) <= 700 and sum(map(len, lines)) == 9001
+        engine.answers = {"exec_start": UPGRADED + b"".join(frame(2, bytes(100)) for _ in range(101))}
+        with pytest.raises(LimitError, match="was ended"):
+            box.run(["program"])
 
 
 def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> None:

@@ -339,7 +339,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
             "with client.connect().container(sys.argv[1]) as container:",
             "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss",
             "    container.put(folder / 'large.tar', '/a/b')",
-            "    container.copy_out('/a/b/folder/large', folder / 'back', only_file=True)",
+            "    container.copy_out('/a/b/folder/large', folder / 'back', only='file')",
             "    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)",
         )
     )
@@ -356,7 +356,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
 def test_fetching_what_is_no_plain_file_is_an_error(container: Container, tmp_path: Path, source: str) -> None:
     container.call(["ln", "-s", "/bin/sh", "/foundry-link"])
     with pytest.raises(EngineError, match=f"cannot copy {source}"):
-        container.copy_out(source, tmp_path / "file", only_file=True)
+        container.copy_out(source, tmp_path / "file", only="file")
     assert not (tmp_path / "file").exists()
 
 

@@ -119,6 +119,9 @@ def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: py
 
 def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
+    for name in ("env/pyvenv.cfg", "bare/HEAD", "bare/objects"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
     script = tmp_path / "x.py"
     script.touch()
     for given, why in (
@@ -129,6 +132,10 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
         ({"script": str(script), "wheels": str(tmp_path)}, "nothing to install"),
         ({"script": str(script), "results": str(script)}, "cannot be written to"),
         ({"script": str(script), "results": str(script / "out")}, "cannot be written to"),
+        ({"folder": str(tmp_path / "env")}, "is an environment of Python"),
+        ({"script": str(script), "results": str(tmp_path / "bare")}, "a repository of git itself"),
+        ({"script": str(script), "disk": "0"}, "is no size"),
+        ({"script": str(script), "disk": "9XB"}, "is no size"),
     ):
         with pytest.raises(UsageError, match=why):
             Place.read(**given)

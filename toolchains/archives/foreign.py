@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO, cast
+from typing import IO, Literal, cast
 
 from toolchains.archives import confine, tar_file
 from toolchains.archives.folders import LITTER
@@ -78,13 +78,14 @@ class Taken:
         written: the new and changed files, which were written.
         left: what is never taken, such as links and what LEFT_OUT names, and why.
         refused: files that could not be written, and why.
-        over: which bound was exceeded; "" if none.
+        over, remedy: which bound was exceeded, and what helps if no higher bound does; "" if none.
     """
 
     written: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     over: str = ""
+    remedy: str = ""
 
     def check(self, what: str, *, more: str = "") -> None:
         """Raise an error if not all files were written.
@@ -99,7 +100,7 @@ class Taken:
         """
         lines = some([f"{shown(name)}: {why}" for name, why in self.refused.items()])
         if self.over:
-            raise LimitError(what, why="\n".join([self.over, *lines]), next=more)
+            raise LimitError(what, why="\n".join([self.over, *lines]), next=self.remedy or more)
         if lines:
             raise UnsafeArchiveError(what, why="\n".join(lines), next="--results=DIR, with a new folder")
 
@@ -121,7 +122,7 @@ def take(
     *,
     what: str,
     sent: Mapping[str, Sent] | None = None,
-    only_file: bool = False,
+    only: Literal["file", "folder", ""] = "",
 ) -> Taken:
     """Write the files of a tar below a folder, which is created; or the one file of a tar to a name.
 
@@ -132,11 +133,11 @@ def take(
         destination: the folder, or the name of the file.
         what: the path that the tar was made of, for errors.
         sent: the files that were copied into the folder, by their names. If they are unchanged, they are not written.
-        only_file: refuse a tar that is not of one file.
+        only: refuse a tar of anything else.
 
     Raises:
         UnsafeArchiveError: the tar is damaged; the files before the damage are written.
-        EngineError: the tar is not of one file, and only_file is set.
+        EngineError: the tar is not of what `only` says, or of a link or a device.
         OSError: the disk is full.
     """
     taken, seen, sent = Taken(), set[str](), sent or {}
@@ -151,14 +152,15 @@ def take(
             entries -= 1
             if entries < 0:
                 taken.over = f"there are more than {bounds.entries} new files and folders"
+                taken.remedy = "pack many small files into one"
                 break
             try:
                 name = confine.relative_path(member.name, what).partition("/")[2]
             except UnsafeArchiveError as error:
                 taken.refused[member.name] = error.why
                 continue
-            if only_file and (name or not member.isreg()):
-                raise EngineError(f"cannot copy {what} out of a container", why="it is no plain file")
+            if not name and not (member.isreg() and only != "folder") and not (member.isdir() and only != "file"):
+                raise EngineError(f"cannot copy {what} out of a container", why=f"it is no plain {only or 'file'}")
             outside = left_out(name, is_file=member.isreg())
             if outside and name not in sent:
                 if posixpath.basename(outside) not in LITTER:
@@ -247,7 +249,7 @@ def _write(destination: Path, name: str, content: IO[bytes], *, executable: bool
                 return f"{folder} is no folder on this machine, but a file or a link"
             place, outer = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place), place
             os.close(outer)
-            if _has(place, "pyvenv.cfg") or (_has(place, "HEAD") and _has(place, "objects")):
+            if _is_protected(place):
                 return f"{folder} is an environment or a repository on this machine"
         mode = 0
         with suppress(FileNotFoundError):
@@ -272,11 +274,24 @@ def _write(destination: Path, name: str, content: IO[bytes], *, executable: bool
     return ""
 
 
-def _has(folder: int, name: str) -> bool:
-    """Return whether an open folder has an entry of this name."""
-    with suppress(FileNotFoundError):
-        return bool(os.stat(name, dir_fd=folder, follow_symlinks=False))
+def is_protected(folder: Path) -> bool:
+    """Return whether a folder of this machine is an environment of Python, or a repository of git itself."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return _is_protected(handle)
+        finally:
+            os.close(handle)
     return False
+
+
+def _is_protected(folder: int) -> bool:
+    def has(name: str) -> bool:
+        with suppress(FileNotFoundError):
+            return bool(os.stat(name, dir_fd=folder, follow_symlinks=False))
+        return False
+
+    return has("pyvenv.cfg") or (has("HEAD") and has("objects"))
 
 
 def patterns() -> list[str]:

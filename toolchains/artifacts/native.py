@@ -177,11 +177,11 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
         )
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         made, packed = Path(work, "made.json"), Path(work, "package.tar")
-        container.copy_out("/foundry/made.json", made, only_file=True)
+        container.copy_out("/foundry/made.json", made, only="file")
         nodes = json.loads(made.read_text())["graph"]["nodes"].values()
         (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
         container.call(["tar", "--create", "--file", "/foundry/package.tar", "--directory", package, "."])
-        container.copy_out("/foundry/package.tar", packed, only_file=True)
+        container.copy_out("/foundry/package.tar", packed, only="file")
         prefix.normalise(packed, result, without=NOTES)
 
 

@@ -160,7 +160,7 @@ def run_packed(
         command = ["env", f"ARTIFACT_DIR={_HOME}/packed", "sh", f"{_HOME}/scripts/{packing.runner}", *words]
         _run(container, command, f"{artifact} did not run", places)
         for index, path in written:
-            container.copy_out(f"{_HOME}/out/{index}", path, Bounds(_ARRAYS), only_file=True)
+            container.copy_out(f"{_HOME}/out/{index}", path, Bounds(_ARRAYS), only="file")
 
 
 def _run(container: Sandbox, command: Sequence[str], what: str, places: Mapping[str, Path]) -> None:

@@ -138,7 +138,13 @@ class Place:
             durable.require_writable(Path(results), f"--results={results}")
         elif source is not None:
             durable.require_writable(source, f"{source}, to which files are copied back,")
-        return cls(source, Path(results) if results else source, packages, inside, size)
+        back = Path(results) if results else source
+        if back and foreign.is_protected(back):
+            raise UsageError(
+                f"{back} is an environment of Python or a repository of git itself, so nothing is copied back to it",
+                next="--results=DIR, with another folder",
+            )
+        return cls(source, back, packages, inside, size)
 
 
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
@@ -162,7 +168,7 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
             )
         if kept:
             with suppress(EngineError):
-                container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only_file=True)
+                container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
         return status
 
 
@@ -337,7 +343,7 @@ def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> N
     """
     if place.results is None:
         return
-    taken = container.take(WORK, place.results, Bounds(place.disk), sent=sent)
+    taken = container.take(WORK, place.results, Bounds(place.disk), sent=sent, only="folder")
     if sys.stderr.isatty():
         # What the script printed may have set the terminal so that these lines cannot be read.
         print("\033[!p\033[?1049l\033[0m", end="", file=sys.stderr)

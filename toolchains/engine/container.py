@@ -280,15 +280,15 @@ class Container:
         trees.write_tar(data, entries)
         self._api.put_archive(self.id, "/", data.getvalue())
 
-    def copy_out(self, source: str, destination: Path, bounds: Bounds = LARGEST, *, only_file: bool = False) -> None:
+    def copy_out(self, source: str, destination: Path, bounds: Bounds = LARGEST, *, only: str = "") -> None:
         """Copy a file, or the files of a folder, out of the container to this name; see foreign.take.
 
         Raises:
-            EngineError: there is no such file; or only_file is set, and it is a folder or a link.
+            EngineError: there is no such file; or it is a link, or not what `only` says, a file or a folder.
             LimitError: it is more than the bounds allow.
             UnsafeArchiveError: a file cannot be written, for example because its name leads out of the destination.
         """
-        taken = self.take(source, destination, bounds, only_file=only_file)
+        taken = self.take(source, destination, bounds, only=only)
         taken.check(f"not all of {source} was copied out of a container of {self._image}")
 
     def take(self, source: str, destination: Path, bounds: Bounds, **options: Any) -> Taken:

@@ -41,6 +41,7 @@ while True:
     print(found.f_frsize * used, found.f_frsize * free, found.f_favail, flush=True)
     time.sleep(1)
 """
+_REMOVED = b": No such file or directory"
 # The most bytes that a command in a sandbox prints.
 _PRINTED = 1 << 30
 # The folder that is always writable in a sandbox; other writable folders must be requested.
@@ -189,16 +190,20 @@ class Sandbox(Container):
         Raises:
             LimitError: they wrote more.
         """
-        base, _ = self._written()
-        threading.Thread(target=self._watch, args=(base,), daemon=True).start()
+        try:
+            base, _ = self._written()
+            id = self._api.exec_create(self.id, ["python3", "-I", "-c", _REPORT, HOME], user="0")["Id"]
+            reports = frames(self._api.exec_start(id, socket=True))
+        except FAILURES as error:
+            raise diagnosis.failed(f"cannot watch a container of {self._image}", error) from error
+        threading.Thread(target=self._watch, args=(reports, base), daemon=True).start()
         yield
         self._check_time("what ran")
 
-    def _watch(self, base: int) -> None:
+    def _watch(self, reports: Iterator[tuple[int, bytes]], base: int) -> None:
         grown, first = self.limits.disk, list[int]()
         with suppress(*FAILURES, FoundryError, ValueError):
-            id = self._api.exec_create(self.id, ["python3", "-I", "-c", _REPORT, HOME], user="0")["Id"]
-            for _, chunk in frames(self._api.exec_start(id, socket=True)):
+            for _, chunk in reports:
                 used, *free = now = [int(word) for word in chunk.split(b"\n")[0].split()]
                 first = first or now
                 if any(left < least <= before for left, least, before in zip(free, _RESERVE, first[1:], strict=True)):
@@ -224,9 +229,11 @@ class Sandbox(Container):
                 said[stream] += chunk
 
             status = self._execute(["du", "-skx", *self._folders], take, user=user)
-            if status == 0:
+            # What a program removes at the same moment is no error.
+            complete = status in (0, 1) and all(line.endswith(_REMOVED) for line in said[1].splitlines())
+            if complete:
                 break
-        return sum(map(int, re.findall(rb"^[0-9]+", said[0], re.MULTILINE))) << 10, status == 0
+        return sum(map(int, re.findall(rb"^[0-9]+", said[0], re.MULTILINE))) << 10, complete
 
     def _check_time(self, program: str) -> None:
         if self._broken:

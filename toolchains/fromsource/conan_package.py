@@ -29,7 +29,7 @@ def extract_package(container: Container, reference: str, folder: Path, environm
     container.call(["tar", "--create", "--file", "/foundry/package.tar", "--directory", inside, "."])
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         packed = Path(work, "package.tar")
-        container.copy_out("/foundry/package.tar", packed, only_file=True)
+        container.copy_out("/foundry/package.tar", packed, only="file")
         prefix.normalise(packed, folder / f"{name}.tar", without=native.NOTES)
     container.call(["conan", "cache", "save", reference, "--file", f"/foundry/{name}.tgz"], env=environment)
-    container.copy_out(f"/foundry/{name}.tgz", folder / f"{name}.tgz", only_file=True)
+    container.copy_out(f"/foundry/{name}.tgz", folder / f"{name}.tgz", only="file")

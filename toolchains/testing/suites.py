@@ -439,7 +439,7 @@ class _Image:
             for name, file in ((f"{_INSIDE}/junit.xml", junit), (_PLANNED, Path(work, "planned.txt"))):
                 # A missing file is reported as an error below.
                 with suppress(EngineError):
-                    container.copy_out(name, file, _LARGEST, only_file=True)
+                    container.copy_out(name, file, _LARGEST, only="file")
             wrong = incomplete(Path(work, "planned.txt"), junit)
         if killed:
             wrong = [f"a process was killed for lack of memory: {container.limits}", *wrong]
