@@ -357,15 +357,17 @@ def run_packed(
     )
 
 
-@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True)
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True)
 def run(
     c: Context,
     request: Request,
     script: str,
+    env: list[str],
     with_: str = "",
     results: str = "",
     wheels: str = "",
     disk: str = "",
+    check: bool = False,
     profile_kernels: bool = False,
 ) -> None:
     """Run a Python script of yours in a target's container.
@@ -373,29 +375,55 @@ def run(
         ./foundry run spirv script.py --size 4096
         ./foundry run spirv-torch --results=build/started examples/get_started.py
         ./foundry run dpu --with=project --results=out project/tools/script.py
+        ./foundry run spirv --check script.py
+        ./foundry run spirv --with=project -m pytest tests
+        ./foundry run spirv -c 'import triton; print(triton.__version__)'
 
     Foundry copies the script's folder to /foundry/work in the container, and runs the script there. Files that the
     script writes or changes are copied back into the folder, also if the script fails; nothing is deleted. All words
     after the script are its arguments, and its exit status is that of this verb. Options of `run` go before the script.
+    In its place, -m MODULE runs a module, in a copy of the current folder, and -c CODE a text, as Python does. pytest
+    is there for -m. A notebook is not run: convert it by `jupyter nbconvert --to script`.
+
+    The script gets the variables FOUNDRY_*, TRITON_*, POCL_*, DPU_EMULATOR_* and VSI_ENABLE_* of this machine, except
+    those for this machine only; docs/configuration.md names them.
 
     --with=PATH      copy this folder instead of the script's folder; the script must be in it, and starts in it
     --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
     --wheels=DIR     install the wheels of this folder first. The container has no network: download the wheels and
                      what they need, for the image's Python, by
                      `pip download --only-binary=:all: --python-version VERSION`
+    --check          the checked mode: report accesses outside of arrays and more, see docs/checked-mode.md
+    --env=NAME=VALUE, --env=NAME
+                     set a variable for the script, in the second form to its value on this machine
     --disk=SIZE      end the script if it writes more than this, for example 500MB; 2GB by default
     --profile-kernels
                      when the script has ended, show what bounds each kernel that it launched, and the instructions of
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     """
     from toolchains.cli import script_words, workplace
+    from toolchains.system import errors
 
-    place = workplace.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk)
+    place = workplace.Place.read(
+        script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check
+    )
+    if profile_kernels and script_words.program(script):
+        raise errors.UsageError(
+            "--profile-kernels profiles a script", next="./foundry run TARGET --profile-kernels SCRIPT"
+        )
     sys.exit(workplace.run_script(request, place, script_words.words(), profile=profile_kernels))
 
 
-@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES))
-def shell(c: Context, request: Request, with_: str = "", results: str = "", wheels: str = "", disk: str = "") -> None:
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES))
+def shell(
+    c: Context,
+    request: Request,
+    env: list[str],
+    with_: str = "",
+    results: str = "",
+    wheels: str = "",
+    disk: str = "",
+) -> None:
     """Open a shell in a target's container, in a copy of your folder.
 
         ./foundry shell spirv
@@ -408,11 +436,13 @@ def shell(c: Context, request: Request, with_: str = "", results: str = "", whee
                      shell ends, however it ends; all other changes are lost
     --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
     --wheels=DIR     install the wheels of this folder first; see `run`
+    --env=NAME=VALUE, --env=NAME
+                     set a variable; see `run`, also for the variables of this machine that the shell gets
     --disk=SIZE      end the shell if more than this is written in it, for example 500MB; 2GB by default
     """
     from toolchains.cli import workplace
 
-    place = workplace.Place.read(folder=with_, results=results, wheels=wheels, disk=disk)
+    place = workplace.Place.read(folder=with_, results=results, wheels=wheels, disk=disk, env=env)
     sys.exit(workplace.open_shell(request, place))
 
 

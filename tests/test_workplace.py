@@ -68,6 +68,9 @@ def test_what_follows_a_script_is_the_scripts() -> None:
     assert cut("--offline spirv --with=. x.py a") == ["a"]
     assert cut("spirv --with . x.py a --with b") == ["a", "--with", "b"]
     assert cut("spirv --help") == []
+    assert cut("spirv -m pytest -q -m slow") == ["pytest", "-q", "-m", "slow"]
+    assert cut("spirv --with . -c print(1) -c") == ["print(1)", "-c"]
+    assert cut("spirv x.py -m -c") == ["-m", "-c"]
 
 
 @pytest.mark.parametrize("end", [0, 100, 1100])
@@ -119,6 +122,7 @@ def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: py
 
 def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
+    (tmp_path / "x.ipynb").touch()
     for name in ("env/pyvenv.cfg", "bare/HEAD", "bare/objects"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -135,6 +139,9 @@ def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> 
         ({"folder": str(tmp_path / "env")}, "is an environment of Python"),
         ({"script": str(script), "results": str(tmp_path / "bare")}, "a repository of git itself"),
         ({"script": str(script), "disk": "0"}, "is no size"),
+        ({"script": str(script), "env": ["A B=1"]}, "names no variable"),
+        ({"script": str(script), "env": ["FOUNDRY_TEST_ABSENT"]}, "has no such variable"),
+        ({"script": str(tmp_path / "x.ipynb")}, "is a notebook"),
         ({"script": str(script), "disk": "9XB"}, "is no size"),
     ):
         with pytest.raises(UsageError, match=why):
@@ -154,7 +161,7 @@ def test_a_run_that_ends_without_a_profile_leaves_none_of_an_earlier_run(
             raise EngineError("there is no such file")
 
     monkeypatch.setattr(workplace, "_open_container", lambda request, place: nullcontext(Ended()))
-    monkeypatch.setattr(workplace, "open_folder", lambda container, place: nullcontext())
+    monkeypatch.setattr(workplace, "open_folder", lambda *_, **__: nullcontext())
     monkeypatch.setattr(proof, "results_folder", lambda request: tmp_path / "results")
     files = tmp_path / "results" / "profiles" / "x.json", tmp_path / "mine" / "profile.json"
     for file in files:
@@ -310,6 +317,37 @@ def test_a_script_that_writes_too_much_is_ended_and_what_fits_comes_back(
     assert {path.name for path in work.iterdir()} - {"c.txt"} == {"x.py", "a.txt"}
     assert (work / "c.txt").exists() or seconds != "0"
     assert ("wrote more than 0.1 GB" in done.stderr) == (seconds != "0")
+
+
+@pytest.mark.docker
+def test_a_script_gets_the_author_s_variables_and_advice_that_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.py").write_text(
+        "import os\nprint(*(os.environ.get(name) for name in ('FOUNDRY_PRINT_LINES', 'TRITON_CACHE_DIR', 'A', 'B')))\n"
+        "import torch\n"
+    )
+    monkeypatch.setenv("FOUNDRY_PRINT_LINES", "7")
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/nowhere")
+    monkeypatch.setenv("A", "of this machine")
+    done = foundry("run", "spirv", "--env=A", "--env=B=b c", tmp_path / "x.py", "an argument")
+    assert done.stdout.splitlines()[-1] == "7 /tmp/cache/triton of this machine b c"
+    words = f"'--env=B=b c' {tmp_path / 'x.py'} 'an argument'"
+    assert f"  next: ./foundry run spirv-torch --env=A {words}" in done.stderr.splitlines()
+    (tmp_path / "x.py").write_text("import os\nos.abort()\n")
+    done = foundry("run", "spirv", tmp_path / "x.py")
+    assert done.returncode == 134
+    assert done.stderr.endswith(f"  next: ./foundry run spirv --check {tmp_path / 'x.py'}\n")
+    done = foundry("run", "spirv", "--check", "-c", "import os; print(os.environ['FOUNDRY_CHECK']); os.abort()")
+    assert done.returncode == 134 and done.stdout.endswith("1\n") and "--check" not in done.stderr
+
+
+@pytest.mark.docker
+def test_a_module_runs_in_a_copy_of_the_folder_and_pytest_is_there(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("import triton\n\ndef test_a():\n    assert not triton.__version__\n")
+    done = foundry("run", "spirv", f"--with={tmp_path}", "-m", "pytest", "-q", "-k", "test_a")
+    assert done.returncode == 1 and "1 failed" in done.stdout, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["test_a.py"]
 
 
 @pytest.mark.docker

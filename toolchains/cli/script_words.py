@@ -5,12 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 
+# What stands in the place of a script: a module, or a text of Python. invoke would take the word for an option, so it
+# gets another one.
+_PROGRAMS = {"-m": "python -m", "-c": "python -c"}
 _passed: list[str] = []
 
 
 def words() -> list[str]:
     """Return the words that follow the script's name on the command line of this process."""
     return list(_passed)
+
+
+def program(script: str) -> str:
+    """Return -m or -c if one of them stands in the place of the script; "" if there is a script."""
+    return next((word for word, stands in _PROGRAMS.items() if script == stands), "")
 
 
 def keep_script_words(
@@ -33,13 +41,16 @@ def keep_script_words(
 def split_words(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
     """Return a verb's own words, up to its last positional one, and the words after them.
 
-    An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH.
+    An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH. In the place of
+    the last positional word, -m and -c are this word, as in Python's command line, and the module or the code follows.
     """
     parameters = inspect.signature(verb).parameters.values()
     switches = {f"--{each.name.replace('_', '-')}" for each in parameters if isinstance(each.default, bool)}
     place = 0
     while place < len(given) and positional:
         word = given[place]
+        if positional == 1 and word in _PROGRAMS:
+            return [*given[:place], _PROGRAMS[word]], list(given[place + 1 :])
         if not word.startswith("-"):
             positional -= 1
         elif "=" not in word and word not in {*switches, "--help", "-h"}:

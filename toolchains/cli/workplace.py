@@ -23,7 +23,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +33,7 @@ from toolchains.archives.foreign import Bounds, Sent
 from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
+from toolchains.cli import script_environment, script_words
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
@@ -40,13 +41,14 @@ from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
-from toolchains.testing import proof
+from toolchains.testing import conformance, distributions, proof
 
 WORK = f"{HOME}/work"
 _PROFILED = "profile.json"
 _PROFILE = ["-m", "foundry_core.profile", f"--json={_PROFILED}"]
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
+_PYTEST = f"{HOME}/pytest"
 # The largest profile in bytes.
 _LARGEST_PROFILE = 64 << 20
 # What to type for a higher limit on what is written.
@@ -59,10 +61,11 @@ _UNNAMED = 10**9
 # image's packages by path, with the folders that their .pth files name.
 _MAKE_ENVIRONMENT = """
 import pathlib, subprocess, sys, sysconfig
-place, below = pathlib.Path(sys.argv[1]), sysconfig.get_path("purelib")
+place, missing, below = pathlib.Path(sys.argv[1]), sys.argv[2], sysconfig.get_path("purelib")
 subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
 own = next(place.glob("lib/python*/site-packages"))
-(own / "image.pth").write_text(f"import site; site.addsitedir({below!r})\\n")
+(own / "image.pth").write_text(f"import site; site.addsitedir({below!r})\\nimport foundry_missing\\n")
+(own / "foundry_missing.py").write_text(missing)
 for name in "pip", "pip3":
     (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
     (place / "bin" / name).chmod(0o755)
@@ -85,8 +88,10 @@ class Place:
         folder: the folder to copy in; None for nothing.
         results: the folder for new and changed files.
         wheels: the folder with wheels to install; None for none.
-        script: the path in `folder` of the script to run; "" for a shell.
+        script: the path in `folder` of the script to run; "-m" or "-c" if a module or a text is run; "" for a shell.
         disk: the most bytes that programs in the container write.
+        environment: variables of the container's programs.
+        given: the options and the script as the user typed them.
     """
 
     folder: Path | None
@@ -94,27 +99,44 @@ class Place:
     wheels: Path | None
     script: str = ""
     disk: int = DISK
+    environment: Mapping[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, *, script: str = "", folder: str = "", results: str = "", wheels: str = "", disk: str = "") -> Place:
+    def read(
+        cls,
+        *,
+        script: str = "",
+        folder: str = "",
+        results: str = "",
+        wheels: str = "",
+        disk: str = "",
+        env: Sequence[str] = (),
+        check: bool = False,
+    ) -> Place:
         """Check the words of a command line.
 
         Args:
-            script: a Python file of this machine; empty for a shell.
-            folder: --with; if empty, the script's own folder, or none for a shell.
+            script: a Python file of this machine, or what script_words.program knows; empty for a shell.
+            folder: --with; if empty, the script's own folder, the current one for a module, or none.
             results: --results; `folder` if empty.
             wheels: --wheels; none if empty.
             disk: --disk; DISK if empty.
+            env, check: see script_environment.read.
 
         Raises:
-            UsageError: --disk is no size; there is no such script or folder, the script is not in the folder, a folder
-                for wheels has no wheel, results were requested without a folder, or nothing can be written to the
-                folder for them.
+            UsageError: --disk is no size, or --env no variable; there is no such script or folder, the script is not in
+                the folder, a folder for wheels has no wheel, results were requested without a folder, or nothing can be
+                written to the folder for them.
         """
         size = read_size("--disk", disk, example="10GB", default=DISK)
         source = _named(folder) if folder else None
         inside = ""
-        if script:
+        if program := script_words.program(script):
+            inside = script = program
+            if program == "-m":
+                source = source or _unnamed(Path.cwd())
+        elif script:
             path = _script(script)
             source = source or _unnamed(path.parent)
             if not path.is_relative_to(source.resolve()):
@@ -144,7 +166,10 @@ class Place:
                 f"{back} is an environment of Python or a repository of git itself, so nothing is copied back to it",
                 next="--results=DIR, with another folder",
             )
-        return cls(source, back, packages, inside, size)
+        options = {"with": folder, "results": results, "wheels": wheels, "disk": disk}
+        given = [f"--{name}={value}" for name, value in options.items() if value] + [f"--env={word}" for word in env]
+        environment = script_environment.read(env, check=check)
+        return cls(source, back, packages, inside, size, environment, (*given, *([script] if script else [])))
 
 
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
@@ -157,19 +182,27 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
     """
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
     with _open_container(request, place) as container:
-        with open_folder(container, place):
+        with_torch = _with_torch(request, "run", *place.given, *words)
+        with open_folder(container, place, with_torch=with_torch):
             if kept:
                 # A run that ends without a profile leaves none of an earlier one.
                 kept.unlink(missing_ok=True)
                 if place.results:
                     (place.results / _PROFILED).unlink(missing_ok=True)
-            status = container.interactive(
-                _inside(["python", *(_PROFILE if profile else []), place.script, *words]), cwd=WORK
-            )
+            if [place.script, *words[:1]] == ["-m", "pytest"]:
+                _copy_pytest(container)
+            argv = ["python", *(_PROFILE if profile else []), place.script, *words]
+            status = container.interactive(_inside(argv, place.environment), cwd=WORK)
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
-        return status
+    if (name := script_environment.crash(status)) and script_environment.CHECK not in place.environment:
+        print(
+            f"{name} ended the script: a kernel may have accessed memory outside of its arrays\n"
+            f"  next: {_command(request, 'run', '--check', *place.given, *words)}",
+            file=sys.stderr,
+        )
+    return status
 
 
 def open_shell(request: Request, place: Place) -> int:
@@ -181,8 +214,12 @@ def open_shell(request: Request, place: Place) -> int:
     with _open_container(request, place) as container:
         container_files.copy_checks(container, request.target)
         container_files.copy_documents(container, request.target)
-        with open_folder(container, place):
-            return container.interactive(_inside(["bash"]), cwd=WORK if place.folder else HOME)
+        with open_folder(container, place, with_torch=_with_torch(request, "shell", *place.given)):
+            return container.interactive(_inside(["bash"], place.environment), cwd=WORK if place.folder else HOME)
+
+
+def _command(request: Request, verb: str, *words: str) -> str:
+    return f"{request.command(verb)} {shlex.join(words)}".strip()
 
 
 @contextmanager
@@ -190,6 +227,8 @@ def _open_container(request: Request, place: Place) -> Iterator[Sandbox]:
     """Yield a container of the requested image, with the target's user folders."""
     docker, made = ensure.ensure_image(request)
     places = container_files.writable_folders(request.target)
+    if place.environment:
+        print(f"the container's programs get {', '.join(place.environment)}", file=sys.stderr, flush=True)
     with docker.sandbox(made.info.id, folders=places, disk=place.disk, gpus=request.gpus) as container:
         container.more_disk = _MORE
         container_files.copy_user_folders(container, request.target)
@@ -204,14 +243,18 @@ def _open_container(request: Request, place: Place) -> Iterator[Sandbox]:
 
 
 @contextmanager
-def open_folder(container: Sandbox, place: Place) -> Iterator[None]:
+def open_folder(container: Sandbox, place: Place, *, with_torch: str = "") -> Iterator[None]:
     """Copy a user's folder into a container, and create an environment to install into; copy changes out at the end.
+
+    Args:
+        with_torch: the command that does the same where there is torch; "" if nothing is to be advised.
 
     Raises:
         CommandError: a wheel cannot be installed.
         UnsafeArchiveError: a file would be written outside the folder for results.
     """
-    container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT])
+    missing = script_environment.MISSING.format(torch=with_torch)
+    container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT, missing])
     container.call(["mkdir", "-p", WORK, _WHEELS])
     # Before the wheels: what they install may start processes, which could replace folders that are written to.
     sent = _copy_in(container, place.folder) if place.folder else {}
@@ -230,7 +273,7 @@ def open_folder(container: Sandbox, place: Place) -> Iterator[None]:
     _copy_out(container, sent, place)
 
 
-def _inside(argv: Sequence[str]) -> list[str]:
+def _inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
     """Return a command that runs with the environment of a user's programs."""
     settings = {
         "VIRTUAL_ENV": _ENVIRONMENT,
@@ -239,9 +282,27 @@ def _inside(argv: Sequence[str]) -> list[str]:
         "PIP_NO_CACHE_DIR": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": _PYTEST,
     }
-    words = [f"{key}={value}" for key, value in settings.items()]
+    words = [f"{key}={value}" for key, value in (settings | dict(environment or {})).items()]
     return ["env", *words, "sh", "-c", f'PATH={_ENVIRONMENT}/bin:$PATH; export PATH; exec "$@"', "sh", *argv]
+
+
+def _with_torch(request: Request, verb: str, *words: str) -> str:
+    """Return the command for the image that has torch; "" if there is none, or if this image has it."""
+    name = conformance.variant_with_torch(request.target)
+    if name in ("", request.target.name):
+        return ""
+    with suppress(UsageError):
+        return _command(request.for_target(name), verb, *words)
+    return ""
+
+
+def _copy_pytest(container: Container) -> None:
+    """Copy this machine's pytest into the container: images have none."""
+    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+        distributions.copy("pytest", Path(work))
+        container.copy_into(Path(work), _PYTEST)
 
 
 def _install(container: Container, folder: Path) -> None:
@@ -261,8 +322,14 @@ def _install(container: Container, folder: Path) -> None:
 
 def _script(name: str) -> Path:
     path = Path(name)
-    if path.is_file():
+    if path.is_file() and path.suffix != ".ipynb":
         return path.resolve()
+    if path.is_file():
+        raise UsageError(
+            f"{name} is a notebook",
+            why="images have no Jupyter, and a container ends with its command",
+            next=f"jupyter nbconvert --to script {shlex.quote(name)}, and run the script that it writes",
+        )
     packed = (path / "meta.json").is_file()
     raise UsageError(
         f"{name} is not a Python script",

@@ -243,14 +243,17 @@ def _with_torch(request: Request, folder: Path) -> Request:
     needing = [file.name for file in files if _NEEDS_TORCH.search(file.read_text(errors="replace"))]
     if not needing:
         return request
-    having = [other for other in lock.load().targets.values() if other.backend == target.backend and _has_torch(other)]
-    if having:
-        # A variant for measurements has torch and more.
-        least = min(having, key=lambda other: sum(deb.size for deb in other.debs))
-        print(f"{needing[0]} imports torch: the tests run in {least.name}", flush=True)
-        return request.for_target(least.name)
+    if having := variant_with_torch(target):
+        print(f"{needing[0]} imports torch: the tests run in {having}", flush=True)
+        return request.for_target(having)
     print(f"no image of {target.name} has torch: tests that import it are not applicable", flush=True)
     return request
+
+
+def variant_with_torch(target: LockedTarget) -> str:
+    """Return the target of the same backend whose image has torch and least beside it; "" if there is none."""
+    having = [other for other in lock.load().targets.values() if other.backend == target.backend and _has_torch(other)]
+    return min(having, key=lambda other: sum(deb.size for deb in other.debs)).name if having else ""
 
 
 def _has_torch(target: LockedTarget) -> bool:
