@@ -402,15 +402,10 @@ def run(
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     """
     from toolchains.cli import script_words, workplace
-    from toolchains.system import errors
 
     place = workplace.Place.read(
         script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check
     )
-    if profile_kernels and script_words.program(script):
-        raise errors.UsageError(
-            "--profile-kernels profiles a script", next="./foundry run TARGET --profile-kernels SCRIPT"
-        )
     sys.exit(workplace.run_script(request, place, script_words.words(), profile=profile_kernels))
 
 

@@ -12,9 +12,8 @@ from toolchains.system import paths
 
 PAGE = (paths.ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 # In the text of the sources: variables that an advice sets, and constants with the name of one.
-SETS = re.compile(
-    r"""(?:\b(?:set|with|do without|unset|export) |\{)([A-Z]\w*VARIABLE|(?:FOUNDRY|TRITON|POCL|VSI|DPU|UPMEM)_[A-Z_]+)\}?(?:=|[ "'])"""
-)
+_NAMES = "[A-Z]\\w*VARIABLE|(?:FOUNDRY|TRITON|POCL|VSI|DPU|UPMEM)_[A-Z_]+"
+SETS = re.compile(rf"""(?:\b(?:set|with|do without|unset|export) |\{{)({_NAMES})\}}?(?:=|[ "'])""")
 
 
 def test_each_variable_that_advice_in_a_container_sets_reaches_the_container() -> None:

@@ -179,7 +179,10 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
 
     Raises:
         CommandError: a wheel cannot be installed.
+        UsageError: there is no script to profile.
     """
+    if profile and place.script in ("-m", "-c"):
+        raise UsageError("--profile-kernels profiles a script", next="put what is to run into a script")
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
     with _open_container(request, place) as container:
         with_torch = _with_torch(request, "run", *place.given, *words)
