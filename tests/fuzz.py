@@ -1,20 +1,31 @@
-"""Look for inputs that a parser of fuzz_targets.py does not survive, guided by the code that they reach.
+"""Look for inputs that a parser in fuzz_targets.py or fuzz_native.py does not survive, guided by the code they reach.
 
     pip install --require-hashes --requirement tests/fuzz-requirements.txt
     python tests/fuzz.py --target=tar --time=3600       an hour, or until there is a finding, which is printed
     python tests/fuzz.py --all --time=600               ten minutes for each target
+    python tests/fuzz.py --target=tar --tries=5000      the same damage in each run, without atheris
+    python tests/fuzz.py --faults --time=120            what is found of the faults of fuzz_faults.py so, and when
 
-What is found, and the inputs that reach new code, are in build/fuzz; the next run starts from these. An input that
-takes 20 seconds or 2 GB is a finding, too.
+Targets in C++ need clang++, which --clang names. What is found, and the inputs that reach new code, are in build/fuzz;
+the next run starts from these. An input that takes 20 seconds or 2 GB is a finding, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
+
+import fuzz_edits
+import fuzz_faults
+import fuzz_native
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "backends/core/src", "backends/dpu/src")]
@@ -32,8 +43,8 @@ _GUIDING = [
     "xdsl",
 ]
 _LIMITS = ["-timeout=20", "-rss_limit_mb=2048", "-max_len=65536"]
-# Of an input that is a finding.
-_SECONDS = 20
+# Of an input that is a finding; processor time of an input of --tries.
+_SECONDS, _TRIED = 20, 5
 
 
 def fuzz(name: str, options: list[str]) -> None:
@@ -44,9 +55,7 @@ def fuzz(name: str, options: list[str]) -> None:
         import fuzz_targets
     target, corpus = fuzz_targets.TARGETS[name], _FOLDER / name
     corpus.mkdir(parents=True, exist_ok=True)
-    words = (token.hex(" ") for token in fuzz_targets.TOKENS if 0 < len(token) < 60)
-    lines = ("".join(f"\\x{byte}" for byte in word.split()) for word in words)
-    Path(f"{corpus}.words").write_text("".join(f'"{line}"\n' for line in lines))
+    _write_words(corpus)
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as work:
         for number, seed in enumerate(target.seeds(Path(made))):
             (corpus / f"seed-{number}").write_bytes(seed)
@@ -54,8 +63,103 @@ def fuzz(name: str, options: list[str]) -> None:
         atheris.Setup(
             [f"{sys.executable} {__file__} --target={name} --", *_LIMITS, f"-dict={corpus}.words", *options, *places],
             lambda data: fuzz_targets.run(target, data, Path(work)),
+            custom_mutator=_mutated,
         )
         atheris.Fuzz()
+
+
+def _mutated(data: bytes, size: int, seed: int) -> bytes:
+    """Return an input that is damaged by libFuzzer, or as somebody would who knows its format."""
+    import atheris
+
+    random = Random(seed)
+    if random.random() < 0.5:
+        return bytes(atheris.Mutate(data, size))
+    return fuzz_edits.edited(data, fuzz_edits.drawn(random))[:size]
+
+
+def _write_words(corpus: Path) -> None:
+    """Write the dictionary of libFuzzer."""
+    words = (token.hex(" ") for token in fuzz_edits.TOKENS if 0 < len(token) < 60)
+    lines = ("".join(f"\\x{byte}" for byte in word.split()) for word in words)
+    Path(f"{corpus}.words").write_text("".join(f'"{line}"\n' for line in lines))
+
+
+def try_some(name: str, number: int, seconds: float) -> str:
+    """Damage the inputs of a target a number of times, the same in each run; return what is wrong with one, or "".
+
+    Args:
+        seconds: processor time that one input may take.
+    """
+    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as work:
+        if name in fuzz_native.TARGETS:
+            seeds = fuzz_native.TARGETS[name].seeds()
+            program = Path(work, "program")
+            fuzz_native.build(name, program, fuzz_native.by_gcc())
+            for at in range(0, number, 500):
+                files = [Path(made, f"{at + each}") for each in range(min(500, number - at))]
+                for each, file in enumerate(files, at):
+                    file.write_bytes(_damaged(seeds, name, each))
+                wrong, _ = fuzz_native.tried(program, files, 60)
+                if wrong:
+                    return wrong
+            return ""
+        import fuzz_targets
+
+        target = fuzz_targets.TARGETS[name]
+        seeds = target.seeds(Path(made))
+        for each in range(number):
+            data = _damaged(seeds, name, each)
+            try:
+                fuzz_targets.run(target, data, Path(work), seconds)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                return f"{error!r:.200} of {data!r:.500}"
+    return ""
+
+
+def _damaged(seeds: Sequence[bytes], name: str, number: int) -> bytes:
+    random = Random(f"{name} {number}")
+    return fuzz_edits.edited(random.choice(seeds), fuzz_edits.drawn(random))
+
+
+def fuzz_native_target(name: str, seconds: int, clang: str) -> bool:
+    """Let libFuzzer run a target in C++; return whether there was a finding, which it prints."""
+    corpus = _FOLDER / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    _write_words(corpus)
+    for number, seed in enumerate(fuzz_native.TARGETS[name].seeds()):
+        (corpus / f"seed-{number}").write_bytes(seed)
+    with tempfile.TemporaryDirectory() as work:
+        program = Path(work, "program")
+        fuzz_native.build(name, program, fuzz_native.by_clang(clang))
+        options = [*_LIMITS, f"-dict={corpus}.words", f"-artifact_prefix={_FOLDER}/{name}-"]
+        done = subprocess.run(
+            [program, *options, f"-max_total_time={seconds}", corpus], env=fuzz_native.ENVIRONMENT, check=False
+        )
+    return done.returncode != 0
+
+
+def measure_faults(seconds: int) -> int:
+    """Plant each fault in a copy of the repository; print when its inputs show it, and return how many are found."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="faults-") as work:
+        copy = Path(work, "copy")
+        fuzz_faults.copied(ROOT, copy)
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])}
+        for fault in fuzz_faults.FAULTS:
+            words = [f"--target={fault.target}", "--tries=100000"]
+            start, status = time.monotonic(), 0
+            with fuzz_faults.planted(fault, copy), contextlib.suppress(subprocess.TimeoutExpired):
+                program = [sys.executable, "-B", str(copy / "tests/fuzz.py"), *words]
+                status = subprocess.run(program, capture_output=True, env=env, timeout=seconds, check=False).returncode
+            when = f"{time.monotonic() - start:5.0f} s" if status == 1 else "not found"
+            rows.append(f"{fault.name:60} {fault.target:24} {when}")
+            print(rows[-1], flush=True)
+    count = sum("not found" not in row for row in rows)
+    print(f"{count} of {len(rows)} faults were found in {seconds} s each")
+    return count
 
 
 def found(name: str, seconds: int) -> bool:
@@ -76,19 +180,34 @@ def _child(name: str, *options: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", help="a name in fuzz_targets.TARGETS")
+    parser.add_argument("--target", help="a name in fuzz_targets.TARGETS or fuzz_native.TARGETS")
     parser.add_argument("--all", action="store_true", help="all targets, one after the other")
     parser.add_argument("--time", type=int, default=600, help="seconds for each")
+    parser.add_argument("--tries", type=int, default=0, help="so many inputs, the same in each run, without atheris")
+    parser.add_argument("--faults", action="store_true", help="plant faults, and look for them")
+    parser.add_argument("--clang", default="clang++-14", help="the compiler of targets in C++")
     parser.add_argument("options", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.options:
         fuzz(given.target, given.options)
+    if given.faults:
+        return int(measure_faults(given.time) < len(fuzz_faults.FAULTS))
     import fuzz_targets
 
-    if not given.all and given.target not in fuzz_targets.TARGETS:
-        parser.error(f"--all, or --target with one of: {', '.join(fuzz_targets.TARGETS)}")
-    names = list(fuzz_targets.TARGETS) if given.all else [given.target]
-    return int(sum(found(name, given.time) for name in names) > 0)
+    known = [*fuzz_targets.TARGETS, *fuzz_native.TARGETS]
+    if not given.all and given.target not in known:
+        parser.error(f"--all, --faults, or --target with one of: {', '.join(known)}")
+    count = 0
+    for name in known if given.all else [given.target]:
+        if given.tries:
+            wrong = try_some(name, given.tries, _TRIED)
+            print(f"{name}: {wrong or 'nothing'}")
+            count += bool(wrong)
+        elif name in fuzz_native.TARGETS:
+            count += fuzz_native_target(name, given.time, given.clang)
+        else:
+            count += found(name, given.time)
+    return int(count > 0)
 
 
 if __name__ == "__main__":

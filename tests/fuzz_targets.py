@@ -1,20 +1,31 @@
 """The parsers of what others wrote, in one table: the errors that each may raise, and small valid inputs to start from.
 
-tests/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py lets atheris do so for hours.
+tests/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py lets atheris do so for hours. The readers
+in C and C++ are in fuzz_native.py.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import shutil
+import signal
 import struct
+import subprocess
+import sys
 import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from unittest import mock
 
 import archives
@@ -25,7 +36,7 @@ from foundry_core.errors import LoweringError
 from foundry_core.ir import parse
 from triton_dpu_backend.artifact import signature
 
-from toolchains.archives import docker_archive, foreign, prefix, wheel_file
+from toolchains.archives import docker_archive, prefix, received, wheel_file
 from toolchains.config import reading, vendors
 from toolchains.config.components import Pin, TargetFile
 from toolchains.contents import licences, packages
@@ -41,30 +52,6 @@ from toolchains.system import json_text, paths
 from toolchains.system.errors import FoundryError, ImageError, PatchError, PinError
 from toolchains.testing.parts import Count
 from toolchains.trust import image_archive, keys, statement
-
-# What hostile files have in place of what is expected.
-TOKENS = (
-    b"",
-    b"\0",
-    b"../",
-    b"/",
-    b"\\",
-    b"\n",
-    b" ",
-    b"-1",
-    b"0",
-    *(b"9" * digits for digits in (19, 400, 5000)),
-    b"1e300",
-    b"1e999",
-    b"NaN",
-    b"\xff\xfe",
-    b"\\ud800",
-    b"<script>",
-    b"\xff" * 8,
-    bytes(8),
-    b"\x80" + bytes(7),
-    *(opening * 4000 for opening in (b"[", b"(", b"<", b'{"a":')),
-)
 
 # What would end a text, an attribute, a comment or a script of HTML, of a style sheet or of a template, or begin one.
 HTML = (
@@ -260,19 +247,50 @@ def _members(path: Path) -> None:
                 member.open().read(1 << 20)
 
 
+@contextmanager
+def _only(folder: Path, *names: str) -> Iterator[Path]:
+    """Yield a new folder, in which the parser may write what has these names, and nothing beside them."""
+    box = folder / "box"
+    box.mkdir()
+    try:
+        yield box
+    finally:
+        beside = {each.name for each in box.iterdir()} - {*names}
+        assert not beside, f"written beside the folder: {beside}"
+
+
 def _copied_out(data: bytes, folder: Path) -> None:
     class Api:
         def get_archive(self, id: str, path: str) -> tuple[list[bytes], None]:
             return [data], None
 
     container = Container(Api(), "image", {})
-    container.copy_out("/top", folder / "out")
-    container.copy_out("/top", folder / "fetched", only="file")
+    with _only(folder, "out", "fetched") as box:
+        container.copy_out("/top", box / "out")
+        container.copy_out("/top", box / "fetched", only="file")
 
 
 def _unpacked(path: Path) -> None:
-    with path.open("rb") as file:
-        foreign.take(file, path.parent / "out", foreign.Bounds(1 << 20), what="/top")
+    with _only(path.parent, "out") as box, path.open("rb") as file:
+        received.take(file, box / "out", received.Bounds(1 << 20), what="/top")
+
+
+def _artifact(path: Path) -> None:
+    """Let the script that runs an artifact read its meta.json: it must pass on numbers, or refuse."""
+    scripts, packed = path.parent / "scripts", path.parent
+    scripts.mkdir()
+    shutil.copy(paths.BACKENDS / "dpu/tritonpim/scripts/container_artifact_run.sh", scripts / "run.sh")
+    # In the place of what would compile it.
+    (scripts / "build_dpu.sh").write_text('#!/bin/sh\nprintf "%s,%s" "$4" "$5" >"$(dirname "$0")/built"\nexit 1\n')
+    (scripts / "build_dpu.sh").chmod(0o755)
+    for name in ("kernel.ll", "wrapper.ll", "triton_args.h", "triton_args.c", "host_args.h", "host_runner.c"):
+        (packed / name).touch()
+    done = subprocess.run(
+        ["sh", str(scripts / "run.sh")], env={"PATH": "/usr/bin:/bin", "ARTIFACT_DIR": str(packed)}, capture_output=True
+    )
+    assert done.returncode == 1
+    built = scripts / "built"
+    assert not built.exists() or re.fullmatch(r"[0-9]+,[0-9]+", built.read_text()), built.read_text()
 
 
 def _series(path: Path) -> None:
@@ -297,11 +315,45 @@ def _pin(path: Path) -> None:
 def report_of(folder: Path) -> str:
     """Return the page of a folder of results."""
     with mock.patch.object(results, "_commit", return_value=""):
-        return page.render(results.collect(folder, lock.load()), lock.load())
+        return page.render(results.collect(folder, _locked()), _locked())
+
+
+@cache
+def _locked() -> lock.Lock:
+    return lock.load()
+
+
+class _Markup(HTMLParser):
+    """The elements of a page, the names of attributes, and how many scripts there are."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.update([f"<{tag}>", *(name for name, _ in attrs)])
+
+
+@cache
+def _plain_markup() -> frozenset[str]:
+    """Return the elements and attributes of a page whose results have no markup in them."""
+    with TemporaryDirectory(dir=paths.temporary()) as work:
+        folder = Path(work)
+        for place, seeds in RESULTS.items():
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            (folder / place).write_bytes(seeds(folder)[0])
+        return frozenset(_Markup(report_of(folder)).found)
 
 
 def _result(place: str) -> Callable[[bytes, Path], object]:
-    return lambda data, folder: in_file(lambda _: report_of(folder), place)(data, folder)
+    def read(folder: Path) -> None:
+        markup = _Markup(report_of(folder)).found
+        added = markup.keys() - _plain_markup()
+        assert not added and markup["<script>"] == 1, f"the page has markup of the results: {added}"
+
+    return lambda data, folder: in_file(lambda _: read(folder), place)(data, folder)
 
 
 def _page(folder: Path) -> Sequence[bytes]:
@@ -363,6 +415,8 @@ JUNIT = made(
     '<testsuites><testsuite tests="2" failures="1" errors="0" skipped="0"><testcase classname="t" name="one"/>'
     '<testcase classname="t" name="two"><failure message="wrong"/></testcase></testsuite></testsuites>'
 )
+# As the verb pack writes it.
+_META = json.dumps({"kernel": "k", "args": [], "num_tasklets": 16, "stack_size": 2048}, indent=2)
 # The files that a container writes, by their places in build/results.
 RESULTS = {
     "spirv/3.9.0/results.json": VERDICT,
@@ -446,6 +500,7 @@ TARGETS = {
     "json": Target(lambda data, _: json_text.parse(data, dict[str, float]), made({"a": 1.5, "b": 2}), (ValueError,)),
     "report": Target(in_file(page.read), _page),
     "counts": Target(in_file(lambda path: Count().add(path)), JUNIT, ()),
+    "artifact": Target(in_file(_artifact, "meta.json"), made(_META)),
     **{
         f"results-{Path(place).parts[0]}-{Path(place).stem}": Target(_result(place), seeds)
         for place, seeds in RESULTS.items()
@@ -464,19 +519,73 @@ TARGETS = {
 }
 
 
-def run(target: Target, data: bytes, folder: Path) -> None:
+# Where the function that runs may write, or None.
+_home: Path | None = None
+# What opens or makes a file: the event of Python's audit, and which arguments are paths.
+_WRITING = {
+    "os.mkdir": (0,),
+    "os.rename": (0, 1),
+    "os.symlink": (1,),
+    "os.link": (1,),
+    "os.chmod": (0,),
+    "os.remove": (0,),
+}
+
+
+class EscapedError(BaseException):
+    """A parser would write outside of its folder; it was prevented."""
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    if _home is None:
+        return
+    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    for number in (0,) if writes else _WRITING.get(event, ()):
+        if isinstance(arguments[number], str | bytes | os.PathLike):
+            path = Path(os.fsdecode(arguments[number]))
+            # A name in an open folder, which removing a tree uses.
+            if event != "open" and arguments[-1] != -1 and not path.is_absolute():
+                continue
+            path = path.resolve()
+            if not any(path.is_relative_to(each) for each in (_home, paths.temporary(), Path("/dev/null"))):
+                raise EscapedError(f"{event} of {path}")
+
+
+sys.addaudithook(_watch)
+
+
+class EndlessError(BaseException):
+    """A parser took more processor time than it may."""
+
+
+def _give_up(*_: object) -> None:
+    raise EndlessError("it does not end")
+
+
+def run(target: Target, data: bytes, folder: Path, seconds: float = 0) -> None:
     """Let a target parse, in an empty folder, which is emptied again.
 
+    Args:
+        seconds: processor time that it may take; 0 for any.
+
     Raises:
-        AssertionError: it wrote outside the folder.
+        AssertionError, EscapedError: it wrote outside the folder, or did not end.
         Exception: an error that the target does not document.
     """
+    global _home
     inside = folder / "inside"
     inside.mkdir()
+    _home = Path(os.path.realpath(folder))
+    before = signal.signal(signal.SIGVTALRM, _give_up) if seconds else None
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         target.read(target.repair(data), inside)
     except target.raises:
         pass
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        if seconds:
+            signal.signal(signal.SIGVTALRM, before)
+        _home = None
         shutil.rmtree(inside, ignore_errors=True)
     assert not [*folder.iterdir()]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from scripted_engine import ScriptedEngine, http, scripted
 
-from toolchains.archives import foreign
-from toolchains.archives.foreign import Bounds, Sent, Taken
+from toolchains.archives import received
+from toolchains.archives.received import Bounds, Sent, Taken
 from toolchains.cli import workplace
 from toolchains.cli.workplace import Place
 from toolchains.engine import client
 from toolchains.system import paths
-from toolchains.system.errors import LimitError, UnsafeArchiveError
+from toolchains.system.errors import EngineError, LimitError, UnsafeArchiveError
 
 BOUNDS = Bounds(1 << 20)
 # Spellings of .git that some file system or tool takes for it, and the other names that no program may write.
@@ -59,14 +59,14 @@ def packed(*entries: tuple[tarfile.TarInfo, bytes], form: int = tarfile.PAX_FORM
 
 def take(folder: Path, *entries: tuple[tarfile.TarInfo, bytes], bounds: Bounds = BOUNDS, **sent: bytes) -> Taken:
     known = {name: Sent(len(data), hashlib.sha256(data).hexdigest()) for name, data in sent.items()}
-    return foreign.take(packed(*entries), folder, bounds, what="/foundry/work", sent=known)
+    return received.take(packed(*entries), folder, bounds, what="/foundry/work", sent=known)
 
 
 def below(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
-@pytest.mark.parametrize("name", [*GITS, *sorted(name.upper() for name in foreign.LEFT_OUT), ".hg", "__pycache__"])
+@pytest.mark.parametrize("name", [*GITS, *sorted(name.upper() for name in received.LEFT_OUT), ".hg", "__pycache__"])
 def test_histories_environments_and_caches_are_never_taken(tmp_path: Path, name: str) -> None:
     found = take(
         tmp_path / "in",
@@ -122,7 +122,7 @@ def test_links_and_devices_are_not_taken_and_lead_nowhere(tmp_path: Path, kind: 
 def test_paths_out_of_the_folder_are_refused_and_the_rest_is_taken(tmp_path: Path, name: str) -> None:
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         longer = name.replace("work", "work" * 40)
-        found = foreign.take(
+        found = received.take(
             packed(entry(name, b"1"), entry(longer, b"2"), entry("work/in", b"3"), form=form),
             tmp_path / "in",
             BOUNDS,
@@ -228,6 +228,17 @@ def test_a_large_file_is_refused_and_those_that_fit_are_taken(tmp_path: Path) ->
     assert "b: it has 600 bytes" in raised.value.why and raised.value.next == "--disk=9GB"
 
 
+@pytest.mark.parametrize("kind", [*KINDS, tarfile.REGTYPE])
+def test_a_folder_that_is_something_else_in_the_container_is_an_error(tmp_path: Path, kind: bytes) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        archive.addfile(entry("work", kind=kind, linkname="/")[0])
+    made.seek(0)
+    with pytest.raises(EngineError, match="cannot copy /foundry/work"):
+        received.take(made, tmp_path / "in", BOUNDS, what="/foundry/work", only="folder")
+    assert below(tmp_path) == []
+
+
 def test_many_entries_are_bounded(tmp_path: Path) -> None:
     found = take(
         tmp_path, *(entry(f"work/{number}", kind=tarfile.DIRTYPE) for number in range(50)), bounds=Bounds(9, 40)
@@ -263,13 +274,13 @@ def test_extended_headers_that_lie_write_nothing_elsewhere(tmp_path: Path, key: 
 def test_a_tar_that_breaks_off_leaves_no_half_of_a_file(tmp_path: Path, end: int) -> None:
     data = packed(entry("work/a", b"x" * 2000)).getvalue()[:end]
     with pytest.raises(UnsafeArchiveError, match="is a damaged archive"):
-        foreign.take(io.BytesIO(data), tmp_path / "in", BOUNDS, what="x")
+        received.take(io.BytesIO(data), tmp_path / "in", BOUNDS, what="x")
     assert below(tmp_path) == []
 
 
 def test_what_tools_execute_because_it_is_there_is_named_and_cannot_be_hidden_by_many_names() -> None:
     many = [f"{number}/conftest.py" for number in range(5000)]
-    said = foreign.executed(
+    said = received.executed(
         ["plain.txt", *many, "a/.ENVRC", ".vscode/tasks.json", "x/random.py", ".other/y", "b.pth", "Makefile"]
     )
     assert said == [
@@ -281,12 +292,12 @@ def test_what_tools_execute_because_it_is_there_is_named_and_cannot_be_hidden_by
         "b.pth",
         "Makefile",
     ]
-    assert foreign.executed(["plain.txt", "results/table.csv", "train.py", "model.bin"]) == []
+    assert received.executed(["plain.txt", "results/table.csv", "train.py", "model.bin"]) == []
 
 
 def test_the_documentation_names_each_file_that_tools_execute() -> None:
     page = (paths.ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    missing = [pattern for pattern in foreign.patterns() if f"`{pattern}`" not in page]
+    missing = [pattern for pattern in received.patterns() if f"`{pattern}`" not in page]
     assert not missing
 
 

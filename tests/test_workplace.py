@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from archives import tar, wheel
 
-from toolchains.archives import foreign
-from toolchains.archives.foreign import Bounds
+from toolchains.archives import received
+from toolchains.archives.received import Bounds
 from toolchains.assembly.request import Request
 from toolchains.cli import script_words, workplace
 from toolchains.cli.workplace import Place
@@ -48,7 +48,7 @@ def foundry(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[
 def unpack(packed: Path, folder: Path) -> None:
     """Take the files of a tar as if a container had sent it."""
     with packed.open("rb") as file:
-        foreign.take(file, folder, Bounds(1 << 20), what="/w").check("not all files")
+        received.take(file, folder, Bounds(1 << 20), what="/w").check("not all files")
 
 
 def gift(folder: Path, *needs: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolchains.archives.foreign import Bounds, print_executed
+from toolchains.archives.received import Bounds, print_executed
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components

@@ -8,7 +8,7 @@
     e2e/                             /foundry/e2e
 
 Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails,
-after all processes in the container have ended. This machine decides what is taken (archives/foreign.py). Files deleted
+after all processes in the container have ended. This machine decides what is taken (archives/received.py). Files deleted
 in the container are not deleted on this machine, and links are not copied out.
 
 `python` is that of /foundry/env, an environment on top of the image's /opt/foundry: it has the same packages, and
@@ -28,8 +28,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders as trees
-from toolchains.archives import foreign
-from toolchains.archives.foreign import Bounds, Sent
+from toolchains.archives import received
+from toolchains.archives.received import Bounds, Sent
 from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
@@ -161,7 +161,7 @@ class Place:
         elif source is not None:
             durable.require_writable(source, f"{source}, to which files are copied back,")
         back = Path(results) if results else source
-        if back and foreign.is_protected(back):
+        if back and received.is_protected(back):
             raise UsageError(
                 f"{back} is an environment of Python or a repository of git itself, so nothing is copied back to it",
                 next="--results=DIR, with another folder",
@@ -375,13 +375,13 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         folders[:] = sorted(
             name
             for name in folders
-            if name not in foreign.LEFT_OUT
+            if name not in received.LEFT_OUT
             and not Path(top, name, "pyvenv.cfg").exists()
             and not Path(top, name).is_symlink()
         )
         for name in (*folders, *sorted(files)):
             path = Path(top, name)
-            if name not in foreign.LEFT_OUT and (path.is_file() or path.is_dir()):
+            if name not in received.LEFT_OUT and (path.is_file() or path.is_dir()):
                 yield path.relative_to(folder).as_posix(), path
 
 
@@ -417,8 +417,8 @@ def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> N
     if sys.stderr.isatty():
         # What the script printed may have set the terminal so that these lines cannot be read.
         print("\033[!p\033[?1049l\033[0m", end="", file=sys.stderr)
-    lines = foreign.some([f"written: {place.results / foreign.shown(name)}" for name in taken.written], _LISTED)
-    lines += foreign.some([f"not copied out: {foreign.shown(name)}: {why}" for name, why in taken.left.items()])
+    lines = received.some([f"written: {place.results / received.shown(name)}" for name in taken.written], _LISTED)
+    lines += received.some([f"not copied out: {received.shown(name)}: {why}" for name, why in taken.left.items()])
     print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr)
-    foreign.print_executed(taken.written)
+    received.print_executed(taken.written)
     taken.check("not all files of the container were copied out", more=_MORE)

@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from toolchains.archives import folders as trees
-from toolchains.archives import foreign
-from toolchains.archives.foreign import Bounds, Taken
+from toolchains.archives import received
+from toolchains.archives.received import Bounds, Taken
 from toolchains.engine import diagnosis
 from toolchains.engine.answers import connection, frames
 from toolchains.engine.diagnosis import FAILURES, status_of
@@ -281,7 +281,7 @@ class Container:
         self._api.put_archive(self.id, "/", data.getvalue())
 
     def copy_out(self, source: str, destination: Path, bounds: Bounds = LARGEST, *, only: str = "") -> None:
-        """Copy a file, or the files of a folder, out of the container to this name; see foreign.take.
+        """Copy a file, or the files of a folder, out of the container to this name; see received.take.
 
         Raises:
             EngineError: there is no such file; or it is a link, or not what `only` says, a file or a folder.
@@ -292,10 +292,10 @@ class Container:
         taken.check(f"not all of {source} was copied out of a container of {self._image}")
 
     def take(self, source: str, destination: Path, bounds: Bounds, **options: Any) -> Taken:
-        """Copy out like copy_out, and return what was taken; the options are those of foreign.take."""
+        """Copy out like copy_out, and return what was taken; the options are those of received.take."""
         try:
             packed = cast(IO[bytes], io.BufferedReader(_Stream(self._packed(source))))
-            return foreign.take(packed, destination, bounds, what=source, **options)
+            return received.take(packed, destination, bounds, what=source, **options)
         except FAILURES as error:
             raise diagnosis.failed(f"cannot copy {source} out of a container of {self._image}", error) from error
 

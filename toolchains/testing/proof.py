@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from toolchains.archives.foreign import Bounds
+from toolchains.archives.received import Bounds
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request

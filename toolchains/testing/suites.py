@@ -33,7 +33,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NotRequired, TypedDict
 
-from toolchains.archives.foreign import Bounds
+from toolchains.archives.received import Bounds
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.config import components

@@ -34,10 +34,12 @@ field() {
     sed -n "s/.*\"$1\": *\([0-9][0-9]*\).*/\1/p" "$ARTIFACT_DIR/meta.json"
 }
 tasklets=$(field num_tasklets) stack=$(field stack_size)
-if [ -z "$tasklets" ] || [ -z "$stack" ]; then
-    echo "error: $ARTIFACT_DIR/meta.json does not say num_tasklets and stack_size: pack it again" >&2
+case $tasklets,$stack in
+,* | *, | *[!0-9,]*)
+    echo "error: $ARTIFACT_DIR/meta.json does not say num_tasklets and stack_size once: pack it again" >&2
     exit 1
-fi
+    ;;
+esac
 
 # Built again when the artifact or the SDK is another one.
 build=$ARTIFACT_DIR/build
