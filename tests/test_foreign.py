@@ -102,7 +102,7 @@ def test_what_is_no_plain_file_of_a_sane_size_is_refused(
 def test_a_pipe_or_a_device_in_place_of_a_larger_file_is_refused(make: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "given.so"
     make(path)
-    for read in (lambda path: Supply(path).sha256(), lambda path: list(extension.check(path))):
+    for read in (lambda path: Supply(path).sha256(), lambda path: list(extension.check(path, extension.Loading()))):
         with pytest.raises(FileError, match="is not a plain file"):
             read(path)
 

@@ -8,8 +8,8 @@
     e2e/                             /foundry/e2e
 
 Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails,
-after all processes in the container have ended. This machine decides what is taken (archives/received.py). Files deleted
-in the container are not deleted on this machine, and links are not copied out.
+after all processes in the container have ended. This machine decides what is taken (archives/received.py). Files that
+were deleted in the container are not deleted on this machine, and links are not copied out.
 
 `python` is that of /foundry/env, an environment on top of the image's /opt/foundry: it has the same packages, and
 `python -m pip install` can write to it. It exists in the container only.

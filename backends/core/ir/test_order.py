@@ -86,7 +86,7 @@ def places(body: str) -> list[str]:
     """Return the accesses and loops in order, each behind a `|` if a barrier comes before it."""
     function = kernel(parse(f"{HEAD}{written_out(body)}\ntt.return }} }}"))
     barriers = SimtProgram(function, SimtTarget(8, 2, 32 << 10)).barriers
-    names = {tt.LoadOp: "load", tt.StoreOp: "store", tt.AtomicRMWOp: "atomic"}
+    names: dict[type, str] = {tt.LoadOp: "load", tt.StoreOp: "store", tt.AtomicRMWOp: "atomic"}
     found = []
     for op in function.body.walk():
         name = names.get(type(op), "loop" if re.match("scf.(for|while)", op.name) else "")
