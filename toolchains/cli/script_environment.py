@@ -7,18 +7,20 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 
+from toolchains.config import components
 from toolchains.system.errors import UsageError
 
 CHECK = "FOUNDRY_CHECK"
-# Variables that authors of kernels set, and that a container gets.
-PASSED = ("FOUNDRY_*", "TRITON_*", "POCL_*", "DPU_EMULATOR_*", "VSI_ENABLE_*")
+# Variables that authors of kernels set, and that a container gets: these, and what the targets' files name.
+_PASSED = ("FOUNDRY_*", "TRITON_*")
 # It does not get those of them that are for this machine: of ./foundry itself, of measurements and tests, with paths of
 # this machine, and those that choose the backend, which the target does.
 KEPT = (
     *("FOUNDRY_CACHE", "FOUNDRY_YES", "FOUNDRY_DEBIAN_*", "FOUNDRY_BENCH_*", "FOUNDRY_MEASUREMENTS", "FOUNDRY_SUITE"),
     *("*_DIR", "*_DIRS", "*_PATH", "*_PATHS", "*_BIN", "*_LIBRARY", "*_HOME", "TRITON_PY", "TRITON_SRC"),
-    *("TRITON_BUILD_*", "TRITON_OFFLINE_BUILD", "TRITON_BACKENDS_*", "TRITON_DEFAULT_BACKEND", "TRITON_SPIRV_BACKEND"),
+    *("TRITON_BUILD_*", "TRITON_OFFLINE_BUILD", "TRITON_BACKENDS_*", "TRITON_*_BACKEND"),
 )
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # Signals with which a process ends whose memory a kernel damaged: glibc aborts if it finds its heap damaged.
@@ -62,9 +64,16 @@ def read(given: Sequence[str], *, check: bool = False, environ: Mapping[str, str
     return found
 
 
+@cache
+def passed() -> tuple[str, ...]:
+    """Return the patterns of the variables that a container gets without --env, except for those in KEPT."""
+    of_targets = {pattern for name in components.names() for pattern in components.target(name).variables}
+    return *_PASSED, *sorted(of_targets)
+
+
 def is_passed(name: str) -> bool:
     """Return whether a container gets a variable of this machine without --env."""
-    return any(fnmatchcase(name, each) for each in PASSED) and not any(fnmatchcase(name, each) for each in KEPT)
+    return any(fnmatchcase(name, each) for each in passed()) and not any(fnmatchcase(name, each) for each in KEPT)
 
 
 def crash(status: int) -> str:

@@ -182,6 +182,7 @@ class TargetFile(File, frozen=True):
         bench: the module of bench/ with the target's measurements; none if it has none.
         peers: folders of backends/ with the plugins that `bench` times the target against, on the same device.
         packing: how kernels are packed; none if they cannot be.
+        variables: patterns of the variables that authors of kernels set for its device; `run` passes them.
     """
 
     backend: Text
@@ -200,6 +201,7 @@ class TargetFile(File, frozen=True):
     bench: str = ""
     peers: tuple[Text, ...] = ()
     packing: Packing | None = None
+    variables: tuple[Text, ...] = ()
 
     def __post_init__(self) -> None:
         if self.backend not in self.plugins:
@@ -321,8 +323,8 @@ class Target(System):
     """A target as wanted: its plugin, suite, Python and components.
 
     Attributes:
-        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing: see TargetFile. Only
-            recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
+        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing, variables: see TargetFile.
+            Only recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
             proof and refused are read in containers (e2e/settings.py).
         gpus, tests: see VariantFile.
         build: components of the image in which the recipes are built; empty without recipes.
@@ -338,6 +340,7 @@ class Target(System):
     bench: str = ""
     peers: tuple[str, ...] = ()
     packing: Packing | None = None
+    variables: tuple[Text, ...] = ()
     gpus: bool = False
     tests: tuple[str, ...] = ()
 
@@ -443,6 +446,7 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
         bench=file.bench,
         peers=file.peers,
         packing=file.packing,
+        variables=file.variables,
     )
 
 
