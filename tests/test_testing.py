@@ -60,17 +60,22 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
     (tmp_path / "host.xml").write_text("of all checks")
     ran = []
 
-    def tests(image: suites._Image, folders: dict[str, Path], line: Line, *, what: str) -> None:
-        ran.append((image.title, folders))
+    def tests(image: suites._Image, folders: dict[str, Path], line: Line, *, what: str, chosen: list[str]) -> None:
+        ran.append((image.title, [*folders], chosen))
         image.junit(what).write_text(JUNIT.format(tests=5, failures=0, skipped=0))
 
     monkeypatch.setattr(suites._Image, "tests", tests)
     request = Request.read("spirv-torch")
     assert suites.test_plugin(request) == 0
     title = f"spirv-torch, Triton {request.release.version}"
-    assert ran == [(title, {"spirv": paths.BACKENDS / "spirv" / "tests"})]
+    assert ran == [(title, ["core", "spirv"], ["/foundry/test/spirv"])], "they import modules of core's tests"
     assert " 5 passed in " in last_line(capsys)
     assert (tmp_path / "host.xml").read_text() == "of all checks"
+
+
+def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-vulkan"):
+        suites.test_plugin(Request.read("spirv-vulkan"))
 
 
 def test_a_part_that_fails_does_not_keep_the_next_from_running(

@@ -133,10 +133,25 @@ def test(requested: Sequence[Request]) -> int:
 
 
 def test_plugin(request: Request) -> int:
-    """Run only the tests of a target's own plugin, in its image. The results of a run of all checks stay."""
-    host.ensure_engine()
+    """Run only the tests of a target's own plugin, in its image. The results of a run of all checks stay.
+
+    Raises:
+        UsageError: the target's file names the tests that run in its image, and none of them is the plugin's.
+        MissingToolError: no container engine.
+    """
     image, backend = _Image(request), request.target.backend
-    tests = partial(image.tests, {backend: paths.BACKENDS / backend / "tests"}, what=_PLUGIN)
+    folders = {name: paths.BACKENDS / name / "tests" for name in ("core", backend)}
+    # They import modules of core's tests, which do not run here.
+    chosen = [f"{_INSIDE}/{backend}"]
+    if components.target(request.target.name).tests:
+        chosen = [path for path in chosen_paths(request.target, folders) if path.startswith(f"{_INSIDE}/{backend}/")]
+    if not chosen:
+        raise UsageError(
+            f"no test of the plugin {backend} runs in the image of {request.target.name}",
+            next=f"./foundry test --target={request.target.name}",
+        )
+    host.ensure_engine()
+    tests = partial(image.tests, folders, what=_PLUGIN, chosen=chosen)
     image.junit(_PLUGIN).parent.mkdir(parents=True, exist_ok=True)
     image.junit(_PLUGIN).unlink(missing_ok=True)
     return run_parts([CheckPart(f"tests of {backend} in the image of {image.title}", tests, image.junit(_PLUGIN))])
@@ -376,6 +391,7 @@ class _Image:
         without: Sequence[str] = (),
         processor: str = "",
         what: str = "backends",
+        chosen: Sequence[str] = (),
     ) -> None:
         """Run tests in the image with this machine's pytest, because the image itself does not need one.
 
@@ -386,8 +402,9 @@ class _Image:
             without: marks of tests that are not run.
             processor: one of _PROCESSORS, to run the tests with the mark every_cpu as that processor.
             what: how the name of the file with the results begins.
+            chosen: what pytest runs there; see chosen_paths if not given.
         """
-        chosen = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
+        marked = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
         # Tests may import modules next to them.
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
         env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
@@ -424,12 +441,12 @@ class _Image:
                     "-o",
                     "markers=" + "\n".join(_MARKS),
                     "-m",
-                    chosen,
+                    marked,
                     f"--rootdir={_INSIDE}",
                     f"--junitxml={_INSIDE}/junit.xml",
                     "--ignore",
                     f"{_INSIDE}/pytest",
-                    *chosen_paths(self.target, folders),
+                    *(chosen or chosen_paths(self.target, folders)),
                 ],
                 env=env,
                 cwd="/tmp",
