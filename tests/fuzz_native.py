@@ -8,6 +8,7 @@ vulkan.c has no row: it hands a kernel's module and its cache to the driver as t
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 from collections.abc import Callable, Sequence
@@ -39,11 +40,18 @@ def arrays() -> Sequence[bytes]:
     return found
 
 
+def _abi() -> int:
+    """Return the version of the interface that the reader accepts."""
+    found = re.search(r"FOUNDRY_DPU_ABI_VERSION ([0-9]+)", (_EMULATOR / "abi/abi.h").read_text())
+    assert found
+    return int(found[1])
+
+
 def programs() -> Sequence[bytes]:
     """Return a DPU program: code, a variable in WRAM, data in MRAM, and the symbols that a program must have."""
     symbols, names = bytes(16), b"\0"
     for name, value, size, kind, section in (
-        (b"__foundry_abi", 2, 0, 0, 0xFFF1),
+        (b"__foundry_abi", _abi(), 0, 0, 0xFFF1),
         (b"NR_TASKLETS", 2, 0, 0, 0xFFF1),
         (b"STACK_SIZE_DEFAULT", 1024, 0, 0, 0xFFF1),
         (b"variable", 0x10000000, 8, 0x11, 4),

@@ -543,8 +543,10 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     for number in (0,) if writes else _WRITING.get(event, ()):
         if isinstance(arguments[number], str | bytes | os.PathLike):
             path = Path(os.fsdecode(arguments[number]))
-            # A name in an open folder, which removing a tree uses.
-            if event != "open" and arguments[-1] != -1 and not path.is_absolute():
+            # A name in an open folder. The event of os.open, which has no mode, does not say whether there is one; what
+            # is written through it is compared with the folder afterwards, see _only.
+            in_folder = arguments[1] is None if event == "open" else arguments[-1] != -1
+            if in_folder and not path.is_absolute():
                 continue
             path = path.resolve()
             if not any(path.is_relative_to(each) for each in (_home, paths.temporary(), Path("/dev/null"))):

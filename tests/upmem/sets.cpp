@@ -88,12 +88,14 @@ int main() {
 
     // Errors.
     EXPECT_ERROR(program.get("no such"), "undefined symbol");
-    EXPECT_ERROR(set.copy("words", Vectors(DPUS - 1, {1})), "invalid memory transfer");
-    EXPECT_ERROR(set.copy("words", Vectors{}), "invalid memory transfer");
-    EXPECT_ERROR(set.copy("words", std::vector<uint64_t>{1}, 16), "invalid memory transfer");
+    const std::string transfer = "invalid memory transfer: ";
+    EXPECT_ERROR(set.copy("words", Vectors(DPUS - 1, {1})), transfer + "copy has 69 vectors for 70 DPUs");
+    EXPECT_ERROR(set.copy("words", Vectors{}), transfer + "there is no vector");
+    EXPECT_ERROR(set.copy("words", std::vector<uint64_t>{1}, 16),
+                 transfer + "copy of 16 bytes with a vector that has 8; resize the vector to the size that is copied");
     EXPECT_ERROR(set.copy("words", std::vector<uint64_t>(5)), "invalid memory symbol access");
     own[7].push_back(1);
-    EXPECT_ERROR(set.copy("words", own), "invalid memory transfer");
+    EXPECT_ERROR(set.copy("words", own), transfer + "the vectors have different lengths, and no size is given");
     EXPECT_ERROR(set.load("no such"), "no such ELF file");
     EXPECT_ERROR(DpuSet::allocate(100000), "dpu allocation error");
 
