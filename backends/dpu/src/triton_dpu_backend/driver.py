@@ -20,7 +20,6 @@ foundry_core.tensor.Tensor (NumPy), torch CPU tensors, or anything with `data_pt
 from __future__ import annotations
 
 import atexit
-import functools
 import hashlib
 import os
 import shutil
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
+from foundry_core.once import once
 from foundry_core.runtime.device_report import DeviceReport, Kind
 from triton.backends.compiler import GPUTarget
 
@@ -83,7 +83,7 @@ class DpuUtils:
         """Do nothing: the file stays until the process ends, because another kernel may have the same program."""
 
 
-@functools.cache
+@once
 def _folder() -> str:
     """Return the folder of DPU programs of this process and its forks. It is removed when this process ends."""
     folder, owner = tempfile.mkdtemp(prefix="triton-dpu-"), os.getpid()

@@ -14,13 +14,13 @@ or anything with `data_ptr`, `dtype` and `untyped_storage`.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.driver import OpenCLDriver
 from foundry_core.mapping.workitem.target import WorkItemTarget
+from foundry_core.once import once
 from foundry_core.runtime.launches import Grid, SynchronousLauncher
 from foundry_core.runtime.opencl import (
     DeviceError,
@@ -55,7 +55,7 @@ def choose_device() -> cl.Device:
     return find(os.environ.get(DEVICE_VARIABLE, ""), variable=DEVICE_VARIABLE)
 
 
-@functools.cache
+@once
 def open_device() -> OpenCLDevice:
     """Return the device that the environment selects. Each process opens it once.
 

@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from foundry_core.once import once
+
 from . import pieces
 from .errors import MissingError
 
@@ -76,7 +78,7 @@ def choose_device() -> cl.Device:
     return find(wanted, variable=DEVICE_VARIABLE, refuse=refuse)
 
 
-@functools.cache
+@once
 def open_device() -> OpenCLDevice:
     """Return the device that the environment selects. Each process opens it once.
 

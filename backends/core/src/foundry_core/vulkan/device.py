@@ -24,6 +24,7 @@ from typing import Any
 
 from ..mapping.simt.shader import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
+from ..once import once
 from ..runtime import crash
 from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
@@ -90,7 +91,7 @@ def _say(text: bytes) -> None:
 _note = Messages(_say)
 
 
-@cache
+@once
 def _start() -> None:
     validates = os.environ.get(VALIDATION_VARIABLE) == "1"
     if not library().start(ctypes.cast(_note, ctypes.c_void_p) if validates else None):
@@ -469,7 +470,7 @@ class VulkanDevice:
         )
 
 
-@cache
+@once
 def opened() -> VulkanDevice:
     """Return the device that the environment names, opened once in a process."""
     return VulkanDevice(select_device())

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import c_char, c_char_p, c_float, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from functools import cache
 from pathlib import Path
 
 from ..failure import Failure
+from ..once import once
 
 VARIABLE = "FOUNDRY_VULKAN_LIBRARY"
 # It is here so that compilers can ask for it without what a device needs.
@@ -112,7 +112,7 @@ class Library:
         return str(self.error().decode(errors="replace"))
 
 
-@cache
+@once
 def library() -> Library:
     """Return the library, loaded once. VARIABLE in the environment names another file than the wheel's.
 

@@ -7,7 +7,6 @@ Triton's cache folder, by the digest of its source, the flags and the library, s
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import shlex
@@ -18,6 +17,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from foundry_core.once import once
 
 from .errors import SdkError
 
@@ -54,7 +55,7 @@ def missing_reason() -> str:
     return f"{PKG_CONFIG} is {where}: install the UPMEM SDK or its emulator, or work in the dpu image"
 
 
-@functools.cache
+@once
 def find() -> Sdk:
     """Return the SDK of this process.
 
@@ -78,7 +79,7 @@ def find() -> Sdk:
     return Sdk(path, version, tuple(shlex.split(ask("--cflags"))), tuple(shlex.split(ask("--libs"))))
 
 
-@functools.cache
+@once
 def shim() -> ctypes.CDLL:
     """Return the compiled shim.
 
