@@ -327,7 +327,7 @@ def test_an_extension_is_compared_with_this_machine(tmp_path: Path) -> None:
         list(extension.check(made, Loading()))
 
 
-def test_what_the_loader_refuses_is_named_with_what_helps(tmp_path: Path) -> None:
+def test_a_library_that_the_loader_refuses_is_named_with_the_remedy(tmp_path: Path) -> None:
     for folder in ("gone", "old"):
         (tmp_path / folder).mkdir()
     gone = elves.make(tmp_path / "gone" / "libgone.so", {"f": ""}, soname="libgone.so")

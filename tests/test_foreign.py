@@ -85,9 +85,7 @@ def collected(folder: Path) -> None:
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_plain_file_of_a_sane_size_is_refused(
-    name: str, make: Callable[[Path], None], tmp_path: Path
-) -> None:
+def test_a_pipe_a_device_or_a_huge_file_is_refused(name: str, make: Callable[[Path], None], tmp_path: Path) -> None:
     place, read = READERS[name]
     path = tmp_path / place
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -260,7 +260,7 @@ def test_nothing_is_sent_over_http_beyond_this_machine(monkeypatch: pytest.Monke
         there._send("PUT", place, allowed=(201,), data=b"x")
 
 
-def test_what_is_for_a_registry_on_this_machine_goes_through_no_proxy(
+def test_a_request_to_a_registry_on_this_machine_uses_no_proxy(
     serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = serve(lambda server, path: (404, {}, b""), known=False)

@@ -278,7 +278,7 @@ def test_a_tar_that_breaks_off_leaves_no_half_of_a_file(tmp_path: Path, end: int
     assert below(tmp_path) == []
 
 
-def test_what_tools_execute_because_it_is_there_is_named_and_cannot_be_hidden_by_many_names() -> None:
+def test_a_file_that_tools_execute_is_named_however_many_others_there_are() -> None:
     many = [f"{number}/conftest.py" for number in range(5000)]
     said = received.executed(
         ["plain.txt", *many, "a/.ENVRC", ".vscode/tasks.json", "x/random.py", ".other/y", "b.pth", "Makefile"]

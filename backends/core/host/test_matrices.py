@@ -17,9 +17,15 @@ from .kernels import product
 from .memory import Array
 
 DTYPES: dict[str, Any] = {
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f16": np.float16, "f32": np.float32,
-    "f64": np.float64, "bf16": np.uint16,
-}  # fmt: skip
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": np.uint16,
+}
 # The extents of the matrices: what the largest matrices of a device divide.
 SIZES = {"h100": 32, "lavapipe": 16}
 
