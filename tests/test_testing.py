@@ -135,12 +135,17 @@ def pytest_runtest_logreport(report):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["", "in a test", "in the process that counts", "at the start"])
+@pytest.mark.parametrize(
+    "ending", ["", "in a test", "of a test that hangs", "in the process that counts", "at the start"]
+)
 def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> None:
     tests, work = tmp_path / "tests", tmp_path / "work"
     tests.mkdir()
     work.mkdir()
-    bad = "import os\ndef test_bad(): os._exit(0)\n" if ending == "in a test" else ""
+    bad = {
+        "in a test": "import os\ndef test_bad(): os._exit(0)\n",
+        "of a test that hangs": "import time\ndef test_bad(): time.sleep(100)\n",
+    }.get(ending, "")
     good = "import pytest\ndef test_a(): pass\n@pytest.mark.skip\ndef test_s(): pass\n"
     (tests / "test_it.py").write_text(good + bad)
     early = {"at the start": "os._exit(0)", "in the process that counts": CONFTEST}.get(ending, "")
@@ -160,6 +165,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
             "no:cacheprovider",
             f"--rootdir={tests}",
             f"--junitxml={work}/junit.xml",
+            *suites.each_within(2),
             str(tests),
         ],
         cwd=tmp_path,
@@ -169,7 +175,8 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
         env={**outside, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
     )
     wrong = suites.incomplete(work / "planned.txt", work / "junit.xml")
-    assert (done.returncode == 0) == (ending != "in a test")
+    assert (done.returncode == 0) == (not bad)
+    assert ("in test_bad" in done.stderr) == (ending == "of a test that hangs"), "its stack is printed"
     assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
     assert ending != "in the process that counts" or "the results have 0 tests, 2 were to run" in wrong
 

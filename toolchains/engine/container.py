@@ -167,7 +167,7 @@ class Container:
             argv: program and arguments; never a shell line.
             env: added to the image's environment.
             cwd: folder to run in; the image's own by default.
-            line: called with each whole line of stdout and stderr as it is printed.
+            line: called with each whole line of stdout and stderr as it is printed, at the end also with a part of one.
             out: called with the lines of stdout in place of `line`.
 
         Raises:
@@ -194,8 +194,10 @@ class Container:
         except FAILURES as error:
             self._check_time(argv[0])
             raise diagnosis.failed(f"cannot run {argv[0]} in a container of {self._image}", error) from error
-        for cut in lines:
-            cut.end()
+        finally:
+            # Also of a command that was ended: it shows how far it came.
+            for cut in lines:
+                cut.end()
         if status != 0:
             self._check_time(argv[0])
         stdout, stderr = (part.decode(errors="replace") for part in kept)

@@ -69,8 +69,8 @@ _PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
 _NOT_QUICK = ("docker", "network", "slow")
 # What the others need, by the names in host.requirements(). Debian's package of strip has the assembler, too.
 _QUICK_NEEDS = ("git", "strip")
-# The limit for the tests in an image (seconds).
-_SECONDS = 2 * 3600
+# The limit for the tests in an image, and for a single test there and on this machine (seconds).
+_SECONDS, _IN_IMAGE, _HERE = 40 * 60, 5 * 60, 20 * 60
 _EVERY_CPU = "every_cpu"
 # Prints in an image the device on which its driver launches kernels.
 _DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.device_report())"
@@ -235,6 +235,7 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
         junit: the file for the results of pytest.
         options: further options of pytest.
     """
+    words = [*_PYTEST, *each_within(_HERE), *options, f"--junitxml={junit}"]
     return [
         CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
         CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
@@ -242,10 +243,17 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
             "import-linter", partial(_python, "lint-imports", ["-m", "toolchains.testing.import_layers"]), beside=True
         ),
         CheckPart("mypy", partial(_python, "mypy", ["-m", "toolchains.testing.type_checks"]), beside=True),
-        CheckPart(
-            "tests/ on this machine", partial(_tool, [*_PYTEST, *options, f"--junitxml={junit}"]), junit, beside=True
-        ),
+        CheckPart("tests/ on this machine", partial(_tool, words), junit, beside=True),
     ]
+
+
+def each_within(seconds: int) -> list[str]:
+    """Return the options of pytest for tests that may hang.
+
+    A process whose test takes longer prints the stacks of its threads and ends: the test has failed, and pytest-xdist
+    starts another process for the others.
+    """
+    return ["-o", f"faulthandler_timeout={seconds}", "-o", "faulthandler_exit_on_timeout=true"]
 
 
 def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
@@ -437,6 +445,7 @@ class _Image:
                     "-p",
                     "no:cacheprovider",
                     "-ra",
+                    *each_within(_IN_IMAGE),
                     "--durations=10",
                     "-o",
                     "markers=" + "\n".join(_MARKS),
