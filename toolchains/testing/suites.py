@@ -63,8 +63,9 @@ _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
 # The largest file of results that is copied out.
 _LARGEST = Bounds(256 << 20)
-# Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures.
-_PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--durations=20")
+# Most tests on this machine wait for pip, apt or the engine. Tests of one file share their session fixtures. A process
+# that ended gets no successor: with loadfile, pytest-xdist would give it the tests again that ended it.
+_PYTEST = ("pytest", "--numprocesses=2", "--dist=loadfile", "--max-worker-restart=0", "--durations=20")
 # The marks of tests that quick() leaves out: together they take minutes.
 _NOT_QUICK = ("docker", "network", "slow")
 # What the others need, by the names in host.requirements(). Debian's package of strip has the assembler, too.
@@ -250,8 +251,7 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
 def each_within(seconds: int) -> list[str]:
     """Return the options of pytest for tests that may hang.
 
-    A process whose test takes longer prints the stacks of its threads and ends: the test has failed, and pytest-xdist
-    starts another process for the others.
+    A process whose test takes longer prints the stacks of its threads and ends: the test has failed.
     """
     return ["-o", f"faulthandler_timeout={seconds}", "-o", "faulthandler_exit_on_timeout=true"]
 
