@@ -53,10 +53,11 @@ class Reader(TextParser):
     """
 
     def __init__(self, context: Context, text: str, locations: Mapping[str, LocationAttr]) -> None:
-        super().__init__(context, text)
+        # First: the lexer reads a token when it is made.
         if wrong := next((found for found in _QUOTED.finditer(text) if found[1]), None):
             line = text.count("\n", 0, wrong.start()) + 1
             raise ValueError(f"line {line} has a string that does not end, or has an unknown escape")
+        super().__init__(context, text)
         self.attribute_aliases |= locations
         self._text = text
         self._locations = locations
