@@ -4,7 +4,7 @@
     python tests/fuzz.py --target=tar --time=3600       an hour, or until there is a finding, which is printed
     python tests/fuzz.py --all --time=600               ten minutes for each target
     python tests/fuzz.py --target=tar --tries=5000      the same damage in each run, without atheris
-    python tests/fuzz.py --faults --time=120            what is found of the faults of fuzz_faults.py so, and when
+    python tests/fuzz.py --faults --tries=99999 --time=120    which of these inputs show the faults of fuzz_faults.py
 
 Targets in C++ need clang++, which --clang names. What is found, and the inputs that reach new code, are in build/fuzz;
 the next run starts from these. An input that takes 20 seconds or 2 GB is a finding, too.
@@ -13,13 +13,15 @@ the next run starts from these. An input that takes 20 seconds or 2 GB is a find
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from itertools import islice
+from multiprocessing import TimeoutError, get_context
 from pathlib import Path
 from random import Random
 
@@ -43,8 +45,8 @@ _GUIDING = [
     "xdsl",
 ]
 _LIMITS = ["-timeout=20", "-rss_limit_mb=2048", "-max_len=65536"]
-# Of an input that is a finding; processor time of an input of --tries.
-_SECONDS, _TRIED = 20, 5
+# Processor time of an input that is a finding.
+SECONDS = 20
 
 
 def fuzz(name: str, options: list[str]) -> None:
@@ -85,43 +87,50 @@ def _write_words(corpus: Path) -> None:
     Path(f"{corpus}.words").write_text("".join(f'"{line}"\n' for line in lines))
 
 
-def try_some(name: str, number: int, seconds: float) -> str:
-    """Damage the inputs of a target a number of times, the same in each run; return what is wrong with one, or "".
+def first_wrong(name: str, numbers: Iterable[int], seconds: float = SECONDS) -> tuple[int, str] | None:
+    """Damage the inputs of a target in the ways that have these numbers.
 
     Args:
         seconds: processor time that one input may take.
+
+    Returns:
+        The first number whose input the target does not survive, and what is wrong; or None.
     """
     with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as work:
         if name in fuzz_native.TARGETS:
-            seeds = fuzz_native.TARGETS[name].seeds()
             program = Path(work, "program")
             fuzz_native.build(name, program, fuzz_native.by_gcc())
-            for at in range(0, number, 500):
-                files = [Path(made, f"{at + each}") for each in range(min(500, number - at))]
-                for each, file in enumerate(files, at):
-                    file.write_bytes(_damaged(seeds, name, each))
-                wrong, _ = fuzz_native.tried(program, files, 60)
-                if wrong:
-                    return wrong
-            return ""
+            seeds, left = fuzz_native.TARGETS[name].seeds(), iter(numbers)
+            while files := [write_damaged(Path(made), seeds, name, each) for each in islice(left, 500)]:
+                tried = fuzz_native.tried(program, files, 60)
+                if tried.wrong:
+                    return int(tried.last), tried.wrong
+            return None
         import fuzz_targets
 
         target = fuzz_targets.TARGETS[name]
         seeds = target.seeds(Path(made))
-        for each in range(number):
+        for each in numbers:
             data = _damaged(seeds, name, each)
             try:
                 fuzz_targets.run(target, data, Path(work), seconds)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                return f"{error!r:.200} of {data!r:.500}"
-    return ""
+                return each, f"{error!r:.200} of {data!r:.500}"
+    return None
 
 
 def _damaged(seeds: Sequence[bytes], name: str, number: int) -> bytes:
     random = Random(f"{name} {number}")
     return fuzz_edits.edited(random.choice(seeds), fuzz_edits.drawn(random))
+
+
+def write_damaged(folder: Path, seeds: Sequence[bytes], name: str, number: int) -> Path:
+    """Write the damaged input of a target that has a number to a file of this name."""
+    file = folder / str(number)
+    file.write_bytes(_damaged(seeds, name, number))
+    return file
 
 
 def fuzz_native_target(name: str, seconds: int, clang: str) -> bool:
@@ -141,25 +150,42 @@ def fuzz_native_target(name: str, seconds: int, clang: str) -> bool:
     return done.returncode != 0
 
 
-def measure_faults(seconds: int) -> int:
-    """Plant each fault in a copy of the repository; print when its inputs show it, and return how many are found."""
-    rows = []
+def planted_faults(tries: int, seconds: int) -> int:
+    """Plant each fault in a copy of the repository, print what shows it, and return how many nothing shows.
+
+    Args:
+        tries: the number of damaged inputs to look among; 0 for the input that the table names.
+        seconds: time for each.
+    """
+    # The children find what it imports of other projects in memory.
+    import fuzz_targets  # noqa: F401
+
+    missed = 0
     with tempfile.TemporaryDirectory(prefix="faults-") as work:
         copy = Path(work, "copy")
         fuzz_faults.copied(ROOT, copy)
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])}
         for fault in fuzz_faults.FAULTS:
-            words = [f"--target={fault.target}", "--tries=100000"]
-            start, status = time.monotonic(), 0
-            with fuzz_faults.planted(fault, copy), contextlib.suppress(subprocess.TimeoutExpired):
-                program = [sys.executable, "-B", str(copy / "tests/fuzz.py"), *words]
-                status = subprocess.run(program, capture_output=True, env=env, timeout=seconds, check=False).returncode
-            when = f"{time.monotonic() - start:5.0f} s" if status == 1 else "not found"
-            rows.append(f"{fault.name:60} {fault.target:24} {when}")
-            print(rows[-1], flush=True)
-    count = sum("not found" not in row for row in rows)
-    print(f"{count} of {len(rows)} faults were found in {seconds} s each")
-    return count
+            numbers = range(tries) if tries else [fault.number]
+            start, found = time.monotonic(), None
+            with fuzz_faults.planted(fault, copy), get_context("fork").Pool(1) as pool, suppress(TimeoutError):
+                found = pool.apply_async(_first_wrong_in, (copy, fault.target, numbers)).get(seconds)
+            missed += not found
+            text = f"{time.monotonic() - start:4.0f} s, input {found[0]}: {found[1]!r:.200}" if found else "not found"
+            print(f"{fault.name:60} {fault.target:24} {text}", flush=True)
+    return missed
+
+
+def _first_wrong_in(copy: Path, name: str, numbers: Iterable[int]) -> tuple[int, str] | None:
+    """Call first_wrong of a copy of the repository, in a process that ends then."""
+    files = {module: getattr(loaded, "__file__", None) or "" for module, loaded in sys.modules.items()}
+    for module, file in files.items():
+        if module != "__main__" and Path(file).is_relative_to(ROOT) and "site-packages" not in file:
+            del sys.modules[module]
+    # Two states of a file may have the same size and time.
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(copy / "tests"))
+    found: tuple[int, str] | None = import_module("fuzz").first_wrong(name, numbers, fuzz_faults.SECONDS)
+    return found
 
 
 def found(name: str, seconds: int) -> bool:
@@ -169,7 +195,7 @@ def found(name: str, seconds: int) -> bool:
     new = {*_FOLDER.glob(f"{name}-*")} - before
     for finding in new:
         short = finding.with_name(f"short-{finding.name}")
-        _child(name, "-minimize_crash=1", f"-max_total_time={_SECONDS}", f"-exact_artifact_path={short}", str(finding))
+        _child(name, "-minimize_crash=1", f"-max_total_time={SECONDS}", f"-exact_artifact_path={short}", str(finding))
         print(f"\n{name}: {(short if short.exists() else finding).read_bytes()!r}\n  in {finding}", flush=True)
     return bool(new)
 
@@ -184,14 +210,14 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="all targets, one after the other")
     parser.add_argument("--time", type=int, default=600, help="seconds for each")
     parser.add_argument("--tries", type=int, default=0, help="so many inputs, the same in each run, without atheris")
-    parser.add_argument("--faults", action="store_true", help="plant faults, and look for them")
+    parser.add_argument("--faults", action="store_true", help="plant faults, and look for what shows them")
     parser.add_argument("--clang", default="clang++-14", help="the compiler of targets in C++")
     parser.add_argument("options", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.options:
         fuzz(given.target, given.options)
     if given.faults:
-        return int(measure_faults(given.time) < len(fuzz_faults.FAULTS))
+        return int(planted_faults(given.tries, given.time) > 0)
     import fuzz_targets
 
     known = [*fuzz_targets.TARGETS, *fuzz_native.TARGETS]
@@ -200,7 +226,7 @@ def main() -> int:
     count = 0
     for name in known if given.all else [given.target]:
         if given.tries:
-            wrong = try_some(name, given.tries, _TRIED)
+            wrong = first_wrong(name, range(given.tries))
             print(f"{name}: {wrong or 'nothing'}")
             count += bool(wrong)
         elif name in fuzz_native.TARGETS:

@@ -96,20 +96,25 @@ def build(name: str, program: Path, compiler: Sequence[str | Path]) -> None:
     subprocess.run(words, check=True)
 
 
-def tried(program: Path, inputs: Sequence[Path], seconds: int) -> tuple[str, int]:
-    """Let a program without libFuzzer read files.
+@dataclass(frozen=True)
+class Tried:
+    """What became of files: what is wrong with the last one that was read, or ""; and how many were accepted."""
 
-    Returns:
-        What is wrong with the first file that it does not survive, or ""; and how many it accepted.
-    """
+    wrong: str
+    last: str = ""
+    accepted: int = 0
+
+
+def tried(program: Path, inputs: Sequence[Path], seconds: int) -> Tried:
+    """Let a program without libFuzzer read files until it does not survive one."""
     try:
         done = subprocess.run(
             [program, *inputs], env=ENVIRONMENT, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as late:
-        return f"{(late.stdout or b'').decode().splitlines()[-1:]}: it does not end", 0
+        return Tried("it does not end", Path((late.stdout or b"").decode().split("\n")[-2]).name)
     *_, last = done.stdout.splitlines() or [""]
-    return (f"{last}: {done.stderr[-2000:]}", 0) if done.returncode else ("", int(last))
+    return Tried(done.stderr[-2000:] or "it died", Path(last).name) if done.returncode else Tried("", "", int(last))
 
 
 def by_gcc() -> Sequence[str | Path]:

@@ -409,7 +409,9 @@ BENCH = made(
         "profiles": [{"name": "p", "kernels": [_KERNEL]}],
     }
 )
-PROFILE = made({"ran": {"device": "an emulator"}, "script": "mine.py", "kernels": [_DPU_KERNEL, _KERNEL]})
+PROFILE = made(
+    {"ran": {"device": "an emulator"}, "script": "mine.py", "kernels": [_DPU_KERNEL, _KERNEL, _KERNEL | {"bound": ""}]}
+)
 SIZES = made({"image": "a:b", "packages": {"libc6": 2_000_000, "python: triton": 5}})
 JUNIT = made(
     '<testsuites><testsuite tests="2" failures="1" errors="0" skipped="0"><testcase classname="t" name="one"/>'

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import msgspec
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolchains.lockfile.lock import Lock
@@ -21,7 +22,6 @@ from toolchains.report.results import FORMAT, OWN_PARTS, ProfiledKernel, Report,
 from toolchains.system import foreign
 from toolchains.system.errors import FileError, UsageError
 
-_TEMPLATE = Path(__file__).with_name("page.html")
 _ID = "foundry-report"
 _DATA = re.compile(rf'<script type="application/json" id="{_ID}">(.*?)</script>', re.DOTALL)
 # Packages of an image that have a row of their own.
@@ -42,15 +42,20 @@ class Line:
     other: Run | None
 
 
-def render(report: Report, lock: Lock, other: Report | None = None) -> str:
-    """Return the page of a report, beside another one if given."""
+@cache
+def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = _seconds
     environment.filters["si"] = _si
+    return environment.from_string(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+
+
+def render(report: Report, lock: Lock, other: Report | None = None) -> str:
+    """Return the page of a report, beside another one if given."""
     there = {each.key: each for each in other.measurements} if other else {}
     # "<" is written so that no text in the data ends the element.
     data = Markup(msgspec.json.encode(report).decode().replace("<", "\\u003c"))
-    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+    return _template().render(
         report=report,
         other=other,
         matrix=_matrix(report, lock, other),
