@@ -1,6 +1,6 @@
 """Readers in C++ of what others wrote, each with a function for libFuzzer in fuzz_native/, and inputs to start from.
 
-tests/test_fuzz.py compiles them by g++ with its checks of addresses, and damages the inputs a fixed number of times.
+tests/test_fuzz.py compiles them by g++ with its checks, and damages the inputs a fixed number of times.
 tests/fuzz.py compiles them for libFuzzer by clang, which Debian's packages clang-14 and libclang-rt-14-dev have.
 
 vulkan.c has no row: it hands a kernel's module and its cache to the driver as they are, and reads neither.
@@ -18,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = ROOT / "tests/fuzz_native"
 _EMULATOR = ROOT / "toolchains/recipes/upmem-emulator"
+# What C++ does not define ends the process, too.
+_CHECKS = ("-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 # A read or write outside of an object, and a request for more memory than a reader needs, end the process.
 ENVIRONMENT = {"ASAN_OPTIONS": "max_allocation_size_mb=1024:allocator_may_return_null=0:detect_leaks=0"}
 
@@ -119,9 +121,9 @@ def tried(program: Path, inputs: Sequence[Path], seconds: int) -> Tried:
 
 def by_gcc() -> Sequence[str | Path]:
     """Return the words for a program that reads the files of its command line."""
-    return ["g++", "-fsanitize=address", "-fno-omit-frame-pointer", _FOLDER / "main.cpp"]
+    return ["g++", *_CHECKS, "-fsanitize=address,undefined", _FOLDER / "main.cpp"]
 
 
 def by_clang(clang: str) -> Sequence[str]:
     """Return the words for a program of libFuzzer."""
-    return [clang, "-fsanitize=fuzzer,address", "-fno-omit-frame-pointer"]
+    return [clang, *_CHECKS, "-fsanitize=fuzzer,address,undefined"]

@@ -39,8 +39,9 @@ class Reader {
 #pragma GCC diagnostic pop
     }
 
+    // ELF files have their tables at multiples of four.
     template <typename T> const T *at(std::size_t offset, std::size_t count = 1) const {
-        if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T)) return nullptr;
+        if (offset % alignof(T) != 0 || offset > file_.size() || count > (file_.size() - offset) / sizeof(T)) return nullptr;
         return reinterpret_cast<const T *>(file_.data() + offset);
     }
 
@@ -60,7 +61,7 @@ class Reader {
     dpu_error_t read_symbols(dpu_program_t &program) {
         const auto *sections = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
         if (!sections || header_->e_shstrndx >= header_->e_shnum)
-            return invalid("its section table lies outside of the file");
+            return invalid("its section table lies outside of the file or is not aligned");
         const Elf32_Shdr &section_names = sections[header_->e_shstrndx];
         for (unsigned i = 0; i < header_->e_shnum; i++) {
             std::size_t length = std::strlen(FOUNDRY_DPU_SECTION_HOST) + 1;
@@ -87,7 +88,7 @@ class Reader {
             const Elf32_Shdr &names = sections[sections[i].sh_link];
             const auto *text = at<char>(names.sh_offset, names.sh_size);
             if (!symbols || !text || names.sh_size == 0 || text[names.sh_size - 1] != 0)
-                return invalid("its symbol table lies outside of the file");
+                return invalid("its symbol table lies outside of the file or is not aligned");
             for (std::size_t s = 0; s < count; s++) add_symbol(program, symbols[s], text, names.sh_size);
         }
         std::uint32_t abi = value(FOUNDRY_DPU_SYMBOL_ABI);
@@ -149,7 +150,7 @@ class Reader {
     dpu_error_t read_segments(dpu_program_t &program) {
         shared::Program &layout = program.layout;
         const auto *segments = at<Elf32_Phdr>(header_->e_phoff, header_->e_phnum);
-        if (!segments) return invalid("its segment table lies outside of the file");
+        if (!segments) return invalid("its segment table lies outside of the file or is not aligned");
         program.wram.resize(FOUNDRY_DPU_WRAM_SIZE);
         shared::fill_poison(program.wram.data(), program.wram.size());
         std::uint32_t used = FOUNDRY_DPU_WRAM_BASE;
