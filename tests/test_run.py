@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +40,34 @@ def test_an_interrupted_child_ends_with_all_that_it_started() -> None:
         run(["sh", "-c", "sleep 1000 & echo $$ $!; wait"], log="test-run", line=interrupt)
     assert len(pids) == 2
     assert all(gone(pid, seconds=30) for pid in pids)
+
+
+RECORDS = """
+import signal, sys, time
+def record(number, frame):
+    print(signal.Signals(number).name, file=open(sys.argv[1], "a"))
+    sys.exit(number)
+for number in signal.SIGINT, signal.SIGTERM:
+    signal.signal(number, record)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(("handler", "sent"), [(signal.SIG_IGN, "SIGTERM"), (signal.default_int_handler, "SIGINT")])
+def test_a_child_that_ignores_sigint_as_its_parent_does_is_ended_by_sigterm_at_once(
+    tmp_path: Path, handler: Any, sent: str
+) -> None:
+    def interrupt(line: str) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run([sys.executable, "-c", RECORDS, tmp_path / "got"], log="test-run", line=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (tmp_path / "got").read_text().split() == [sent]
 
 
 def test_a_child_s_group_is_its_own() -> None:

@@ -209,11 +209,13 @@ def _end(child: subprocess.Popen[str]) -> None:
     """End a child and everything that it started; they are one process group.
 
     SIGINT comes first, because more programs clean up after it than after SIGTERM; pytest, for example, removes its
-    containers.
+    containers. If this process was started with SIGINT ignored, as a shell starts a job in the background, so were its
+    children, and it would be sent in vain.
     """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     # If all members of a group have ended, it cannot be signalled.
     with contextlib.suppress(ProcessLookupError):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM)[ignored:]:
             os.killpg(child.pid, number)
             try:
                 child.wait(10)
