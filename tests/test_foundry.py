@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import shutil
 import subprocess
@@ -18,14 +19,39 @@ from toolchains.system import paths
 # Most of these tests create environments with venv and pip.
 pytestmark = pytest.mark.slow
 
+# A venv whose environments have the pip of this process, by links. Python's own takes seconds to unpack its pip.
+VENV = """
+import importlib.util, os, sys, sysconfig
+
+place = os.path.join(sysconfig.get_path("stdlib"), "venv", "__init__.py")
+spec = importlib.util.spec_from_file_location("real_venv", place)
+real = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(real)
+
+
+class Builder(real.EnvBuilder):
+    def _setup_pip(self, context):
+        version = "python%d.%d" % sys.version_info[:2]
+        for path in {pip}:
+            os.symlink(path, os.path.join(context.env_dir, "lib", version, "site-packages", os.path.basename(path)))
+
+
+if __name__ == "__main__":
+    real.EnvBuilder = Builder
+    real.main()
+"""
 # Prints what it was called with, in place of the real invoke.
 INVOKE = "import sys\n\nprint('invoke', *sys.argv[1:])\n"
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with one wheel: an invoke that only prints its arguments."""
-    return wheel(tmp_path_factory.mktemp("index"), "invoke", "1.0", files={"invoke/__main__.py": INVOKE}).parent
+    """Make a folder with one wheel: an invoke that only prints its arguments. Beside it is the quick venv."""
+    folder = wheel(tmp_path_factory.mktemp("index"), "invoke", "1.0", files={"invoke/__main__.py": INVOKE}).parent
+    pip = importlib.metadata.distribution("pip")
+    links = [str(pip.locate_file(name)) for name in ("pip", f"pip-{pip.version}.dist-info")]
+    (folder / "venv.py").write_text(VENV.replace("{pip}", repr(links)))
+    return folder
 
 
 def write_project(root: Path, index: Path) -> Path:
@@ -45,7 +71,9 @@ def project(tmp_path: Path, index: Path) -> Path:
 def called(tmp_path_factory: pytest.TempPathFactory, index: Path) -> Path:
     """Return a project after its first call. A test that changes it leaves a valid environment, or none."""
     root = write_project(tmp_path_factory.mktemp("called") / "project", index)
-    status, stdout, stderr = foundry(root, environment(index), "e2e", "spirv", "--triton", "3.6.0")
+    # By the venv of Python itself.
+    env = environment(index, PYTHONPATH="")
+    status, stdout, stderr = foundry(root, env, "e2e", "spirv", "--triton", "3.6.0")
     assert (status, stdout) == (0, f"invoke --search-root {root} foundry e2e spirv --triton 3.6.0\n"), stderr
     assert "making .venv" in stderr
     return root
@@ -57,9 +85,14 @@ def write_lock(root: Path, index: Path, comment: str = "", sha256: str = "") -> 
 
 
 def environment(index: Path, **more: str) -> dict[str, str]:
-    """Return the machine's environment with a pip that knows only the made-up wheel, without CI's permissions."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "FOUNDRY_", "CI"))}
-    return kept | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull, **more}
+    """Return the machine's environment with the quick venv and a pip that knows only the made-up wheel.
+
+    It has no permissions of CI.
+    """
+    left_out = ("PIP_", "FOUNDRY_", "CI", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "PIP_CONFIG_FILE": os.devnull, "PYTHONPATH": str(index)}
+    return kept | own | more
 
 
 def start(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
