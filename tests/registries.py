@@ -92,9 +92,11 @@ class BreakingProxy:
         while True:
             client, _ = self._server.accept()
             if self.broken:
-                # An engine does not try again if it is not permitted.
+                # An engine does not try again if it is not permitted, and is told so by a code with a message. Otherwise
+                # it waits for 50 s in all.
                 client.recv(1 << 16)
-                client.sendall(b'HTTP/1.1 403 No\r\nContent-Length: 34\r\n\r\n{"errors": [{"code": "DENIED"}]}  ')
+                body = b'{"errors": [{"code": "DENIED", "message": "it is broken"}]}'
+                client.sendall(b"HTTP/1.1 403 No\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
                 client.close()
                 continue
             server = socket.create_connection((self._host, self._port))
