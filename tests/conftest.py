@@ -26,6 +26,16 @@ from toolchains.system import paths
 
 # Tests that must fail; tests/test_conformance.py runs them.
 collect_ignore = ["toys"]
+# The files that take minutes. The first of them build images that no other part of `./foundry test` builds, while e2e
+# builds those that other files use: who waits for an image that is being built leaves a processor idle.
+_LONGEST = (
+    "test_fromsource_build.py",
+    "test_examples.py",
+    "test_dpu_dev.py",
+    "test_fuzz.py",
+    "test_faults.py",
+    "test_remote.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,9 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files first that use containers or a network: a long one at the end keeps one process waiting."""
+    """Put the longest files first, then those that use containers or a network: at the end, one process would wait."""
     first = {item.path for item in items if any(map(item.get_closest_marker, ("docker", "network")))}
-    items.sort(key=lambda item: item.path not in first)
+    longest = {name: place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: (longest.get(item.path.name, len(longest)), item.path not in first))
 
 
 @pytest.fixture(scope="module")

@@ -92,8 +92,7 @@ class BreakingProxy:
         while True:
             client, _ = self._server.accept()
             if self.broken:
-                # An engine does not try again if it is not permitted, and is told so by a code with a message. Otherwise
-                # it waits for 50 s in all.
+                # An engine that may not push does not try again. Without a message it does not heed the code.
                 client.recv(1 << 16)
                 body = b'{"errors": [{"code": "DENIED", "message": "it is broken"}]}'
                 client.sendall(b"HTTP/1.1 403 No\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))

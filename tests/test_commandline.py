@@ -173,8 +173,14 @@ def commands(text: str) -> Iterator[str]:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield the texts of a Python file, including docstrings; each inserted value is an X."""
-    tree = ast.parse(path.read_text())
+    """Yield the texts of a Python file, including docstrings; each inserted value is an X.
+
+    A file without the words that commands() looks for has none.
+    """
+    content = path.read_text()
+    if "foundry" not in content and "invoke" not in content:
+        return
+    tree = ast.parse(content)
     inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

@@ -42,6 +42,7 @@ def holds(found: Footprint, reached: Reached) -> bool:
     return span is not None and span.low <= reached.firsts.min() and reached.firsts.max() + reached.item <= span.high
 
 
+@pytest.mark.slow
 def test_a_footprint_has_each_byte_that_a_program_reaches() -> None:
     compared = solid = 0
     for name, text in structured_kernels().items():
