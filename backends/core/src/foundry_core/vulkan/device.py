@@ -49,6 +49,8 @@ _NEEDED = {
     "explicit_layout": "VK_KHR_workgroup_memory_explicit_layout",
     "int64": "shaderInt64",
     "shuffle": "subgroup shuffles",
+    # Shuffles of other widths than 32 bits. Vulkan 1.2 requires it, but a driver may be none that conforms.
+    "shuffle_types": "shaderSubgroupExtendedTypes",
     "size_control": "subgroupSizeControl",
 }
 # The fields of Properties that say whether a device has the capabilities of FEATURES.

@@ -29,10 +29,10 @@ class VulkanError(Failure):
 _NUMBERS = [
     *("api", "vendor", "type", "subgroup", "least_subgroup", "most_subgroup", "workgroup_bytes", "push_bytes"),
     *("invocations", "int8", "int16", "int64", "float16", "float64", "bfloat16", "memory_model", "explicit_layout"),
-    *("cooperative", "float_atomics", "float_atomic_add64", "shuffle", "device_address", "push8"),
-    *("push16", "storage8", "storage16", "size_control", "denorm16", "denorm32", "denorm64", "special16", "special32"),
-    *("special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64", "workgroup8"),
-    *("workgroup16", "driver_version", "allocations"),
+    *("cooperative", "float_atomics", "float_atomic_add64", "shuffle", "shuffle_types", "device_address"),
+    *("push8", "push16", "storage8", "storage16", "size_control", "denorm16", "denorm32", "denorm64", "special16"),
+    *("special32", "special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64"),
+    *("workgroup8", "workgroup16", "driver_version", "allocations"),
 ]
 
 

@@ -178,7 +178,7 @@ typedef struct {
     uint8_t uuid[16];
     uint32_t api, vendor, type, subgroup, least_subgroup, most_subgroup, workgroup_bytes, push_bytes, invocations;
     uint32_t int8, int16, int64, float16, float64, bfloat16, memory_model, explicit_layout, cooperative, float_atomics,
-        float_atomic_add64, shuffle, device_address, push8, push16, storage8, storage16, size_control,
+        float_atomic_add64, shuffle, shuffle_types, device_address, push8, push16, storage8, storage16, size_control,
         denorm16, denorm32, denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps,
         buffer_atomics64, workgroup8, workgroup16, driver_version, allocations;
     float timestamp_ns;
@@ -279,6 +279,7 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->float_atomics = f.atomics.shaderBufferFloat32AtomicAdd, p->float_atomic_add64 = f.atomics.shaderBufferFloat64AtomicAdd;
     p->buffer_atomics64 = f.v12.shaderBufferInt64Atomics;
     p->shuffle = (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+    p->shuffle_types = f.v12.shaderSubgroupExtendedTypes;
     p->device_address = f.v12.bufferDeviceAddress;
     p->push8 = f.v12.storagePushConstant8, p->push16 = f.v11.storagePushConstant16;
     p->storage8 = f.v12.storageBuffer8BitAccess, p->storage16 = f.v11.storageBuffer16BitAccess;
