@@ -45,6 +45,8 @@ LAVAPIPE = SimtTarget(
         *(Fragment("f16", total, 8, 8, 8) for total in ("f16", "f32")),
         Fragment("i8", "i32", 8, 8, 8),
     ),
+    invocations=256,
+    compiles_slowly=True,
 )
 # A device that promises nothing of f16, and not to keep subnormal numbers.
 LEAST = SimtTarget(16, workgroup_bytes=16 << 10, fuses=(), rounds_to_nearest=(32, 64))

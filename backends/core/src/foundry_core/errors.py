@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc, TensorType
 from xdsl.ir import Operation
 
 
@@ -31,13 +31,19 @@ class TooLarge(UnsupportedOperation):
     """A kernel needs more of a resource at once than the device has.
 
     Args:
+        resource: such as `workgroup memory`.
         required, limit: in bytes.
     """
 
-    def __init__(self, operation: str, place: str, why: str, required: int, limit: int) -> None:
-        super().__init__(operation, place, why)
-        self.required = required
-        self.limit = limit
+    def __init__(self, op: Operation, why: str, resource: str, required: int, limit: int) -> None:
+        tiles = dict.fromkeys(
+            "x".join(map(str, (*value.type.get_shape(), value.type.element_type)))
+            for value in (*op.operands, *op.results)
+            if isinstance(value.type, TensorType)
+        )
+        refusal = unsupported(op, f"{why}; make its tiles smaller" + f": {', '.join(tiles)}" * bool(tiles))
+        super().__init__(refusal.operation, refusal.place, refusal.why)
+        self.resource, self.required, self.limit = resource, required, limit
 
 
 class ToolError(LoweringError):

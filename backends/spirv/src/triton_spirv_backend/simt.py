@@ -145,7 +145,7 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
         found = lower_simt(ttgir, target, named=named, check=check)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
-        raise OutOfResources(error.required, error.limit, f"workgroup memory ({error})") from error
+        raise OutOfResources(error.required, error.limit, f"{error.resource} ({error})") from error
     if target.flavour == "shader" and os.environ.get(VALIDATION_VARIABLE) == "1":
         from foundry_core.codegen.tools import check_spirv
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from ...errors import TooLarge, unsupported
+from ...errors import TooLarge
 from .accesses import Span
 
 # Every place is a multiple of this, so that it is one of an array of any type.
@@ -49,20 +48,8 @@ class Arena:
         if at + size > self._size:
             at = self._first(size, self._used)
         if at + size > self._size:
-            tiles = dict.fromkeys(
-                "x".join(map(str, (*value.type.get_shape(), value.type.element_type)))
-                for value in (*op.operands, *op.results)
-                if isinstance(value.type, TensorType)
-            )
-            refusal = unsupported(op)
-            raise TooLarge(
-                refusal.operation,
-                refusal.place,
-                f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}; "
-                f"make its tiles smaller: {', '.join(tiles)}",
-                at + size,
-                self._size,
-            )
+            why = f"keeps {at + size} bytes of tiles in workgroup memory, of which the device has {self._size}"
+            raise TooLarge(op, why, "workgroup memory", at + size, self._size)
         self._used.append((at, at + size))
         self.most = max(self.most, at + size)
         return at

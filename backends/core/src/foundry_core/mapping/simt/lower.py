@@ -19,6 +19,7 @@ from ...ir.parse import parse
 from ...log import Site
 from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
 from .program import SimtProgram
+from .slices import slice_large_tiles
 from .target import SimtTarget
 
 
@@ -119,6 +120,8 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
             instrument(function, sites)
         end_failed_programs(function)
         widen_sums(function.body.block)
+        if target.compiles_slowly:
+            slice_large_tiles(module)
         program = SimtProgram(function, target, named=named)
         binary = program.write()
     group = program.group

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...emit.mlir import Reg
-from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
+from ...errors import LoweringError, TooLarge, UnsupportedOperation, source_line, unsupported
 from ...front.order import BarrierPlan, Meetings
 from ...ir import literals, tile, tt
 from ...ir.arith import ConstantOp
@@ -31,7 +31,7 @@ from .kernel import KernelWorkgroup
 from .loops import write_loop
 from .numeric import SimtNumeric
 from .shader import ShaderWorkgroup
-from .target import SimtTarget
+from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 from .workgroup import Workgroup
 
 _FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkgroup, "kernel": KernelWorkgroup}
@@ -207,6 +207,10 @@ class SimtProgram:
         for op in block.ops:
             if op is not block.last_op:
                 self.operation(op)
+            size = 4 * len(self.code.module.body)
+            if self.target.compiles_slowly and size > MOST_FOR_SLOW_COMPILER:
+                why = f"makes {size} bytes of code, for which the device's compiler would take many minutes"
+                raise TooLarge(op, why, "code", size, MOST_FOR_SLOW_COMPILER)
             if op is self.plan.last and self.plan.scratch:
                 self.arena.release(self.scratch)
 

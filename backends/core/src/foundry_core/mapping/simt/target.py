@@ -38,7 +38,9 @@ FEATURES = {
 
 # The most registers that an invocation has of one tile, where more subgroups can execute the program: on a device whose
 # compiler is slow, and on others, which keep no more in registers.
-_REGISTERS_OF_SLOW_COMPILER, _REGISTERS = 32, 512
+REGISTERS_OF_SLOW_COMPILER, _REGISTERS = 32, 512
+# The most bytes of SPIR-V that a slow compiler gets: lavapipe's takes a minute for half of it, and four for all.
+MOST_FOR_SLOW_COMPILER = 1 << 20
 # Workgroup memory for each invocation, in bytes, for that. A reduction may keep a partial result of 8 of them.
 _LEAST_BYTES = 32
 
@@ -66,7 +68,8 @@ class SimtTarget:
         lacks: the capabilities among FEATURES that it does not have.
         invocations: the most invocations of a workgroup.
         compiles_slowly: whether its compiler takes much more time for straight code of twice the length, as Mesa's for
-            CPUs does. It is then not asked to unroll loops, and programs have more subgroups with fewer registers each.
+            CPUs does. It is then not asked to unroll loops, programs have more subgroups with fewer registers each, and
+            a kernel is refused whose code is longer than MOST_FOR_SLOW_COMPILER.
     """
 
     warp_size: int = 32
@@ -95,7 +98,7 @@ class SimtTarget:
         memory for what reductions exchange.
         """
         most = min(self.invocations, self.workgroup_bytes // _LEAST_BYTES)
-        registers = _REGISTERS_OF_SLOW_COMPILER if self.compiles_slowly else _REGISTERS
+        registers = REGISTERS_OF_SLOW_COMPILER if self.compiles_slowly else _REGISTERS
         warps = self.warps
         while elements > registers * self.warp_size * warps and 2 * warps * self.warp_size <= most:
             warps *= 2
