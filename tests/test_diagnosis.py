@@ -145,12 +145,35 @@ def test_the_engine_of_dockers_context_is_used_and_named(
         "DOCKER_CERT_PATH": str(certificates),
         "DOCKER_TLS_VERIFY": "1",
     }
+    write_context(tmp_path, "unverified", {"Host": "tcp://far.invalid:2376", "SkipTLSVerify": True}).mkdir(parents=True)
+    monkeypatch.setenv("DOCKER_CONTEXT", "unverified")
+    assert context.variables()["DOCKER_TLS_VERIFY"] == ""
     # As for the program docker, DOCKER_HOST comes first, and "default" is the default socket.
     monkeypatch.setenv("DOCKER_CONTEXT", "default")
     assert context.current() is None
     monkeypatch.setenv("DOCKER_CONTEXT", "far")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{place}")
     assert context.current() is None
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "why"),
+    [
+        ('{"currentContext": ', "docker's configuration cannot be read", "config.json: "),
+        ('{"currentContext": "far"}', "docker's context far cannot be used", "meta.json names no host"),
+    ],
+)
+def test_a_damaged_context_is_named_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, what: str, why: str
+) -> None:
+    for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text(config)
+    write_context(tmp_path, "far", {})
+    with pytest.raises(EngineError, match=what) as raised:
+        context.current()
+    assert why in raised.value.why and "docker context use default" in raised.value.next
 
 
 def test_no_socket_and_one_that_nobody_listens_at_are_told_apart(place: Path) -> None:

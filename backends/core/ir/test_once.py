@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_that_it_does_not_have() ->
     begun.wait()
     child = os.fork()
     if child == 0:
+        # A child that waits for the lock ends by a signal.
+        signal.alarm(5)
         end.set()
         os._exit(opened())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
