@@ -6,7 +6,7 @@ import io
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -188,6 +188,23 @@ def test_output_without_end_is_an_error_and_is_not_kept(
         engine.answers = {"exec_start": UPGRADED + b"".join(frame(2, bytes(100)) for _ in range(101))}
         with pytest.raises(LimitError, match="was ended"):
             box.run(["program"])
+
+
+def test_folders_that_an_engine_gives_to_the_container_s_user_are_prepared_by_that_user(
+    engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users: list[str] = []
+    execute = Sandbox._execute
+
+    def as_podman(box: Sandbox, argv: Sequence[str], take: Callable[[int, bytes], None], **settings: str) -> int:
+        if argv[0] != "chmod":
+            return execute(box, argv, take, **settings)
+        users.append(settings["user"])
+        return int(settings["user"] == "0")
+
+    monkeypatch.setattr(Sandbox, "_execute", as_podman)
+    with client.connect().sandbox("image"):
+        assert users == ["0", "1000"]
 
 
 def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> None:

@@ -155,10 +155,11 @@ class Sandbox(Container):
         super()._start()
 
     def _prepare(self) -> None:
-        # A new volume belongs to root. Root can change its own files without a capability; the engine's archives
-        # cannot.
+        # A new volume belongs to root, or with Podman to the container's user. Each can change its own files without a
+        # capability; the engine's archives cannot.
         said: list[bytes] = []
-        if self._execute(["chmod", "1777", *self._folders], lambda _, chunk: said.append(chunk), user="0") != 0:
+        words = ["chmod", "1777", *self._folders]
+        if all(self._execute(words, lambda _, chunk: said.append(chunk), user=user) for user in ("0", str(USER))):
             self._check_time("chmod")
             why = b"".join(said).decode(errors="replace")
             raise EngineError(f"cannot prepare a container of {self._image}", why=why)
