@@ -266,7 +266,9 @@ def test_a_sandbox_is_read_only_but_for_its_folders(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.docker
-def test_files_copied_into_a_sandbox_belong_to_its_user_and_come_out_again(docker: Engine, tiny: str, tmp_path: Path) -> None:
+def test_files_copied_into_a_sandbox_belong_to_its_user_and_come_out_again(
+    docker: Engine, tiny: str, tmp_path: Path
+) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
     (source / "deep/file").write_text("content")

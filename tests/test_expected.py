@@ -19,6 +19,7 @@ from toolchains.assembly.target_image import Image
 from toolchains.cli import build as building
 from toolchains.cli import published as verb
 from toolchains.cli import release as releasing
+from toolchains.engine import host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
@@ -90,6 +91,19 @@ def test_an_image_of_the_same_inputs_with_other_bytes_is_an_error_with_both_ids_
 )
 def test_an_image_of_other_inputs_is_not_compared(image: Image) -> None:
     assert not check(published(), image)
+
+
+def test_an_image_that_podman_built_is_not_compared_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = ImageInfo(OTHER, ("a",), {"io.buildah.version": "1.28.2"}, 1, LAYERS[:1])
+    image = Image(f"triton-foundry/spirv:{INPUTS[:16]}", info, False)
+    assert not check(published(), image)
+    monkeypatch.setattr(target_image, "build_image", lambda *_, **__: image)
+    monkeypatch.setattr(host, "installs_engine", lambda: False)
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
+    assert ensure.ensure_image(Request.read("spirv", allow_drift=True)) == (None, image)
+    assert f"made by buildah 1.28.2: the layers and the ID of {image.name} are not compared" in capsys.readouterr().err
 
 
 def test_a_target_without_an_entry_is_not_compared() -> None:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from toolchains.sdk.supplied import Sdk
 
 LABEL = "org.triton-foundry."
+# What Podman's builder adds to each image that it makes.
+_BUILDAH = "io.buildah.version"
 # None of the vendor backends inside Triton's wheel: a target has its own.
 VENDOR_BACKENDS: tuple[str, ...] = ()
 # What python.Dockerfile compiles.
@@ -54,6 +56,12 @@ class Image:
     name: str
     info: ImageInfo
     made: bool
+
+    @property
+    def builder(self) -> str:
+        """The builder of a Podman engine that made it, which makes layers of its own; "" for Docker's."""
+        version = self.info.labels.get(_BUILDAH)
+        return f"buildah {version}" if version else ""
 
 
 @dataclass(frozen=True)

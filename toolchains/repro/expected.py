@@ -117,14 +117,14 @@ def check_image(expected: Expected, engine: Engine, made: Image, target: str, re
     """Compare an image in the engine with the published ID.
 
     Returns:
-        Whether there is one for the image's inputs.
+        Whether there is one for the image's inputs, of a builder whose layers are those of the image's.
 
     Raises:
         ImageError: the image has another ID.
     """
     entry = expected.image(target, release)
     # The name has the digest of all inputs: of drifted packages, an SDK and what was built from source, too.
-    if entry is None or made.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
+    if entry is None or made.builder or made.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
         return False
     found = made.info.id
     if found != entry.image and made.info.layers == entry.layers:
