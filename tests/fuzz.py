@@ -1,29 +1,30 @@
-"""Look for inputs that a parser in fuzz_targets.py or fuzz_native.py does not survive, guided by the code they reach.
+"""Look for inputs that a parser in fuzz_targets.py or fuzz_native.py does not survive.
 
-    pip install --require-hashes --requirement tests/fuzz-requirements.txt
     python tests/fuzz.py --target=tar --time=3600       an hour, or until there is a finding, which is printed
     python tests/fuzz.py --all --time=600               ten minutes for each target
-    python tests/fuzz.py --target=tar --tries=5000      the same damage in each run, without atheris
+    python tests/fuzz.py --target=tar --tries=5000      the same damage in each run
     python tests/fuzz.py --faults --tries=99999 --time=120    which of these inputs show the faults of fuzz_faults.py
 
-Targets in C++ need clang++, which --clang names. What is found, and the inputs that reach new code, are in build/fuzz;
-the next run starts from these. An input that takes 20 seconds or 2 GB is a finding, too.
+Parsers in Python are given inputs that are damaged at random. Targets in C and C++ are guided by the code that their
+inputs reach, which needs clang++; --clang names it. What is found there, and the inputs that reach new code, are in
+build/fuzz; the next run starts from these. An input that takes 20 seconds, or 2 GB in C, is a finding, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import islice
+from itertools import islice, takewhile
 from multiprocessing import TimeoutError, get_context
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 
 import fuzz_edits
 import fuzz_faults
@@ -32,52 +33,9 @@ import fuzz_native
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "backends/core/src", "backends/dpu/src")]
 _FOLDER = ROOT / "build/fuzz"
-# What is instrumented: our code, and the parsers that it uses.
-_GUIDING = [
-    "toolchains",
-    "foundry_core",
-    "triton_dpu_backend",
-    "tarfile",
-    "zipfile",
-    "tomllib",
-    "elftools",
-    "unidiff",
-    "xdsl",
-]
 _LIMITS = ["-timeout=20", "-rss_limit_mb=2048", "-max_len=65536"]
 # Processor time of an input that is a finding.
 SECONDS = 20
-
-
-def fuzz(name: str, options: list[str]) -> None:
-    """Run libFuzzer on a target in this process, which it ends."""
-    import atheris
-
-    with atheris.instrument_imports(include=_GUIDING):
-        import fuzz_targets
-    target, corpus = fuzz_targets.TARGETS[name], _FOLDER / name
-    corpus.mkdir(parents=True, exist_ok=True)
-    _write_words(corpus)
-    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as work:
-        for number, seed in enumerate(target.seeds(Path(made))):
-            (corpus / f"seed-{number}").write_bytes(seed)
-        places = [] if any(not option.startswith("-") for option in options) else [str(corpus)]
-        atheris.Setup(
-            [f"{sys.executable} {__file__} --target={name} --", *_LIMITS, f"-dict={corpus}.words", *options, *places],
-            lambda data: fuzz_targets.run(target, data, Path(work)),
-            custom_mutator=_mutated,
-        )
-        atheris.Fuzz()
-
-
-def _mutated(data: bytes, size: int, seed: int) -> bytes:
-    """Return an input that is damaged by libFuzzer, or as somebody would who knows its format."""
-    import atheris
-
-    random = Random(seed)
-    if random.random() < 0.5:
-        return bytes(atheris.Mutate(data, size))
-    return fuzz_edits.edited(data, fuzz_edits.drawn(random))[:size]
 
 
 def _write_words(corpus: Path) -> None:
@@ -188,20 +146,10 @@ def _first_wrong_in(copy: Path, name: str, numbers: Iterable[int]) -> tuple[int,
     return found
 
 
-def found(name: str, seconds: int) -> bool:
-    """Fuzz a target in another process; return whether there was a finding, which is shortened and printed."""
-    before = {*_FOLDER.glob(f"{name}-*")}
-    _child(name, f"-max_total_time={seconds}", f"-artifact_prefix={_FOLDER}/{name}-", "-print_final_stats=1")
-    new = {*_FOLDER.glob(f"{name}-*")} - before
-    for finding in new:
-        short = finding.with_name(f"short-{finding.name}")
-        _child(name, "-minimize_crash=1", f"-max_total_time={SECONDS}", f"-exact_artifact_path={short}", str(finding))
-        print(f"\n{name}: {(short if short.exists() else finding).read_bytes()!r}\n  in {finding}", flush=True)
-    return bool(new)
-
-
-def _child(name: str, *options: str) -> None:
-    subprocess.run([sys.executable, __file__, f"--target={name}", "--", *options], check=False)
+def _numbers(seconds: int) -> Iterator[int]:
+    """Return consecutive numbers from one at random on, for some time."""
+    end = time.monotonic() + seconds
+    return takewhile(lambda _: time.monotonic() < end, itertools.count(SystemRandom().randrange(10**9)))
 
 
 def main() -> int:
@@ -209,13 +157,10 @@ def main() -> int:
     parser.add_argument("--target", help="a name in fuzz_targets.TARGETS or fuzz_native.TARGETS")
     parser.add_argument("--all", action="store_true", help="all targets, one after the other")
     parser.add_argument("--time", type=int, default=600, help="seconds for each")
-    parser.add_argument("--tries", type=int, default=0, help="so many inputs, the same in each run, without atheris")
+    parser.add_argument("--tries", type=int, default=0, help="so many inputs, the same in each run")
     parser.add_argument("--faults", action="store_true", help="plant faults, and look for what shows them")
     parser.add_argument("--clang", default="clang++-14", help="the compiler of targets in C++")
-    parser.add_argument("options", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.options:
-        fuzz(given.target, given.options)
     if given.faults:
         return int(planted_faults(given.tries, given.time) > 0)
     import fuzz_targets
@@ -225,14 +170,12 @@ def main() -> int:
         parser.error(f"--all, --faults, or --target with one of: {', '.join(known)}")
     count = 0
     for name in known if given.all else [given.target]:
-        if given.tries:
-            wrong = first_wrong(name, range(given.tries))
-            print(f"{name}: {wrong or 'nothing'}")
-            count += bool(wrong)
-        elif name in fuzz_native.TARGETS:
+        if not given.tries and name in fuzz_native.TARGETS:
             count += fuzz_native_target(name, given.time, given.clang)
-        else:
-            count += found(name, given.time)
+            continue
+        wrong = first_wrong(name, range(given.tries) or _numbers(given.time))
+        print(f"{name}: {wrong or 'nothing'}")
+        count += bool(wrong)
     return int(count > 0)
 
 

@@ -97,7 +97,7 @@ def drawn(random: Random) -> list[Edit]:
     edits: list[Edit] = []
     for _ in range(random.choice((1, 1, 1, 2, 3, 4))):
         kind = random.choice(random.choice((_NAMED, _NAMED, KINDS)))
-        some = random.choice({"number": NUMBERS, "prefix": PATHS, "binary": WORDS}.get(kind, TOKENS))
+        some = random.choice({"number": NUMBERS, "prefix": PATHS, "binary": WORDS}.get(str(kind), TOKENS))
         new = random.choice((some, some, random.randbytes(random.randrange(9)), None))
         # Formats have their tables at the beginning, more often than not.
         edits.append((random.randrange(random.choice((128, 1024, 2**17))), kind, new))

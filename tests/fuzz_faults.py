@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Processor time of an input that shows a fault; without it, it takes less than a tenth.
-SECONDS = 2
+SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ _ESCAPE = (
     ("if not place.resolve().is_relative_to(folder.resolve()):", "if False:"),
 )
 _NPY = "backends/vsi/src/triton_vsi_backend/standalone/npy.h"
+_VULKAN = "toolchains/recipes/vulkan-runtime/src/vulkan.c"
 FAULTS = (
     Fault("a file is written beside the folder for results", "unpacked", _CONFINE, _ESCAPE, 733),
     Fault("a file is copied out beside its destination", "copied-out", _CONFINE, _ESCAPE, 1185),
@@ -122,6 +123,13 @@ FAULTS = (
         _EMULATOR,
         (("segment.p_memsz <= bytes - (segment.p_vaddr - base)", "segment.p_filesz <= bytes"),),
         50,
+    ),
+    Fault(
+        "a Vulkan command buffer is used again before it has run",
+        "vulkan",
+        _VULKAN,
+        (("if (number > SLOTS) {", "if (0) {"),),
+        1,
     ),
 )
 

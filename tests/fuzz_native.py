@@ -1,9 +1,10 @@
-"""Readers in C++ of what others wrote, each with a function for libFuzzer in fuzz_native/, and inputs to start from.
+"""Readers in C and C++ of what others wrote, each with a function for libFuzzer in fuzz_native/, and valid inputs.
 
 tests/test_fuzz.py compiles them by g++ with its checks, and damages the inputs a fixed number of times.
 tests/fuzz.py compiles them for libFuzzer by clang, which Debian's packages clang-14 and libclang-rt-14-dev have.
 
-vulkan.c has no row: it hands a kernel's module and its cache to the driver as they are, and reads neither.
+vulkan.c hands a kernel's module and its cache to the driver as they are, and reads neither. What it reads is what the
+driver answers: its target is a driver that answers, and a program that calls, what the input says.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = ROOT / "tests/fuzz_native"
 _EMULATOR = ROOT / "toolchains/recipes/upmem-emulator"
 # What C++ does not define ends the process, too.
+# With a thread of the reader, the same input would not do the same in each run.
 _CHECKS = ("-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 # A read or write outside of an object, and a request for more memory than a reader needs, end the process.
 ENVIRONMENT = {"ASAN_OPTIONS": "max_allocation_size_mb=1024:allocator_may_return_null=0:detect_leaks=0"}
@@ -26,11 +30,20 @@ ENVIRONMENT = {"ASAN_OPTIONS": "max_allocation_size_mb=1024:allocator_may_return
 
 @dataclass(frozen=True)
 class NativeTarget:
-    """A reader: its sources, the folders of its headers, and a function that makes valid inputs."""
+    """A reader: its sources, the folders of its headers, and a function that makes valid inputs.
+
+    Attributes:
+        language: the words of the compiler for it.
+        debs: names of the packages that have more headers, as they are locked for the target spirv-vulkan.
+        tries: how many damaged inputs the test has.
+    """
 
     sources: Sequence[Path]
     includes: Sequence[Path]
     seeds: Callable[[], Sequence[bytes]]
+    language: Sequence[str] = ("-std=c++17",)
+    debs: Sequence[str] = ()
+    tries: int = 3000
 
 
 def arrays() -> Sequence[bytes]:
@@ -80,6 +93,11 @@ def programs() -> Sequence[bytes]:
     return [header + program + b"".join(contents) + sections]
 
 
+def calls() -> Sequence[bytes]:
+    """Return programs of a driver that never fails."""
+    return [bytes(Random(number).choices(range(248), k=300)) for number in range(8)]
+
+
 TARGETS = {
     "npy": NativeTarget([_FOLDER / "npy.cpp"], [ROOT / "backends/vsi/src/triton_vsi_backend/standalone"], arrays),
     "dpu-program": NativeTarget(
@@ -87,15 +105,39 @@ TARGETS = {
         [_EMULATOR / "host", _EMULATOR / "host/include/dpu"],
         programs,
     ),
+    "vulkan": NativeTarget(
+        [_FOLDER / "vulkan_driver.c"],
+        [ROOT / "toolchains/recipes/vulkan-runtime/src"],
+        calls,
+        ("-x", "c"),
+        ("libvulkan-dev",),
+        300,
+    ),
 }
 
 
 def build(name: str, program: Path, compiler: Sequence[str | Path]) -> None:
     """Compile a target; the words of the compiler say with which checks, and what calls the target's function."""
     target = TARGETS[name]
-    includes = [f"-I{folder}" for folder in target.includes]
-    words = [*compiler, "-std=c++17", "-g", "-O1", "-D_GNU_SOURCE", *includes, *target.sources, "-o", program]
-    subprocess.run(words, check=True)
+    with TemporaryDirectory() as unpacked:
+        for deb in _fetched(target.debs):
+            subprocess.run(["dpkg-deb", "-x", deb, unpacked], check=True)
+        includes = [f"-I{folder}" for folder in (*target.includes, Path(unpacked, "usr/include"))]
+        words = [*compiler, *target.language, "-g", "-O1", "-D_GNU_SOURCE", *includes, *target.sources, "-o", program]
+        subprocess.run(words, check=True)
+
+
+def _fetched(names: Sequence[str]) -> list[Path]:
+    if not names:
+        return []
+    from toolchains.fetch.store import Store
+    from toolchains.lockfile import lock
+    from toolchains.system import paths
+
+    locked, store = lock.load().targets["spirv-vulkan"], Store(paths.cache())
+    assert locked.builder
+    debs = [deb for deb in locked.builder.debs if deb.name in names]
+    return [store.path(deb) for deb in store.fetch(debs, suite=locked.suite, python=locked.python)]
 
 
 @dataclass(frozen=True)
@@ -121,9 +163,9 @@ def tried(program: Path, inputs: Sequence[Path], seconds: int) -> Tried:
 
 def by_gcc() -> Sequence[str | Path]:
     """Return the words for a program that reads the files of its command line."""
-    return ["g++", *_CHECKS, "-fsanitize=address,undefined", _FOLDER / "main.cpp"]
+    return ["g++", "-DTHREADS=0", *_CHECKS, "-fsanitize=address,undefined", _FOLDER / "main.cpp"]
 
 
 def by_clang(clang: str) -> Sequence[str]:
     """Return the words for a program of libFuzzer."""
-    return [clang, *_CHECKS, "-fsanitize=fuzzer,address,undefined"]
+    return [clang, "-DTHREADS=1", *_CHECKS, "-fsanitize=fuzzer,address,undefined"]

@@ -1,6 +1,6 @@
 """The parsers of what others wrote, in one table: the errors that each may raise, and small valid inputs to start from.
 
-tests/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py lets atheris do so for hours. The readers
+tests/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py does so for hours. The readers
 in C and C++ are in fuzz_native.py.
 """
 
