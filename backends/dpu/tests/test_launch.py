@@ -237,7 +237,7 @@ def test_every_integer_type_arrives() -> None:
 
 
 def test_a_number_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="cannot take .*=300(?s:.*)integers of -128 to 127"):
+    with pytest.raises(ArgumentError, match=r"cannot take .*=300(?s:.*)integers of -128 to 127"):
         integers_kernel[(1,)](Tensor(np.zeros(8, np.int64)), True, 300, 0, 5, 5, 5, 5, 5)
 
 
