@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,25 @@ def test_a_damaged_input_of_a_reader_in_cpp_breaks_no_memory(name: str, tmp_path
     tried = fuzz_native.tried(tmp_path / "program", files, 300)
     assert not tried.wrong
     assert len(seeds) < tried.accepted < len(files)
+
+
+@pytest.mark.slow
+def test_a_dpu_program_whose_segments_name_more_bytes_than_mram_is_refused(tmp_path: Path) -> None:
+    fuzz_native.build("dpu-program", tmp_path / "program", fuzz_native.by_gcc())
+    (program,) = fuzz_native.programs()
+    place = -(-len(program) // 4) * 4
+    table = place + (1 << 20)
+
+    def with_segments(count: int) -> Path:
+        """Return the program with this many segments that all have the same MiB of the file."""
+        again = struct.pack("<IIIIIIII", 1, place, 0x08000000, 0, 1 << 20, 1 << 20, 6, 8)
+        header = program[:28] + struct.pack("<I", table) + program[32:44] + struct.pack("<H", 3 + count) + program[46:]
+        file = tmp_path / f"{count}.elf"
+        file.write_bytes(header.ljust(table, b"\0") + program[52 : 52 + 3 * 32] + again * count)
+        return file
+
+    assert fuzz_native.tried(tmp_path / "program", [with_segments(63)], 60).accepted == 1
+    assert fuzz_native.tried(tmp_path / "program", [with_segments(64)], 60).accepted == 0
 
 
 @pytest.mark.parametrize("fault", fuzz_faults.FAULTS, ids=lambda fault: fault.name)

@@ -154,6 +154,7 @@ class Reader {
         program.wram.resize(FOUNDRY_DPU_WRAM_SIZE);
         shared::fill_poison(program.wram.data(), program.wram.size());
         std::uint32_t used = FOUNDRY_DPU_WRAM_BASE;
+        std::size_t mram_bytes = 0;
         for (unsigned i = 0; i < header_->e_phnum; i++) {
             const Elf32_Phdr &segment = segments[i];
             if (segment.p_type != PT_LOAD || segment.p_memsz == 0) continue;
@@ -165,6 +166,9 @@ class Reader {
                 std::memcpy(to, bytes, segment.p_filesz);
                 used = std::max(used, segment.p_vaddr + segment.p_memsz);
             } else if (inside(segment, FOUNDRY_DPU_MRAM_BASE, FOUNDRY_DPU_MRAM_SIZE)) {
+                // Segments that overlap could name the same bytes of the file again and again.
+                if ((mram_bytes += segment.p_filesz) > FOUNDRY_DPU_MRAM_SIZE)
+                    return invalid("its segments have more bytes than MRAM");
                 if (segment.p_filesz > 0) program.mram.push_back({segment.p_vaddr, {bytes, bytes + segment.p_filesz}});
             } else if (inside(segment, FOUNDRY_DPU_CODE_BASE, FOUNDRY_DPU_CODE_SIZE)) {
                 if (dpu_error_t error = add_code(program, segment, bytes); error != DPU_OK) return error;
