@@ -18,13 +18,13 @@ from foundry_core.ir.elements import ByDimension, Decomposition, ElementMap, ext
 from foundry_core.ir.parse import DIALECTS, parse, read_structured
 from foundry_core.mapping.base.buffers import collect
 from foundry_core.mapping.base.emission import tile_value
-from foundry_core.mapping.base.numeric import element_name, in_register
 from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.simt.program import SimtProgram, invocation_statement
 from foundry_core.mapping.simt.rows import Rows
 from foundry_core.mapping.tasklet.split import SplitKernel
+from foundry_core.ops.numeric import element_name, in_register
 from test_ir import simt
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Dialect

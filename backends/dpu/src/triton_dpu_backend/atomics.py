@@ -12,7 +12,7 @@ from foundry_core.front.structured import kernel
 from foundry_core.front.writes import Sources
 from foundry_core.ir import tile, tt
 from foundry_core.ir.parse import parse
-from foundry_core.mapping.base.numeric import element_name, in_memory
+from foundry_core.ops.numeric import element_name, in_memory
 from xdsl.ir import SSAValue
 
 # Triton writes the maximum and the minimum of floats as two operations on their bits: one for values without a sign,

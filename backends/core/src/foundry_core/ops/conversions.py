@@ -7,13 +7,10 @@ lower 4 bits of an i8, and scales `e8m0` (front/scaled.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ..emit.mlir import Reg
 from ..scalars import E2M1, E4B15
-
-if TYPE_CHECKING:
-    from ..emit.mlir import Reg
-    from ..mapping.base.numeric import Numeric
+from .numeric import Numeric
 
 
 def _scale(n: Numeric, x: Reg) -> Reg:

@@ -1,7 +1,7 @@
 """One row for each operation that computes element i of its result from elements i of its operands.
 
 All tables of such operations derive from these rows: which libdevice function is which operation (front/libdevice.py),
-how each is written (mapping/base/numeric.py), whether it may be computed twice (mapping/base/plan.py), and the
+how each is written (numeric.py), whether it may be computed twice (mapping/base/plan.py), and the
 parameters of tests. To add an operation, add a row here and a test of its values. A DPU has no library of functions and
 uses foundry_core/functions instead.
 
@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
+from ..emit.mlir import Reg
+from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import (
     BitcastOp,
@@ -38,13 +40,11 @@ from ..ir.arith import (
     TruncIOp,
     UIToFPOp,
 )
-
-if TYPE_CHECKING:
-    from ..emit.mlir import Reg
-    from ..mapping.base.numeric import Numeric
+from . import conversions, libdevice
+from .numeric import Numeric, element_name
 
 # Writes an operation on registers that all have the same number of lanes; floats of 16 bits or less are in f32.
-Writer: TypeAlias = "Callable[[Numeric, Any, Sequence[Reg]], Reg]"
+Writer: TypeAlias = Callable[[Numeric, Any, Sequence[Reg]], Reg]
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,21 @@ def _from_integer(operation: type[Operation], *sources: str) -> Row:
     return _cast(operation, [f"{source}2{target}_rn" for target in ("float", "double") for source in sources])
 
 
+def _extern(n: Numeric, op: tt.ExternElementwiseOp, args: Sequence[Reg]) -> Reg:
+    """Write a function that has no operation in arith, math or tt: of libdevice, or a conversion.
+
+    Raises:
+        UnsupportedOperation: no function of that name exists for these types.
+    """
+    symbol = op.symbol.data
+    if symbol in conversions.FUNCTIONS:
+        return conversions.FUNCTIONS[symbol](n, args[0])
+    found = libdevice.call_libdevice(n, symbol, args)
+    if found is None:
+        raise unsupported(op, f"{symbol}: no such function on elements of type {args[0].elem} here")
+    return found
+
+
 ROWS: tuple[Row, ...] = (
     # Integers.
     _integer(arith.AddiOp),
@@ -192,7 +207,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         tt.PreciseDivFOp,
-        lambda n, op, args: n.text.binary("arith.divf", *args),
+        lambda n, op, args: n.quotient(*args),
         symbols=["fdiv_rn", "ddiv_rn"],
         is_rounded=True,
         is_costly=True,
@@ -229,7 +244,7 @@ ROWS: tuple[Row, ...] = (
     _cheap(math.RoundOp, "round", "round"),
     _cheap(math.RoundEvenOp, "rint", "rint", "nearbyint"),
     _cheap(math.CopySignOp, "copysign", "copysign"),
-    Row(tt.ExternElementwiseOp, lambda n, op, args: n.extern(op, args), is_costly=True),
+    Row(tt.ExternElementwiseOp, _extern, is_costly=True),
     # Conversions.
     _cast(ExtSIOp),
     _cast(ExtUIOp),
@@ -263,6 +278,20 @@ SYMBOLS: dict[str, type[Operation]] = {
     for row in ROWS
     for name in (*row.libdevice, *(f"{name}f" for name in row.libdevice), *row.symbols)
 }
+
+
+def apply_row(numeric: Numeric, op: Operation, args: Sequence[Reg]) -> Reg:
+    """Return the result of one elementwise operation on registers that all have the same number of lanes.
+
+    Raises:
+        UnsupportedOperation: the operation is not elementwise, or not supported on these types.
+    """
+    elem = element_name(op.results[0].type, op)
+    row = ELEMENTWISE.get(type(op))
+    if row is None:
+        raise unsupported(op)
+    result = row.write(numeric, op, args)
+    return numeric.round_float(result, elem) if row.is_rounded else result
 
 
 def is_elementwise(op: object) -> bool:

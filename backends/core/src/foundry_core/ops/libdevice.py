@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..emit.builder import count_bits
 from ..emit.mlir import WIDTHS, Reg
 from ..functions.table import F32_ONLY, FUNCTIONS
-
-if TYPE_CHECKING:
-    from ..mapping.base.numeric import Numeric
-
+from .numeric import Numeric
 
 _DIRECTED = re.compile(r"^(?:[fd](add|sub|mul|div|rcp|sqrt|rsqrt)|(fma)f?)(?=_r[zdun]$)")
 _FROM_INTEGER = re.compile(r"^(int|uint|ll|ull)2(float|double)(_r[zdu])$")

@@ -23,12 +23,12 @@ from foundry_core.ir.depth import deep_expressions
 from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
-from foundry_core.mapping.base.numeric import element_name
-from foundry_core.mapping.base.operations.demand import Part
+from foundry_core.mapping.base.mapping import Part
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
 from foundry_core.mapping.workitem.target import WorkItemTarget
+from foundry_core.ops.numeric import element_name
 
 from .bridge import COMMAND_BYTES, Bridge, Matmul
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from ...emit.builder import Builder
 from ...emit.mlir import GLOBAL, WIDTHS, Reg, Text
-from .numeric import Numeric, in_memory
+from ...ops.numeric import Numeric, in_memory
 
 # Triton's names of the operations that MLIR has on integers, and MLIR's.
 _NATIVE = {

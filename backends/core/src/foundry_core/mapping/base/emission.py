@@ -10,22 +10,18 @@ An operation that is in no table and is not elementwise is refused by name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 from xdsl.traits import OpTrait
 
 from ...emit.mlir import Reg
-from .space import Point
+from .space import Memo, Point
 
-if TYPE_CHECKING:
-    from .program import Program
-    from .tiles import Memo, Tiles
-
-# A mapping's own function takes the mapping's own subclass of Program.
+# The first argument is the program, or its tiles: a mapping's own function takes the mapping's own subclass.
 Statement: TypeAlias = Callable[[Any, Any], None]
-ScalarValue: TypeAlias = "Callable[[Program, Any], Reg]"
-TileValue: TypeAlias = "Callable[[Tiles, Any, Point, Memo], Reg]"
+ScalarValue: TypeAlias = Callable[[Any, Any], Reg]
+TileValue: TypeAlias = Callable[[Any, Any, Point, Memo], Reg]
 
 # An operation, or a trait that stands for all that have it.
 OperationKind: TypeAlias = type[Operation] | type[OpTrait]

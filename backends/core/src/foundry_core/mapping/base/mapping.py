@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
+from dataclasses import dataclass
 from typing import Protocol
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg, Text
 from ...ir import tt
 from .buffers import Buffer
 from .emission import ScalarValue, Statement
-from .operations.demand import Part
 from .tiles import Tiles
+
+
+@dataclass(frozen=True)
+class Part:
+    """The ends of a product's part: of the rows and columns of c, and of the terms of each element."""
+
+    rows: Reg
+    columns: Reg
+    depth: Reg
 
 
 class Mapping(Protocol):
@@ -61,6 +71,18 @@ class Mapping(Protocol):
 
     def more_parameters(self) -> list[str]:
         """Return the parameters that follow those of the Triton kernel. Called after the body is written."""
+        ...
+
+    def write_operations(self, operations: Iterable[Operation]) -> None:
+        """Write some operations of a block, in their order."""
+        ...
+
+    def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
+        """Return a tile's buffer; evaluate the tile, up to some ends (Tiles.fill), into a new one if it has none."""
+        ...
+
+    def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
+        """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
         ...
 
     def program_id(self, axis: int) -> Reg:

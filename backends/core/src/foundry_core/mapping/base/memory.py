@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
@@ -13,14 +13,12 @@ from ...emit.mlir import GLOBAL, LLVM_INTRINSIC, PRIVATE, WIDTHS, Reg, Text
 from ...front.masks import sufficient
 from ...ir import tile
 from ...ir.elements import extents
+from ...ops.numeric import Numeric, element_name, in_memory, in_register
 from . import atomics
-from .buffers import Buffer
-from .numeric import Numeric, element_name, in_memory, in_register
+from .buffers import Buffer, Buffers
 from .plan import is_tile, is_unit
-from .space import Point, Space
-
-if TYPE_CHECKING:
-    from .tiles import Memo, Tiles
+from .space import Memo, Point, Space
+from .target import Target
 
 
 @dataclass(frozen=True)
@@ -43,10 +41,33 @@ class WrappedAxis:
     no_wrap: Reg
 
 
-class GlobalMemory:
-    """Writes accesses to global memory to a Text; `tiles` evaluates the addresses, masks and values."""
+class Evaluator(Protocol):
+    """What evaluates the addresses, masks and values of accesses, and holds what they return: tiles.Tiles."""
 
-    def __init__(self, text: Text, space: Space, numeric: Numeric, tiles: Tiles) -> None:
+    target: Target
+    private: Buffers
+    scalars: dict[SSAValue, Reg]
+    buffers: dict[SSAValue, Buffer]
+
+    def scalar(self, value: SSAValue) -> Reg: ...
+
+    def index(self, value: SSAValue) -> Reg: ...
+
+    def range(self, value: SSAValue) -> tuple[Reg, Reg]: ...
+
+    def evaluate(self, value: SSAValue, point: Point, memo: Memo) -> Reg: ...
+
+    def allocate(self, value: SSAValue, op: Operation) -> Buffer: ...
+
+    def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int: ...
+
+    def lanes(self, value: SSAValue, op: Operation, lane: int) -> int: ...
+
+
+class GlobalMemory:
+    """Writes accesses to global memory to a Text."""
+
+    def __init__(self, text: Text, space: Space, numeric: Numeric, tiles: Evaluator) -> None:
         self._text = text
         self._space = space
         self._numeric = numeric

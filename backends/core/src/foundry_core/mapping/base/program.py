@@ -18,13 +18,11 @@ from ...errors import source_line, unsupported
 from ...ir import tile, tt
 from ...ir.effects import KEEPS_CODE, is_sink
 from ...ir.elements import extents
-from ...ops.elementwise import is_elementwise
+from ...ops.elementwise import apply_row, is_elementwise
+from ...ops.numeric import element_name, in_memory, in_register
 from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement
-from .numeric import element_name, in_memory, in_register
-from .operations import dot
-from .operations.demand import Part
-from .operations.prefetch import Prefetcher
+from .mapping import Part
 from .plan import is_tile
 from .tiles import Tiles
 
@@ -96,7 +94,7 @@ class Program(ABC):
     # Blocks and their operations.
 
     def write_operations(self, operations: Iterable[Operation]) -> None:
-        """Write some operations of a block, in their order."""
+        """See mapping.Mapping."""
         for op in operations:
             self._operation(op)
 
@@ -129,7 +127,7 @@ class Program(ABC):
         if type(op) in self.scalar_values:
             return self.scalar_values[type(op)](self, op)
         if is_elementwise(op):
-            return self.tiles.numeric.apply(op, [self.tiles.scalar(operand) for operand in op.operands])
+            return apply_row(self.tiles.numeric, op, [self.tiles.scalar(operand) for operand in op.operands])
         raise unsupported(op)
 
     def _store_tile(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
@@ -151,7 +149,7 @@ class Program(ABC):
         return self.tiles.allocate(value, op, order, as_bits=value in self.tiles.plan.across)
 
     def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
-        """Return a tile's buffer; evaluate the tile, up to some ends (Tiles.fill), into a new one if it has none."""
+        """See mapping.Mapping."""
         if value in self.tiles.buffers:
             return self.tiles.buffers[value]
         buffer = self._store_tile(value, op, ends)
@@ -167,7 +165,7 @@ class Program(ABC):
         return buffer
 
     def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
-        """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
+        """See mapping.Mapping."""
         buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -180,10 +178,9 @@ class Program(ABC):
             return buffer
         return self.copy_tile(value, op)
 
+    @abstractmethod
     def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
-        """Write c += a b, for a part of it; b and c are row-major."""
-        lanes = self.tiles.lanes(op.result, op, len(extents(op.result)) - 1)
-        dot.accumulate(self.tiles, a, b, c, lanes, part, Prefetcher(self, op))
+        """See mapping.Mapping."""
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
 from ...emit.mlir import Reg, Text
+
+# The values already evaluated within one loop body, by value and point.
+Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from xdsl.ir import Operation, SSAValue
 
@@ -17,13 +17,13 @@ from ...ir import tile
 from ...ir.arith import ConstantOp
 from ...ir.elements import IndexMapping, extents, index_mapping
 from ...ir.literals import to_f32_bits
-from ...ops.elementwise import is_costly, is_elementwise
+from ...ops.elementwise import apply_row, is_costly, is_elementwise
+from ...ops.numeric import Numeric, element_name, in_memory, in_register
 from .buffers import Buffer, Buffers
 from .emission import TILES, TileValue
 from .memory import GlobalMemory
-from .numeric import Numeric, element_name, in_memory, in_register
 from .plan import BufferPlan, is_tile, is_unit
-from .space import Point, Space
+from .space import Memo, Point, Space
 from .target import Target
 from .vectors import VectorNumeric
 
@@ -37,8 +37,6 @@ _MOST_COPIES = 2
 _AT_ONCE = 4
 # Elementwise operations of an expression that is written twice: with a test of each vector, and without.
 _MOST_TWICE = 4
-# The values already evaluated within one loop body, by value and point.
-Memo: TypeAlias = dict[tuple[SSAValue, tuple[Reg, ...], int, int], Reg]
 
 
 @dataclass(frozen=True)
@@ -431,7 +429,7 @@ class Tiles:
         if type(op) in self.values:
             return self.values[type(op)](self, op, point, memo)
         if isinstance(op, Operation) and is_elementwise(op):
-            return self.numeric.apply(op, [self.evaluate(operand, point, memo) for operand in op.operands])
+            return apply_row(self.numeric, op, [self.evaluate(operand, point, memo) for operand in op.operands])
         owner = op if isinstance(op, Operation) else op.parent_op()
         assert owner is not None
         raise unsupported(owner)

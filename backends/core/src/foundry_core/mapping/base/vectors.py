@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from ...emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, Text
 from ...functions.table import ONE_BY_ONE
+from ...ops.numeric import Numeric
 from ...scalars import LAYOUTS, FloatLayout
-from .numeric import Numeric
 from .target import Target
 
 # The instructions of F16C for 8 elements. LLVM replaces the first one by an extension of halves when it reads a module.

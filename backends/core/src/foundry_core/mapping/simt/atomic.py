@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
-from ..base.numeric import element_name
+from ...ops.numeric import element_name
 from .owner import OwnerAccess
 from .program import SimtProgram, invocation_statement
 

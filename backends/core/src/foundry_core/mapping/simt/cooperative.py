@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from ...ir import tt, ttg
 from ...ir.arith import ConstantOp, SelectOp
 from ...ir.elements import index_mapping, is_same, source
-from ..base.numeric import element_name
+from ...ops.numeric import element_name
 from . import layouts
 from .layouts import Layout
 from .matrices import Matrix, Use

@@ -15,7 +15,7 @@ from ...emit.mlir import WIDTHS, Reg
 from ...errors import LoweringError
 from ...ir import tt, ttg
 from ...ir.effects import writes
-from ..base.numeric import element_name
+from ...ops.numeric import element_name
 from .cooperative import Fragments, Product
 from .fragments import elements, fragments_of, matrices, to_fragments
 from .layouts import Layout

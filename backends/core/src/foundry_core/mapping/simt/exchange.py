@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from ..base.numeric import in_memory
+from ...ops.numeric import in_memory
 from .arena import ALIGNMENT
 from .layouts import Layout, arrange_layout
 from .program import SimtProgram, invocation_statement

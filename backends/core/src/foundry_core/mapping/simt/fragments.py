@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir.arith import ConstantOp, SelectOp
-from ..base.numeric import element_name
+from ...ops.numeric import element_name
 from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat
 from .layouts import Layout, union_bits
 from .matrices import Matrices

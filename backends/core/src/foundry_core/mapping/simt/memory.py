@@ -16,7 +16,7 @@ from ...emit.mlir import WIDTHS, Reg
 from ...errors import unsupported
 from ...ir import tt
 from ...ir.arith import SelectOp
-from ..base.numeric import in_memory, in_register, scalar_type
+from ...ops.numeric import in_memory, in_register, scalar_type
 from .owner import OwnerAccess, first_invocation, owner_predicate, pointee
 from .program import SimtProgram, invocation_statement
 from .runs import runs

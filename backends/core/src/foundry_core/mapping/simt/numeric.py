@@ -1,4 +1,4 @@
-"""Arithmetic of one invocation: what mapping/base/numeric.py writes, with the conversions and functions of a GPU.
+"""Arithmetic of one invocation: what ops/numeric.py writes, with the conversions and functions of a GPU.
 
 Vulkan promises less of arithmetic than IEEE 754: quotients and roots may be off by some units in the last place, the
 remainder of negative integers is undefined, a fused multiply and add may be rounded twice, and subnormals of f32 may be
@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import math
-from xdsl.ir import Operation
 
 from ...emit.mlir import Reg
 from ...errors import unsupported
-from ...ir import tt
+from ...ops.numeric import Numeric
 from ...scalars import LAYOUTS, FloatLayout
-from ..base.numeric import Numeric, element_name
 from .code import Code
 from .target import SimtTarget
 
@@ -177,6 +175,8 @@ class SimtNumeric(Numeric):
     def quotient(self, x: Reg, y: Reg) -> Reg:
         """Return a quotient, correctly rounded, for the same reason."""
         t = self.text
+        if x.elem == "f64":
+            return super().quotient(x, y)
         wide = t.binary("arith.divf", t.cast("arith.extf", x, "f64"), t.cast("arith.extf", y, "f64"))
         return t.cast("arith.truncf", wide, x.elem)
 
@@ -200,8 +200,3 @@ class SimtNumeric(Numeric):
         odd = t.select(away, t.binary("arith.addi", bits, one), t.binary("arith.subi", bits, one))
         inexact = t.binary("arith.andi", t.compare("one", rest, zero), even)
         return t.cast("arith.truncf", t.cast("arith.bitcast", t.select(inexact, odd, bits), "f64"), x.elem)
-
-    def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
-        if isinstance(op, tt.PreciseDivFOp) and args[0].elem == "f32":
-            return self.round_float(self.quotient(*args), element_name(op.result.type, op))
-        return super().apply(op, args)

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
 from ...ir import tt
-from ..base.numeric import element_name, in_memory, scalar_type
+from ...ops.numeric import element_name, in_memory, scalar_type
 from .layouts import Layout, scalar_layout
 from .program import SimtProgram
 from .rows import through_memory

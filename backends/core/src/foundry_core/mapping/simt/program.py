@@ -21,9 +21,9 @@ from ...ir import literals, tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.elements import ElementMap, source
 from ...ir.llvm import AssumeOp
-from ...ops.elementwise import is_elementwise
+from ...ops.elementwise import apply_row, is_elementwise
+from ...ops.numeric import element_name, in_memory, in_register
 from ..base.emission import Statement, Writers
-from ..base.numeric import element_name, in_memory, in_register
 from . import layouts
 from .arena import Arena
 from .cooperative import Fragments, plan_cooperative
@@ -256,7 +256,7 @@ class SimtProgram:
     def elementwise(self, op: Operation) -> None:
         """Write an operation on each register."""
         (result,) = op.results
-        self.values[result] = [self.numeric.apply(op, regs) for regs in zip(*self.operands(op), strict=True)]
+        self.values[result] = [apply_row(self.numeric, op, regs) for regs in zip(*self.operands(op), strict=True)]
 
     # Control flow.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation
 
 from ...emit.mlir import WIDTHS, Reg
-from ..base.numeric import in_memory
+from ...ops.numeric import in_memory
 from .accesses import EVERYTHING, Span
 from .layouts import Layout, shape_without
 from .runs import runs

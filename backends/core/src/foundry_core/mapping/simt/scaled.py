@@ -16,8 +16,8 @@ from ...errors import unsupported
 from ...front.scaled import FORMATS
 from ...ir import tt
 from ...ops.conversions import FUNCTIONS
+from ...ops.numeric import element_name
 from ...scalars import LAYOUTS
-from ..base.numeric import element_name
 from .program import SimtProgram, invocation_statement
 from .rows import Rows
 

@@ -27,13 +27,13 @@ from ...front.scalars import constant_value
 from ...ir import tile
 from ...ir.elements import extents, finds, index_mapping, selected_operands
 from ...ops.elementwise import is_elementwise
+from ...ops.numeric import in_memory
 from ..base.atomics import apply_atomic
 from ..base.buffers import Buffer
 from ..base.memory import GlobalMemory, WrappedAxis
-from ..base.numeric import in_memory
 from ..base.plan import is_tile, is_unit
-from ..base.space import Point
-from ..base.tiles import Memo, Tiles
+from ..base.space import Memo, Point
+from ..base.tiles import Tiles
 from .target import DMA_ALIGNMENT
 from .wram import TaskletText
 
@@ -95,6 +95,7 @@ class StagedMemory(GlobalMemory):
     """
 
     _text: TaskletText
+    _tiles: Tiles
 
     def __init__(self, tiles: Tiles, piece_bytes: int, unrolled: int) -> None:
         super().__init__(tiles.text, tiles.space, tiles.numeric, tiles)

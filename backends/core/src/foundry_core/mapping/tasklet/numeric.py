@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from ...emit.builder import Builder
 from ...emit.mlir import Reg, Text
 from ...functions.registers import call_function
+from ...ops.numeric import Numeric
 from ...scalars import FloatLayout
-from ..base.numeric import Numeric
 from . import narrow
 
 

@@ -21,9 +21,10 @@ from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.effects import is_sink
 from ...ir.elements import extents, finds, selected_operands
+from ...ops.numeric import element_name, in_memory, in_register
 from ..base.buffers import Buffer
-from ..base.mapping import Mapping
-from ..base.numeric import element_name, in_memory, in_register
+from ..base.mapping import Mapping, Part
+from ..base.operations import dot
 from ..base.operations.reduce import Reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
@@ -503,6 +504,9 @@ class TaskletProgram(Program):
 
     def log_parameter(self) -> str:
         return f"{super().log_parameter()} {{foundry.elem = i64}}"
+
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+        dot.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:
         return self.text.call("__triton_program_id", [self.text.integer(axis, "i32")], "i32")

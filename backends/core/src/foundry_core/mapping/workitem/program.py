@@ -15,8 +15,10 @@ from ...errors import LoweringError
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.elements import extents
-from ..base.mapping import Mapping
-from ..base.numeric import element_name, in_memory
+from ...ops.numeric import element_name, in_memory
+from ..base.buffers import Buffer
+from ..base.mapping import Mapping, Part
+from ..base.operations import dot
 from ..base.plan import BufferPlan, stored_across
 from ..base.tiles import Tiles
 from .sums import SumsInRegisters
@@ -87,6 +89,9 @@ class WorkItem(SumsInRegisters):
 
     def more_parameters(self) -> list[str]:
         return [f"{reg.name}: i32" for reg in self._grid]
+
+    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+        dot.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:
         group = self.text.call("_Z12get_group_idj", [self.text.integer(axis, "i32")], "i64")

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....emit.mlir import Reg
 from ....ir import tile
 from ..emission import scalar_value, statement, tile_value
-from ..space import Point
-
-if TYPE_CHECKING:
-    from ..program import Program
-    from ..tiles import Memo, Tiles
+from ..mapping import Mapping
+from ..space import Memo, Point
+from ..tiles import Tiles
 
 
 @statement(tile.StoreOp)
-def _store(program: Program, op: tile.StoreOp) -> None:
+def _store(program: Mapping, op: tile.StoreOp) -> None:
     program.tiles.memory.store(op)
 
 
 @statement(tile.AtomicOp, tile.VolatileLoadOp, tile.PollOp)
-def _execute(program: Program, op: tile.Executed) -> None:
+def _execute(program: Mapping, op: tile.Executed) -> None:
     program.tiles.memory.execute(op)
 
 
 @scalar_value(tile.LoadOp)
-def _load_scalar(program: Program, op: tile.LoadOp) -> Reg:
+def _load_scalar(program: Mapping, op: tile.LoadOp) -> Reg:
     return program.tiles.memory.load_scalar(op)
 
 
@@ -35,10 +31,10 @@ def _load(tiles: Tiles, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
 
 
 @statement(tile.WrappedOp)
-def _prepare(program: Program, op: tile.WrappedOp) -> None:
+def _prepare(program: Mapping, op: tile.WrappedOp) -> None:
     program.tiles.memory.prepare(op)
 
 
 @statement(tile.AffineOp, tile.IndexedOp, tile.RangeOp)
-def _nothing(program: Program, op: tile.AffineOp | tile.IndexedOp | tile.RangeOp) -> None:
+def _nothing(program: Mapping, op: tile.AffineOp | tile.IndexedOp | tile.RangeOp) -> None:
     """Write nothing: accesses read the operands of these operations directly."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
-from ....ops.elementwise import is_elementwise
-
-if TYPE_CHECKING:
-    from ..program import Program
-
+from ....ops.elementwise import apply_row, is_elementwise
+from ..mapping import Mapping
 
 _COMMUTATIVE = (
     arith.AddiOp,
@@ -49,7 +45,7 @@ class Combination:
             of sums and products, and for the place that is found next to a NaN.
     """
 
-    def __init__(self, program: Program, block: Block) -> None:
+    def __init__(self, program: Mapping, block: Block) -> None:
         self._program = program
         self._block = block
         last = block.last_op
@@ -91,7 +87,7 @@ class Combination:
 
         for op in self._block.ops:
             if is_elementwise(op):
-                known[op.results[0]] = tiles.numeric.apply(op, [register(operand) for operand in op.operands])
+                known[op.results[0]] = apply_row(tiles.numeric, op, [register(operand) for operand in op.operands])
         return [register(value) for value in self._last.operands]
 
 

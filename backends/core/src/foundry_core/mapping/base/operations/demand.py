@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue, Use
 
@@ -14,22 +11,11 @@ from ....ir import tile, tt
 from ....ir.arith import ConstantOp
 from ....ir.elements import extents
 from ....ops.elementwise import is_elementwise
+from ..mapping import Mapping, Part
 from .rematerialize import Rematerializer
 
-if TYPE_CHECKING:
-    from ..program import Program
 
-
-@dataclass(frozen=True)
-class Part:
-    """The ends of a product's part: of the rows and columns of c, and of the terms of each element."""
-
-    rows: Reg
-    columns: Reg
-    depth: Reg
-
-
-def demand(program: Program, op: tt.DotOp) -> Part:
+def demand(program: Mapping, op: tt.DotOp) -> Part:
     """Return the part of a product that has to be computed: nothing else of the result is read."""
     t, tiles = program.text, program.tiles
     (m, n), k = extents(op.result)[-2:], extents(op.a)[-1]

@@ -13,23 +13,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
 from ....emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, vector_type
 from ....ir import tt
 from ....ir.elements import extents
+from ....ops.numeric import element_name, in_register
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element_name, in_register
-from .demand import Part, demand
+from ..mapping import Mapping, Part
+from ..tiles import Tiles
+from .demand import demand
 from .prefetch import Prefetcher
-
-if TYPE_CHECKING:
-    from ..program import Program
-    from ..tiles import Tiles
-
 
 # For processors with AVX-512 such as Skylake, LLVM splits vectors wider than this into two registers, except in a
 # function that takes or returns wider ones, or calls one that does. PoCL computes this for each kernel (its pass
@@ -38,7 +34,7 @@ _PREFERRED_BITS = 256
 
 
 @statement(tt.DotOp)
-def _dot(program: Program, op: tt.DotOp) -> None:
+def _dot(program: Mapping, op: tt.DotOp) -> None:
     tiles = program.tiles
     c = program.writable_buffer(op.c, op)
     if len(c.extents) == 2:
@@ -58,7 +54,7 @@ def _dot(program: Program, op: tt.DotOp) -> None:
             tiles.private.write(c, point, tiles.numeric.round_float(tiles.private.read(c, point), elem))
 
 
-def _packed(program: Program, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
+def _packed(program: Mapping, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
     """Write b, up to some ends, to a new buffer: in panels as wide as a register tile, if it is wider."""
     tiles = program.tiles
     (m, n), lane = extents(op.result), 1
@@ -70,7 +66,7 @@ def _packed(program: Program, op: tt.DotOp, ends: Sequence[Reg]) -> Buffer:
     return b
 
 
-def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
+def _batch(program: Mapping, op: tt.DotOp, c: Buffer) -> None:
     """Write one product after another for tiles (B, M, K), (B, K, N) and (B, M, N)."""
     t = program.text
     part_of_a = _parts(program, op, op.a, ((0, 1, 2), (0, 2, 1)))
@@ -82,7 +78,7 @@ def _batch(program: Program, op: tt.DotOp, c: Buffer) -> None:
 
 
 def _parts(
-    program: Program, op: tt.DotOp, value: SSAValue, orders: tuple[tuple[int, ...], ...]
+    program: Mapping, op: tt.DotOp, value: SSAValue, orders: tuple[tuple[int, ...], ...]
 ) -> Callable[[Reg], Buffer]:
     """Return a function that returns the buffer of a tile's part at an index of the first dimension.
 
@@ -102,16 +98,15 @@ def _parts(
     return stored
 
 
-def accumulate(tiles: Tiles, a: Buffer, b: Buffer, c: Buffer, lanes: int, part: Part, prefetcher: Prefetcher) -> None:
+def accumulate(program: Mapping, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
     """Add the product of two tiles to a third, in place.
 
     Args:
         a: (M, K), in any order. b: (K, N), row-major or in panels of a register tile's columns. c: (M, N), row-major.
-        lanes: elements of c in a vector; divides N.
         part: what has to be computed.
-        prefetcher: prefetches a part at each register tile.
     """
-    t = tiles.text
+    tiles, t, prefetcher = program.tiles, program.text, Prefetcher(program, op)
+    lanes = tiles.lanes(op.result, op, len(extents(op.result)) - 1)
     (m, k), n = a.extents, b.extents[1]
     most, columns = tiles.register_tile(m, n // lanes)
 

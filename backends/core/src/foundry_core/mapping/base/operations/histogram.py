@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....emit.mlir import WIDTHS
 from ....ir import tt
 from ....ir.elements import extents
 from ..emission import statement
+from ..mapping import Mapping
 from ..space import Point
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 
 @statement(tt.HistogramOp)
-def _histogram(program: Program, op: tt.HistogramOp) -> None:
+def _histogram(program: Mapping, op: tt.HistogramOp) -> None:
     tiles, t, private = program.tiles, program.text, program.tiles.private
     source = program.buffer_of(op.src, op)
     mask = program.buffer_of(op.mask, op) if op.mask is not None else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 
@@ -13,15 +12,13 @@ from ....errors import unsupported
 from ....ir import tt
 from ....ir.elements import extents
 from ..emission import statement
+from ..mapping import Mapping
 from ..space import Point
 from .combine import Combination
 
-if TYPE_CHECKING:
-    from ..program import Program
-
 
 @statement(tt.MapElementwiseOp)
-def _map(program: Program, op: tt.MapElementwiseOp) -> None:
+def _map(program: Mapping, op: tt.MapElementwiseOp) -> None:
     """Apply the function to vectors of elements, or to `pack` neighbours in row-major order at a time."""
     tiles = program.tiles
     if any(isinstance(src.type, TensorType) and isinstance(src.type.element_type, tt.PointerType) for src in op.srcs):
@@ -37,7 +34,7 @@ def _map(program: Program, op: tt.MapElementwiseOp) -> None:
 
 
 @contextmanager
-def _points(program: Program, op: tt.MapElementwiseOp, function: Combination) -> Iterator[list[Point]]:
+def _points(program: Mapping, op: tt.MapElementwiseOp, function: Combination) -> Iterator[list[Point]]:
     """Open a loop over the elements; yield the points that the function takes at a time."""
     tiles, space, t = program.tiles, program.tiles.space, program.text
     shape, pack = extents(op.srcs[0]), op.pack.value.data

@@ -6,18 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ....emit.mlir import Reg
 from ....ir import tile
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
+from ..mapping import Mapping
 from ..space import Point
 from .combine import Combination
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def ladders(steps: Sequence[tuple[int, int]]) -> Iterator[Ladder]:
 
 
 @statement(tile.PairsOp)
-def _pairs(program: Program, op: tile.PairsOp) -> None:
+def _pairs(program: Mapping, op: tile.PairsOp) -> None:
     t = program.text
     buffers = [program.writable_buffer(src, op) for src in op.srcs]
     elements = [replace(buffer, extents=(math.prod(buffer.extents),), order=(0,)) for buffer in buffers]
@@ -72,7 +69,7 @@ def _pairs(program: Program, op: tile.PairsOp) -> None:
         program.tiles.buffers[result] = replace(buffer, extents=shape, order=tuple(range(len(shape))))
 
 
-def _step(program: Program, elements: Sequence[Buffer], function: Combination, bit: Reg, flip: Reg | None) -> None:
+def _step(program: Mapping, elements: Sequence[Buffer], function: Combination, bit: Reg, flip: Reg | None) -> None:
     """Write the loop over all pairs."""
     t, private, one = program.text, program.tiles.private, program.text.integer(1)
     distance = t.binary("arith.shli", one, bit)

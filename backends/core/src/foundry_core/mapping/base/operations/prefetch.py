@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
@@ -16,13 +15,11 @@ from ....emit.mlir import WIDTHS, Reg
 from ....ir import tile, tt
 from ....ir.elements import extents, index_mapping
 from ....ops.elementwise import is_elementwise
+from ....ops.numeric import element_name, in_memory
 from ..buffers import Buffer
-from ..numeric import element_name, in_memory
+from ..mapping import Mapping
 from ..plan import is_tile, is_unit
 from .rematerialize import Rematerializer, is_inside
-
-if TYPE_CHECKING:
-    from ..program import Program
 
 # Bytes that one prefetch loads.
 _LINE = 64
@@ -47,7 +44,7 @@ class _Next:
 class Prefetcher:
     """Writes prefetches for one tl.dot, a part of them at each of its register tiles."""
 
-    def __init__(self, program: Program, op: tt.DotOp) -> None:
+    def __init__(self, program: Mapping, op: tt.DotOp) -> None:
         self._tiles = program.tiles
         loop = op.parent_op()
         self._next: list[_Next] = []

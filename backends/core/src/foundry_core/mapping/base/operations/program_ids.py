@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....emit.mlir import Reg
 from ....errors import unsupported
 from ....ir import tile, tt
 from ....ir.llvm import AssumeOp
 from ..emission import scalar_value, statement
-
-if TYPE_CHECKING:
-    from ..program import Program
+from ..mapping import Mapping
 
 
 @scalar_value(tt.GetProgramIdOp)
-def _program_id(program: Program, op: tt.GetProgramIdOp) -> Reg:
+def _program_id(program: Mapping, op: tt.GetProgramIdOp) -> Reg:
     return program.program_id(op.axis.value.data)
 
 
 @scalar_value(tt.GetNumProgramsOp)
-def _num_programs(program: Program, op: tt.GetNumProgramsOp) -> Reg:
+def _num_programs(program: Mapping, op: tt.GetNumProgramsOp) -> Reg:
     return program.num_programs(op.axis.value.data)
 
 
 @statement(tile.KeepOp)
-def _keep(program: Program, op: tile.KeepOp) -> None:
+def _keep(program: Mapping, op: tile.KeepOp) -> None:
     program.text.volatile_store()
 
 
 @statement(AssumeOp)
-def _assume(program: Program, op: AssumeOp) -> None:
+def _assume(program: Mapping, op: AssumeOp) -> None:
     """Write nothing: no compiler stage uses the promise."""
 
 
 @statement(tt.ReturnOp)
-def _return(program: Program, op: tt.ReturnOp) -> None:
+def _return(program: Mapping, op: tt.ReturnOp) -> None:
     if op.values:
         raise unsupported(op, "a kernel that returns a value")
     program.text.line("llvm.return")

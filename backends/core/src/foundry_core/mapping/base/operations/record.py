@@ -5,8 +5,6 @@ One invocation of a program writes its records, so they are in order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....emit.mlir import GLOBAL, Reg
 from ....ir import tile
 from ....ir.elements import extents
@@ -14,15 +12,13 @@ from ....log import RECORD
 from ..buffers import Buffer
 from ..emission import statement
 from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, invert_condition, record_words
+from ..mapping import Mapping
 from ..plan import is_tile
 from ..space import Point
 
-if TYPE_CHECKING:
-    from ..program import Program
-
 
 @statement(tile.RecordOp)
-def _record(program: Program, op: tile.RecordOp) -> None:
+def _record(program: Mapping, op: tile.RecordOp) -> None:
     t, tiles = program.text, program.tiles
     shape = extents(op.value) if op.value is not None else ()
     with tiles.space.single_work_item(), tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
@@ -31,7 +27,7 @@ def _record(program: Program, op: tile.RecordOp) -> None:
 
 
 @statement(tile.CheckOp)
-def _check(program: Program, op: tile.CheckOp) -> None:
+def _check(program: Mapping, op: tile.CheckOp) -> None:
     t, tiles = program.text, program.tiles
     shape, site = extents(op.condition), op.site.value.data
     # Whether all elements passed, where all invocations of the program can read it. A scalar says so itself.
@@ -56,7 +52,7 @@ def _check(program: Program, op: tile.CheckOp) -> None:
         tiles.scalars[op.result] = tiles.scalar(op.condition)
 
 
-def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: Point) -> None:
+def _check_tile(program: Mapping, op: tile.CheckOp, cell: Buffer | None, place: Point) -> None:
     """Write the record of the first element that fails. Whether there is one is found out with vectors.
 
     Args:
@@ -96,7 +92,7 @@ def _check_tile(program: Program, op: tile.CheckOp, cell: Buffer | None, place: 
         tiles.scalars[op.result] = tiles.private.read(cell, place)
 
 
-def _linear(program: Program, shape: tuple[int, ...], point: Point) -> Reg:
+def _linear(program: Mapping, shape: tuple[int, ...], point: Point) -> Reg:
     """Return the row-major index of the element at a point."""
     t, space = program.text, program.tiles.space
     index = t.integer(0)
@@ -105,7 +101,7 @@ def _linear(program: Program, shape: tuple[int, ...], point: Point) -> Reg:
     return index
 
 
-def _write(program: Program, words: tuple[int, int, int], site: int, index: Reg, value: Reg | None) -> None:
+def _write(program: Mapping, words: tuple[int, int, int], site: int, index: Reg, value: Reg | None) -> None:
     """Write the record of one element, if there is room for it."""
     t, space, log = program.text, program.tiles.space, program.log()
     counter, limit, first = words

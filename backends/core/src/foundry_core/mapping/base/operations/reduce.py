@@ -7,7 +7,6 @@ any other region, elements are combined in their order: the lanes of each vector
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -15,16 +14,12 @@ from xdsl.ir import SSAValue
 from ....emit.mlir import Reg
 from ....ir import tt
 from ....ir.elements import extents
+from ....ops.numeric import element_name, in_register
 from ..buffers import Buffer
 from ..emission import statement
-from ..numeric import element_name, in_register
-from ..space import Point
+from ..mapping import Mapping
+from ..space import Memo, Point
 from .combine import Combination
-
-if TYPE_CHECKING:
-    from ..program import Program
-    from ..tiles import Memo
-
 
 # Vectors that are combined with each other before the sum of all is needed: a power of two.
 _AT_ONCE = 4
@@ -33,7 +28,7 @@ _AT_ONCE = 4
 class Reduction:
     """One tt.reduce of a kernel."""
 
-    def __init__(self, program: Program, op: tt.ReduceOp) -> None:
+    def __init__(self, program: Mapping, op: tt.ReduceOp) -> None:
         self._tiles = program.tiles
         self._op = op
         self._combination = Combination(program, op.combine.block)
@@ -196,5 +191,5 @@ def array_type(elem: str) -> str:
 
 
 @statement(tt.ReduceOp)
-def _reduce(program: Program, op: tt.ReduceOp) -> None:
+def _reduce(program: Mapping, op: tt.ReduceOp) -> None:
     Reduction(program, op).write()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType
@@ -12,10 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from ....emit.mlir import Reg
 from ....front.scalars import constant_value
 from ....ir.arith import ConstantOp
-from ....ops.elementwise import is_elementwise
-
-if TYPE_CHECKING:
-    from ..program import Program
+from ....ops.elementwise import apply_row, is_elementwise
+from ..mapping import Mapping
 
 # The most operations that are written again for the values that one tl.dot needs.
 _MOST_STEPS = 64
@@ -24,7 +21,7 @@ _MOST_STEPS = 64
 class Rematerializer:
     """Writes again what computes an integer. Functions return None if that takes more than integer arithmetic."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Mapping) -> None:
         self._tiles = program.tiles
         self._steps = 0
 
@@ -75,7 +72,7 @@ class Rematerializer:
             if found is None:
                 return None
             operands.append(found)
-        return self._tiles.numeric.apply(op, operands)
+        return apply_row(self._tiles.numeric, op, operands)
 
 
 def is_inside(value: SSAValue, outer: Block) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....emit.mlir import GLOBAL, Reg
 from ....ir import tt
 from ....ir.arith import ConstantOp, SelectOp
+from ....ops.elementwise import apply_row
+from ....ops.numeric import element_name, in_memory
 from ..emission import scalar_value, tile_value
-from ..numeric import element_name, in_memory
-from ..space import Point
-
-if TYPE_CHECKING:
-    from ..program import Program
-    from ..tiles import Memo, Tiles
+from ..mapping import Mapping
+from ..space import Memo, Point
+from ..tiles import Tiles
 
 
 @scalar_value(ConstantOp)
-def _constant(program: Program, op: ConstantOp) -> Reg:
+def _constant(program: Mapping, op: ConstantOp) -> Reg:
     return program.tiles.scalar(op.result)
 
 
@@ -27,7 +24,7 @@ def _constant_tile(tiles: Tiles, op: ConstantOp, point: Point, memo: Memo) -> Re
 
 
 @scalar_value(tt.AddPtrOp)
-def _moved(program: Program, op: tt.AddPtrOp) -> Reg:
+def _moved(program: Mapping, op: tt.AddPtrOp) -> Reg:
     assert isinstance(op.ptr.type, tt.PointerType)
     tiles = program.tiles
     memory = in_memory(element_name(op.ptr.type.pointee, op))
@@ -36,24 +33,24 @@ def _moved(program: Program, op: tt.AddPtrOp) -> Reg:
 
 
 @scalar_value(tt.BitcastOp)
-def _bitcast(program: Program, op: tt.BitcastOp) -> Reg:
+def _bitcast(program: Mapping, op: tt.BitcastOp) -> Reg:
     value = program.tiles.scalar(op.src)
-    return value if isinstance(op.result.type, tt.PointerType) else program.tiles.numeric.apply(op, [value])
+    return value if isinstance(op.result.type, tt.PointerType) else apply_row(program.tiles.numeric, op, [value])
 
 
 @scalar_value(tt.IntToPtrOp)
-def _pointer(program: Program, op: tt.IntToPtrOp) -> Reg:
+def _pointer(program: Mapping, op: tt.IntToPtrOp) -> Reg:
     return program.tiles.numeric.pointer(program.tiles.scalar(op.src))
 
 
 @scalar_value(tt.PtrToIntOp)
-def _address(program: Program, op: tt.PtrToIntOp) -> Reg:
+def _address(program: Mapping, op: tt.PtrToIntOp) -> Reg:
     return program.tiles.numeric.address(program.tiles.scalar(op.src))
 
 
 @scalar_value(SelectOp)
-def _select(program: Program, op: SelectOp) -> Reg:
+def _select(program: Mapping, op: SelectOp) -> Reg:
     values = [program.tiles.scalar(operand) for operand in op.operands]
     if isinstance(op.result.type, tt.PointerType):
         return program.text.select(*values)
-    return program.tiles.numeric.apply(op, values)
+    return apply_row(program.tiles.numeric, op, values)

@@ -8,22 +8,19 @@ floats are rounded in this order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....emit.mlir import Reg
 from ....ir import tt
 from ....ir.elements import extents
 from ..buffers import Buffer
 from ..emission import statement
+from ..mapping import Mapping
 from ..space import Point
 from .combine import Combination
 
-if TYPE_CHECKING:
-    from ..program import Program
-
 
 @statement(tt.ScanOp)
-def _scan(program: Program, op: tt.ScanOp) -> None:
+def _scan(program: Mapping, op: tt.ScanOp) -> None:
     tiles, axis, shape = program.tiles, op.axis.value.data, extents(op.srcs[0])
     buffers = [program.writable_buffer(src, op) for src in op.srcs]
     combination = Combination(program, op.combine.block)
@@ -37,7 +34,7 @@ def _scan(program: Program, op: tt.ScanOp) -> None:
     tiles.buffers.update(zip(op.results, buffers, strict=True))
 
 
-def _along(program: Program, op: tt.ScanOp, buffers: Sequence[Buffer], combination: Combination, rest: Point) -> None:
+def _along(program: Mapping, op: tt.ScanOp, buffers: Sequence[Buffer], combination: Combination, rest: Point) -> None:
     """Scan buffers in place; `rest` has the index of all dimensions but the axis."""
     t, private, axis = program.text, program.tiles.private, op.axis.value.data
     count = extents(op.srcs[0])[axis]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
 from ....emit.mlir import WIDTHS, Reg
 from ....ir import tt
 from ....ir.elements import extents
+from ....ops.numeric import element_name, in_register
 from ..buffers import collect
 from ..emission import statement, tile_value
-from ..numeric import element_name, in_register
-from ..space import Point
-
-if TYPE_CHECKING:
-    from ..program import Program
-    from ..tiles import Memo, Tiles
+from ..mapping import Mapping
+from ..space import Memo, Point
+from ..tiles import Tiles
 
 
 @statement(tt.UnsplatOp)
-def _unsplat(program: Program, op: tt.UnsplatOp) -> None:
+def _unsplat(program: Mapping, op: tt.UnsplatOp) -> None:
     index = (program.text.integer(0),) * len(extents(op.src))
     value = program.tiles.evaluate(op.src, Point(index, 0, 1), {})
     is_pointer = isinstance(op.result.type, tt.PointerType)

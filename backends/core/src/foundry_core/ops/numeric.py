@@ -19,16 +19,14 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
-from ...emit.builder import Builder
-from ...emit.mlir import GLOBAL, WIDTHS, Reg
-from ...errors import unsupported
-from ...functions.registers import call_function, inline
-from ...functions.table import ONE_BY_ONE
-from ...ir import tt
-from ...ir.arith import SIToFPOp, UIToFPOp
-from ...ops import conversions, libdevice
-from ...ops.elementwise import ELEMENTWISE
-from ...scalars import LAYOUTS, FloatLayout
+from ..emit.builder import Builder
+from ..emit.mlir import GLOBAL, WIDTHS, Reg
+from ..errors import unsupported
+from ..functions.registers import call_function, inline
+from ..functions.table import ONE_BY_ONE
+from ..ir import tt
+from ..ir.arith import SIToFPOp, UIToFPOp
+from ..scalars import LAYOUTS, FloatLayout
 
 
 def scalar_type(type: Attribute) -> Attribute:
@@ -361,26 +359,15 @@ class Numeric:
         """Return the remainder of a division of floats, with the sign of x."""
         return self.library("fmod", [x, y])
 
+    def quotient(self, x: Reg, y: Reg) -> Reg:
+        """Return the quotient of two floats, rounded correctly."""
+        return self.text.binary("arith.divf", x, y)
+
     def trigonometric(self, name: str, x: Reg) -> Reg:
         """Return sin, cos or tan."""
         return self.library(name, [x])
 
-    # Operations.
-
-    def apply(self, op: Operation, args: Sequence[Reg]) -> Reg:
-        """Return the result of one elementwise operation on registers that all have the same number of lanes.
-
-        Raises:
-            UnsupportedOperation: the operation is not elementwise, or not supported on these types.
-        """
-        elem = element_name(op.results[0].type, op)
-        row = ELEMENTWISE.get(type(op))
-        if row is None:
-            raise unsupported(op)
-        result = row.write(self, op, args)
-        return self.round_float(result, elem) if row.is_rounded else result
-
-    # Further functions that the table rows call.
+    # Functions that the table rows call.
 
     def cast(self, op: Operation, x: Reg) -> Reg:
         """Convert with an operation of arith, except between floats of which one has no register type."""
@@ -414,20 +401,6 @@ class Numeric:
         if x.elem not in ("i32", "i64"):
             raise unsupported(op, f"on elements of type {x.elem}")
         return self.upper_half(x, y)
-
-    def extern(self, op: tt.ExternElementwiseOp, args: Sequence[Reg]) -> Reg:
-        """Return the result of a function that has no operation in arith, math or tt: of libdevice, or a conversion.
-
-        Raises:
-            UnsupportedOperation: no function of that name exists for these types.
-        """
-        symbol = op.symbol.data
-        if symbol in conversions.FUNCTIONS:
-            return conversions.FUNCTIONS[symbol](self, args[0])
-        found = libdevice.call_libdevice(self, symbol, args)
-        if found is None:
-            raise unsupported(op, f"{symbol}: no such function on elements of type {args[0].elem} here")
-        return found
 
     def convert_float(self, op: arith.TruncFOp | tt.FpToFpOp, x: Reg) -> Reg:
         """Convert a float to the register type of another float type.
