@@ -11,12 +11,9 @@ import gc
 import threading
 from collections import defaultdict, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from .library import VulkanError, library
-
-if TYPE_CHECKING:
-    from .device import VulkanDevice
+from .library import DeviceProperties, VulkanError, library
 
 _SMALL = 1 << 20
 _SLAB = 8 << 20
@@ -38,6 +35,21 @@ class Block(NamedTuple):
     mapped: int | None
 
 
+class Device(Protocol):
+    """What memory needs of a device (device.VulkanDevice)."""
+
+    name: str
+    properties: DeviceProperties
+    handle: Any
+    memory: MemoryPool
+
+    def wait(self) -> None: ...
+
+    def check(self, result: Any, what: str) -> Any: ...
+
+    def check_state(self) -> None: ...
+
+
 class MemoryPool:
     """What a process has of a device's memory.
 
@@ -46,7 +58,7 @@ class MemoryPool:
         allocations: how many of them there are.
     """
 
-    def __init__(self, device: VulkanDevice) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
         self._lock = threading.Lock()
         # A destructor may run anywhere, also while the lock is held: it only appends here.
@@ -149,7 +161,7 @@ class DeviceBuffer:
         DeviceMemoryError: there is no memory left.
     """
 
-    def __init__(self, device: VulkanDevice, size: int, *, of_host: bool) -> None:
+    def __init__(self, device: Device, size: int, *, of_host: bool) -> None:
         self._memory, self._of_host = device.memory, of_host
         self._block = device.memory.take(size, of_host=of_host)
         self.size = size
@@ -170,7 +182,7 @@ class ImportedMemory:
         VulkanError: the device does not take it.
     """
 
-    def __init__(self, device: VulkanDevice, low: int, high: int) -> None:
+    def __init__(self, device: Device, low: int, high: int) -> None:
         self._device = device
         self.handle = device.check(library().share(device.handle, low, high - low), "arrays cannot be shared")
         self.address = library().address(self.handle)

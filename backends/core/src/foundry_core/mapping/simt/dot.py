@@ -17,7 +17,7 @@ from ...ir import tt, ttg
 from ...ir.effects import writes
 from ...ops.numeric import element_name
 from .cooperative import Fragments, Product
-from .fragments import elements, fragments_of, matrices, to_fragments
+from .fragments import define, elements, fragments_of, matrices, to_fragments
 from .layouts import Layout
 from .program import SimtProgram, invocation_statement
 from .rows import Rows
@@ -459,7 +459,7 @@ def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) ->
             regs[number] = writer.multiply_add(a, b, reg, signed=signed)
     left.close()
     right.close()
-    program.define(op, op.result, [writer.convert(reg, total.retype(elem).matrix) for reg in regs])
+    define(program, op, op.result, [writer.convert(reg, total.retype(elem).matrix) for reg in regs])
 
 
 def _step(program: SimtProgram, left: Reg, right: Reg, total: Reg) -> Reg:

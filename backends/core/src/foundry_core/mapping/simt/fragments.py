@@ -4,28 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg
+from ...ir import tt
 from ...ir.arith import ConstantOp, SelectOp
 from ...ops.numeric import element_name
-from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat
+from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
+from .invocation import Invocation
 from .layouts import Layout, union_bits
 from .matrices import Matrices
 from .rows import Division, Rows
-
-if TYPE_CHECKING:
-    from .program import SimtProgram
+from .target import SimtTarget
 
 
-def matrices(program: SimtProgram) -> Matrices:
+class Values(Invocation):
+    """The registers of a kernel's values in one invocation, and the matrices that its subgroup holds.
+
+    Attributes:
+        values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
+            pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in
+            elements.
+        plan: what is kept in cooperative matrices.
+        fragments: the matrices of each value that is.
+        scratch: where the workgroup memory begins that subgroups have for themselves, in bytes.
+    """
+
+    def __init__(self, function: tt.FuncOp, target: SimtTarget) -> None:
+        super().__init__(target)
+        self.values: dict[SSAValue, Sequence[Reg]] = {}
+        self.plan = plan_cooperative(function, target)
+        self.fragments: dict[SSAValue, Sequence[Reg]] = {}
+        self.scratch = 0
+
+    def layout(self, value: SSAValue) -> Layout:
+        """Return the layout of a tile in registers."""
+        return self.plan.layout(value)
+
+    def size(self, value: SSAValue) -> int:
+        """Return the number of registers of a value, which are matrices if it is kept in them."""
+        if value in self.plan.fragments:
+            return self.plan.fragments[value].layout.size
+        return self.layout(value).size if isinstance(value.type, TensorType) else 1
+
+    def scalar(self, value: SSAValue) -> Reg:
+        (reg,) = self.values[value]
+        return reg
+
+
+def matrices(program: Values) -> Matrices:
     """Return what writes instructions on cooperative matrices."""
     return Matrices(program.group)
 
 
-def elements(program: SimtProgram, op: Operation, value: SSAValue) -> Sequence[Reg]:
+def elements(program: Values, op: Operation, value: SSAValue) -> Sequence[Reg]:
     """Return the registers of a tile in its layout, also of one that is kept in fragments."""
     if value in program.values:
         return program.values[value]
@@ -40,7 +74,7 @@ class _Way:
         division: the parts.
     """
 
-    def __init__(self, program: SimtProgram, op: Operation, fragments: Fragments, layout: Layout) -> None:
+    def __init__(self, program: Values, op: Operation, fragments: Fragments, layout: Layout) -> None:
         self._program, self._op = program, op
         self._layout = source = fragments.layout
         local = program.plan.scratch > 0 and is_local(layout, fragments)
@@ -79,7 +113,7 @@ class _Way:
 
 @contextmanager
 def exchange_memory(
-    program: SimtProgram, op: Operation, rows: Rows, *, local: bool
+    program: Values, op: Operation, rows: Rows, *, local: bool
 ) -> Iterator[tuple[Reg, Callable[[], None]]]:
     """Give workgroup memory for an exchange: of all subgroups, or of each with itself if it is local."""
     t, group = program.code, program.group
@@ -95,7 +129,7 @@ def exchange_memory(
 
 
 def to_registers(
-    program: SimtProgram, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
+    program: Values, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -111,7 +145,7 @@ def to_registers(
 
 
 def to_fragments(
-    program: SimtProgram, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
+    program: Values, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
 ) -> list[Reg]:
     """Return the fragments of a tile that is in the registers of a layout."""
     writer, way = matrices(program), _Way(program, op, fragments, layout)
@@ -126,7 +160,7 @@ def to_fragments(
     return [found[number] for number in range(fragments.layout.size)]
 
 
-def fragments_of(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
+def fragments_of(program: Values, op: Operation, value: SSAValue, wanted: Fragments) -> Sequence[Reg]:
     """Return a tile as fragments: those it is kept in, or new ones."""
     if program.plan.fragments.get(value) == wanted:
         return program.fragments[value]
@@ -138,7 +172,7 @@ def fragments_of(program: SimtProgram, op: Operation, value: SSAValue, wanted: F
     return to_fragments(program, op, elements(program, op, value), program.layout(value), wanted)
 
 
-def _repeated_fragments(program: SimtProgram, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
+def _repeated_fragments(program: Values, op: Operation, value: SSAValue, wanted: Fragments) -> list[Reg]:
     """Return the fragments of a tile whose rows, or columns, are all the same.
 
     A matrix whose rows have the distance 0 in memory has the same row everywhere.
@@ -182,18 +216,29 @@ def _along(index: int, along: int, columns: int) -> int:
     return index // columns if along == 1 else index % columns
 
 
-def combine_fragments(program: SimtProgram, op: Operation) -> None:
+def define(program: Values, op: Operation, value: SSAValue, regs: Sequence[Reg]) -> None:
+    """Give a value its registers. If they are matrices and elements of it are needed, read these."""
+    kept = program.plan.fragments.get(value)
+    if kept is None:
+        program.values[value] = regs
+        return
+    program.fragments[value] = regs
+    if value in program.plan.in_registers:
+        program.values[value] = to_registers(program, op, kept, regs, program.layout(value))
+
+
+def combine_fragments(program: Values, op: Operation) -> None:
     """Write an operation on each pair of fragments."""
     (result,) = op.results
     kept, t, writer = program.plan.fragments[result], program.code, matrices(program)
     if isinstance(op, SelectOp):
         first, second = (program.fragments[value] for value in op.operands[1:])
         chosen = t.branch(program.scalar(op.operands[0]), lambda: first, lambda: second)
-        program.define(op, result, chosen)
+        define(program, op, result, chosen)
         return
     if len(op.operands) == 1:
         regs = [writer.convert(reg, kept.matrix) for reg in program.fragments[op.operands[0]]]
-        program.define(op, result, regs)
+        define(program, op, result, regs)
         return
     sides = []
     for operand in op.operands:
@@ -202,4 +247,4 @@ def combine_fragments(program: SimtProgram, op: Operation) -> None:
         else:
             sides.append(_repeated_fragments(program, op, operand, kept))
     name = PAIRS[element_name(result.type, op)][op.name]
-    program.define(op, result, [writer.combine(name, x, y) for x, y in zip(*sides, strict=True)])
+    define(program, op, result, [writer.combine(name, x, y) for x, y in zip(*sides, strict=True)])

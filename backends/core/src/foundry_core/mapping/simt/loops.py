@@ -9,12 +9,9 @@ is assumed first, and the loop is written again with less where it does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ...emit.mlir import Reg
-
-if TYPE_CHECKING:
-    from .program import SimtProgram
+from .invocation import Invocation
 
 Test = Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]]
 Body = Callable[[Sequence[Reg]], Sequence[Reg]]
@@ -28,13 +25,13 @@ class _Carried:
         multiples: for each group, a number that divides its base in every iteration.
     """
 
-    def __init__(self, program: SimtProgram, initial: Sequence[Reg]) -> None:
-        self._code = program.code
-        self._parts = [program.code.parts(reg) for reg in initial]
+    def __init__(self, invocation: Invocation, initial: Sequence[Reg]) -> None:
+        self._code = invocation.code
+        self._parts = [invocation.code.parts(reg) for reg in initial]
         by_base: dict[str, list[int]] = {}
         for number, (base, _) in enumerate(self._parts):
             # A base that is a constant has no register to carry, and equal floats need not stay equal.
-            alone = base.elem[0] != "i" or base.elem == "i1" or program.code.value(base) is not None
+            alone = base.elem[0] != "i" or base.elem == "i1" or invocation.code.value(base) is not None
             by_base.setdefault(f"{number}" if alone else base.name, []).append(number)
         self.groups = list(by_base.values())
         self.multiples = [self._multiple(self._parts[group[0]][0]) for group in self.groups]
@@ -82,16 +79,16 @@ class _Carried:
 
 
 def write_loop(
-    program: SimtProgram, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False
+    invocation: Invocation, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False
 ) -> list[Reg]:
     """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
 
     Args:
         rolled: see Code.loop.
     """
-    code, carried = program.code, _Carried(program, initial)
+    code, carried = invocation.code, _Carried(invocation, initial)
     while True:
-        saved, arena = code.save(), program.arena.save()
+        saved, arena = code.save(), invocation.arena.save()
         results: list[Reg] = []
         known = carried
 
@@ -106,4 +103,4 @@ def write_loop(
         if not carried.weaken(results):
             return list(found)
         code.restore(saved)
-        program.arena.restore(arena)
+        invocation.arena.restore(arena)

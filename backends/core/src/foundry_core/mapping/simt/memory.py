@@ -19,7 +19,7 @@ from ...ir.arith import SelectOp
 from ...ops.numeric import in_memory, in_register, scalar_type
 from .owner import OwnerAccess, first_invocation, owner_predicate, pointee
 from .program import SimtProgram, invocation_statement
-from .runs import runs
+from .rows import runs
 
 # The most bytes of one access.
 _WIDEST = 16

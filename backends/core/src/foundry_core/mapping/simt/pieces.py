@@ -13,6 +13,7 @@ from ...errors import unsupported
 from ...ir import tt
 from ...ir.elements import ElementMap, index_mapping, is_same, row_major_source
 from .exchange import convert_layout
+from .fragments import elements, to_fragments, to_registers
 from .layouts import Layout, arrange_layout
 from .owner import owner_predicate
 from .program import SimtProgram, invocation_statement
@@ -59,8 +60,6 @@ def move(program: SimtProgram, op: Operation) -> None:
 
 def _place(program: SimtProgram, op: Operation, source: SSAValue, result: SSAValue) -> None:
     """Write a tile in another layout."""
-    from .fragments import elements, to_fragments, to_registers
-
     before, after = program.layout(source), program.layout(result)
     kept, factor = program.plan.fragments.get(source), program.plan.factors.get(op)
     if factor is not None:

@@ -25,16 +25,10 @@ from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.emission import Statement, Writers
 from . import layouts
-from .arena import Arena
-from .cooperative import Fragments, plan_cooperative
-from .kernel import KernelWorkgroup
+from .cooperative import Fragments
+from .fragments import Values, combine_fragments, define, fragments_of
 from .loops import write_loop
-from .numeric import SimtNumeric
-from .shader import ShaderWorkgroup
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
-from .workgroup import Workgroup
-
-_FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkgroup, "kernel": KernelWorkgroup}
 
 # They have fragments as results, and see to them themselves.
 _WITH_FRAGMENTS = (tt.DotOp, scf.ForOp, scf.IfOp)
@@ -44,23 +38,15 @@ INVOCATION_STATEMENTS: Writers[Statement] = Writers()
 invocation_statement = INVOCATION_STATEMENTS.register
 
 
-class SimtProgram:
+class SimtProgram(Values):
     """One kernel.
 
     Attributes:
-        group: the workgroup, and the SPIR-V written so far.
-        code: the same as group.code.
-        values: the registers of each value: one for a scalar, one for each register of its layout for a tile. A
-            pointer's register is an address, an i64; that of a tile in workgroup memory is where it begins, in
-            elements.
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
-        arena, allocated: workgroup memory, and the first byte of each tile in it.
+        allocated: the first byte of each tile in workgroup memory.
         column_allocations: the allocations whose tiles are transposed; None until dot.py has decided.
-        plan: what is kept in cooperative matrices.
-        fragments: the matrices of each value that is.
         resident: fragments that were made before all loops, by the tile that they were made from.
-        scratch: where the workgroup memory begins that subgroups have for themselves, in bytes.
         barriers: the operations that must wait until all invocations have accessed what comes before.
 
     Args:
@@ -68,22 +54,14 @@ class SimtProgram:
     """
 
     def __init__(self, function: tt.FuncOp, target: SimtTarget, *, named: bool = False) -> None:
+        super().__init__(function, target)
         self.function = function
-        self.target = target
-        self.group = _FLAVOURS[target.flavour](target)
-        self.code = self.group.code
-        self.numeric = SimtNumeric(self.code, target)
-        self.values: dict[SSAValue, Sequence[Reg]] = {}
-        self.arena = Arena(target.workgroup_bytes)
         self.allocated: dict[SSAValue, int] = {}
         self.column_allocations: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
         self.log: Reg | None = None
         self._named = named
-        self.plan = plan_cooperative(function, target)
-        self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
-        self.scratch = 0
         self.barriers = BarrierPlan(function, Meetings(function, self.invocations)).before
 
     def write(self) -> bytes:
@@ -134,12 +112,6 @@ class SimtProgram:
         elem = element_name(value.type, self.function)
         return self.numeric.from_memory(reg, elem)
 
-    # Values.
-
-    def layout(self, value: SSAValue) -> layouts.Layout:
-        """Return the layout of a tile in registers."""
-        return self.plan.layout(value)
-
     def invocations(self, access: Operation) -> layouts.Layout | None:
         """Return the layout that says which invocation accesses which element; None if several access the same."""
         (pointer, *_) = access.operands
@@ -148,57 +120,6 @@ class SimtProgram:
         # Of those that hold an element, one alone does everything but a plain load.
         alone = not isinstance(access, tt.LoadOp) or bool(access.is_volatile)
         return layout if alone or not layout.repeats else None
-
-    def size(self, value: SSAValue) -> int:
-        """Return the number of registers of a value, which are matrices if it is kept in them."""
-        if value in self.plan.fragments:
-            return self.plan.fragments[value].layout.size
-        return self.layout(value).size if isinstance(value.type, TensorType) else 1
-
-    def scalar(self, value: SSAValue) -> Reg:
-        (reg,) = self.values[value]
-        return reg
-
-    def combine_bases(self, bases: Sequence[int], number: Reg) -> Reg:
-        """Return the exclusive or of the bases whose bits are set in a lane's or warp's number, an i32."""
-        t = self.code
-        total = t.integer(0, "i32")
-        bit = 0
-        while bit < len(bases):
-            # A run of bits that move together by doubling distances is shifted as a whole. Distances of several bits
-            # would overlap, and their exclusive or is no product.
-            run, single = 1, bases[bit] & bases[bit] - 1 == 0
-            while single and bit + run < len(bases) and bases[bit + run] == bases[bit + run - 1] * 2:
-                run += 1
-            if bases[bit]:
-                part = number
-                if bit:
-                    part = t.binary("arith.shrui", part, t.integer(bit, "i32"))
-                if bit + run < len(bases):
-                    part = t.binary("arith.andi", part, t.integer((1 << run) - 1, "i32"))
-                part = t.binary("arith.muli", part, t.integer(bases[bit], "i32"))
-                total = self.exclusive_or(total, part, bases[:bit], bases[bit : bit + run])
-            bit += run
-        return total
-
-    def exclusive_or(self, x: Reg, y: Reg, xs: Sequence[int], ys: Sequence[int]) -> Reg:
-        """Return the exclusive or of two numbers, as a sum if they have no bit in common."""
-        common = layouts.union_bits(xs) & layouts.union_bits(ys)
-        return self.code.binary("arith.xori" if common else "arith.addi", x, y)
-
-    def first_index(self, layout: layouts.Layout) -> Reg:
-        """Return the row-major index of this invocation's element in register 0, an i32."""
-        lanes = self.combine_bases(layout.lanes, self.group.lane())
-        warps = self.combine_bases(layout.warps, self.group.warp())
-        return self.exclusive_or(lanes, warps, layout.lanes, layout.warps)
-
-    def indices(self, layout: layouts.Layout, registers: Sequence[int] | None = None) -> list[Reg]:
-        """Return the row-major index of the elements of some registers, an i32. Default: of all."""
-        t, first = self.code, self.first_index(layout)
-        shared = layouts.union_bits(layout.registers) & layout.invocation_bits
-        name = "arith.xori" if shared else "arith.addi"
-        offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
-        return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
 
     # Operations.
 
@@ -222,8 +143,6 @@ class SimtProgram:
             self.group.barrier(of_all=True)
         try:
             if op.results and op.results[0] in self.plan.fragments and not isinstance(op, _WITH_FRAGMENTS):
-                from .fragments import combine_fragments
-
                 combine_fragments(self, op)
             elif type(op) in INVOCATION_STATEMENTS:
                 INVOCATION_STATEMENTS[type(op)](self, op)
@@ -262,8 +181,6 @@ class SimtProgram:
 
     def transfer_registers(self, op: Operation, operands: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[Reg]:
         """Return all registers of operands, as the values have them that they become."""
-        from .fragments import fragments_of
-
         found: list[Reg] = []
         for operand, value in zip(operands, values, strict=True):
             kept = self.plan.fragments.get(value)
@@ -275,20 +192,8 @@ class SimtProgram:
         at = 0
         for value in values:
             size = self.size(value)
-            self.define(op, value, regs[at : at + size])
+            define(self, op, value, regs[at : at + size])
             at += size
-
-    def define(self, op: Operation, value: SSAValue, regs: Sequence[Reg]) -> None:
-        """Give a value its registers. If they are matrices and elements of it are needed, read these."""
-        from .fragments import to_registers
-
-        kept = self.plan.fragments.get(value)
-        if kept is None:
-            self.values[value] = regs
-            return
-        self.fragments[value] = regs
-        if value in self.plan.in_registers:
-            self.values[value] = to_registers(self, op, kept, regs, self.layout(value))
 
 
 @invocation_statement(ConstantOp)

@@ -1,21 +1,18 @@
-"""Tiles in workgroup memory: how one is arranged there, and how one that does not fit passes through in parts."""
+"""Tiles in workgroup memory: how one is arranged there, read and written, and passes in parts if it does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
 from ...emit.mlir import WIDTHS, Reg
 from ...ops.numeric import in_memory
 from .accesses import EVERYTHING, Span
+from .code import Code
+from .invocation import Invocation
 from .layouts import Layout, shape_without
-from .runs import runs
-
-if TYPE_CHECKING:
-    from .program import SimtProgram
 
 # An access: the numbers of the registers, and the index of a vector of as many elements.
 Vector = tuple[list[int], Reg]
@@ -25,6 +22,35 @@ _WIDEST = 16
 _PADDING_BYTES = 16
 # A tile has at most 64 parts: each is written out, with two barriers.
 _MOST_CUTS = 6
+
+
+def runs(code: Code, addresses: Sequence[Reg], others: Sequence[object], size: int, widest: int) -> Iterator[list[int]]:
+    """Divide registers into accesses: registers of neighbouring elements, as many as their alignment allows.
+
+    Args:
+        addresses: an address, or an index, for each register.
+        others: what the registers of one access must have in common.
+        size: the distance of neighbours.
+        widest: the most registers of one access.
+    """
+    parts = []
+    for place in addresses:
+        known = code.value(place)
+        parts.append(code.parts(place) if known is None else (code.integer(0, place.elem), known))
+    order = sorted(range(len(addresses)), key=lambda k: (parts[k][0].name, parts[k][1]))
+    at = 0
+    while at < len(order):
+        base, step = parts[order[at]]
+        run = 1
+        while run < widest:
+            more = order[at + run : at + 2 * run]
+            fits = len(more) == run and code.multiple(addresses[order[at]]) % (2 * run * size) == 0
+            expected = [(base, step + (run + k) * size) for k in range(run)]
+            if not fits or [parts[k] for k in more] != expected or any(others[k] != others[order[at]] for k in more):
+                break
+            run *= 2
+        yield order[at : at + run]
+        at += run
 
 
 class Rows:
@@ -54,49 +80,49 @@ class Rows:
         """Return the distance of rows, in elements."""
         return self._row + self._padding
 
-    def start(self, program: SimtProgram, first: int) -> Reg:
+    def start(self, invocation: Invocation, first: int) -> Reg:
         """Return where a tile begins that has its first byte there, in elements."""
-        return program.code.integer(first // self.size, "i32")
+        return invocation.code.integer(first // self.size, "i32")
 
-    def span(self, program: SimtProgram, start: Reg) -> Span:
+    def span(self, invocation: Invocation, start: Reg) -> Span:
         """Return the bytes of a tile that begins there."""
-        first = program.code.value(start)
+        first = invocation.code.value(start)
         return EVERYTHING if first is None else (first * self.size, first * self.size + self.bytes)
 
-    def place(self, program: SimtProgram, index: Reg) -> Reg:
+    def place(self, invocation: Invocation, index: Reg) -> Reg:
         """Return where an element of a layout is in the tile's memory, from its index in the tile."""
-        t = program.code
+        t = invocation.code
         # The constant part of an index is made of other bits than the rest, so each part has a whole number of rows.
         base, step = t.parts(index)
-        place = self._anywhere(program, base)
+        place = self._anywhere(invocation, base)
         return t.binary("arith.addi", place, t.integer(step + step // self._row * self._padding, "i32"))
 
-    def _anywhere(self, program: SimtProgram, index: Reg) -> Reg:
+    def _anywhere(self, invocation: Invocation, index: Reg) -> Reg:
         """Return where an element is, from an index that may be any number."""
-        t = program.code
+        t = invocation.code
         if not self._padding:
             return index
         above = t.binary("arith.shrui", index, t.integer(self._row.bit_length() - 1, "i32"))
         return t.binary("arith.addi", index, t.binary("arith.muli", above, t.integer(self._padding, "i32")))
 
     def offsets(
-        self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int] | None = None
+        self, invocation: Invocation, layout: Layout, start: Reg, registers: Sequence[int] | None = None
     ) -> list[Reg]:
         """Return where the elements of a layout's registers are, in an array that begins with workgroup memory.
 
         Args:
             registers: their numbers. Default: all.
         """
-        t, indices = program.code, program.indices(layout, registers)
-        return [t.binary("arith.addi", self.place(program, index), start) for index in indices]
+        t, indices = invocation.code, invocation.indices(layout, registers)
+        return [t.binary("arith.addi", self.place(invocation, index), start) for index in indices]
 
-    def vectors(self, program: SimtProgram, offsets: Sequence[Reg], multiple: int = 0) -> list[Vector]:
+    def vectors(self, invocation: Invocation, offsets: Sequence[Reg], multiple: int = 0) -> list[Vector]:
         """Divide registers into accesses.
 
         Args:
             multiple: in elements; all places may be moved by multiples of it.
         """
-        t = program.code
+        t = invocation.code
         # One register for each place: where a layout repeats, several hold the same element.
         distinct = list({place.name: number for number, place in reversed(list(enumerate(offsets)))}.values())
         widest = min(_WIDEST // self.size, multiple & -multiple or _WIDEST)
@@ -114,7 +140,7 @@ class Rows:
 
     def write(
         self,
-        program: SimtProgram,
+        invocation: Invocation,
         layout: Layout,
         start: Reg,
         regs: Sequence[Reg],
@@ -126,47 +152,47 @@ class Rows:
             start: where it begins in workgroup memory, in elements.
             registers: the numbers of the registers that are given. Default: all.
         """
-        span = self.span(program, start)
-        program.group.order(span, writes=True)
-        self._write(program, self.offsets(program, layout, start, registers), regs, span)
+        span = self.span(invocation, start)
+        invocation.group.order(span, writes=True)
+        self._write(invocation, self.offsets(invocation, layout, start, registers), regs, span)
 
-    def write_at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
+    def write_at(self, invocation: Invocation, indices: Sequence[Reg], start: Reg, regs: Sequence[Reg]) -> None:
         """Write the elements at some indices of the tile; the caller writes the barriers."""
-        self._write(program, self._at(program, indices, start), regs, self.span(program, start))
+        self._write(invocation, self._at(invocation, indices, start), regs, self.span(invocation, start))
 
-    def _at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg) -> list[Reg]:
-        return [program.code.binary("arith.addi", self._anywhere(program, at), start) for at in indices]
+    def _at(self, invocation: Invocation, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+        return [invocation.code.binary("arith.addi", self._anywhere(invocation, at), start) for at in indices]
 
-    def _write(self, program: SimtProgram, offsets: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
-        bits = [program.numeric.to_memory(reg, self._elem) for reg in regs]
-        for numbers, index in self.vectors(program, offsets):
-            program.group.write_shared(index, [bits[k] for k in numbers], span)
+    def _write(self, invocation: Invocation, offsets: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
+        bits = [invocation.numeric.to_memory(reg, self._elem) for reg in regs]
+        for numbers, index in self.vectors(invocation, offsets):
+            invocation.group.write_shared(index, [bits[k] for k in numbers], span)
 
     def read(
-        self, program: SimtProgram, layout: Layout, start: Reg, registers: Sequence[int] | None = None
+        self, invocation: Invocation, layout: Layout, start: Reg, registers: Sequence[int] | None = None
     ) -> list[Reg]:
         """Read some registers of a tile, or all, after a barrier if it may have been written just now."""
-        return self.read_offsets(program, self.offsets(program, layout, start, registers), start)
+        return self.read_offsets(invocation, self.offsets(invocation, layout, start, registers), start)
 
-    def read_at(self, program: SimtProgram, indices: Sequence[Reg], start: Reg) -> list[Reg]:
+    def read_at(self, invocation: Invocation, indices: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read the elements at some indices of the tile, in row-major order."""
-        return self.read_offsets(program, self._at(program, indices, start), start)
+        return self.read_offsets(invocation, self._at(invocation, indices, start), start)
 
-    def read_offsets(self, program: SimtProgram, offsets: Sequence[Reg], start: Reg) -> list[Reg]:
+    def read_offsets(self, invocation: Invocation, offsets: Sequence[Reg], start: Reg) -> list[Reg]:
         """Read what is at places in the tile's memory."""
-        program.group.order(self.span(program, start), writes=False)
+        invocation.group.order(self.span(invocation, start), writes=False)
         found: dict[str, Reg] = {}
-        for number, reg in self.read_vectors(program, self.vectors(program, offsets), start):
+        for number, reg in self.read_vectors(invocation, self.vectors(invocation, offsets), start):
             found[offsets[number].name] = reg
         return [found[place.name] for place in offsets]
 
-    def read_vectors(self, program: SimtProgram, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
+    def read_vectors(self, invocation: Invocation, vectors: Sequence[Vector], start: Reg) -> Iterator[tuple[int, Reg]]:
         """Read registers of the tile; the caller writes barriers. Yields the number of each place, and its register."""
-        span = self.span(program, start)
+        span = self.span(invocation, start)
         for numbers, index in vectors:
-            regs = program.group.read_shared(index, self._kind, len(numbers), span)
+            regs = invocation.group.read_shared(index, self._kind, len(numbers), span)
             for number, reg in zip(numbers, regs, strict=True):
-                yield number, program.numeric.from_memory(reg, self._elem)
+                yield number, invocation.numeric.from_memory(reg, self._elem)
 
 
 class Division:
@@ -218,15 +244,15 @@ class Division:
             if not part:
                 return
 
-    def has(self, program: SimtProgram, part: int, index: Reg, mask: int = -1) -> Reg | None:
+    def has(self, invocation: Invocation, part: int, index: Reg, mask: int = -1) -> Reg | None:
         """Return whether the element with an index is in a part, as far as the bits of a mask tell; None if it is."""
-        t, bits = program.code, self.cut & mask
+        t, bits = invocation.code, self.cut & mask
         own = t.binary("arith.andi", index, t.integer(bits, "i32"))
         return t.compare("eq", own, t.integer(part & bits, "i32")) if bits else None
 
-    def part_index(self, program: SimtProgram, index: Reg) -> Reg:
+    def part_index(self, invocation: Invocation, index: Reg) -> Reg:
         """Return the index of an element inside its part."""
-        t, gone = program.code, self.cut | self._dropped
+        t, gone = invocation.code, self.cut | self._dropped
         if not gone:
             return index
         # Kept bits, by how far they move down.
@@ -242,14 +268,14 @@ class Division:
         return found
 
     def registers(
-        self, program: SimtProgram, layout: Layout, part: int, mask: int | None = None
+        self, invocation: Invocation, layout: Layout, part: int, mask: int | None = None
     ) -> Iterator[tuple[list[int], Reg | None]]:
         """Yield registers that are in a part, and the condition under which an invocation's are; None if all are.
 
         Args:
             mask: the bits of an index that count. Default: those that tell parts apart.
         """
-        t, mask = program.code, self.cut if mask is None else mask
+        t, mask = invocation.code, self.cut if mask is None else mask
         lanes, warps = (tuple(basis & mask for basis in bases) for bases in (layout.lanes, layout.warps))
         moves = {0}
         for basis in (*lanes, *warps):
@@ -258,13 +284,13 @@ class Division:
         for number, offset in enumerate(layout.offsets):
             found.setdefault(offset & mask ^ part, []).append(number)
         for moved in sorted(moves & found.keys()):
-            own = program.first_index(Layout(layout.shape, (), lanes, warps))
+            own = invocation.first_index(Layout(layout.shape, (), lanes, warps))
             here = t.compare("eq", own, t.integer(moved, "i32")) if len(moves) > 1 else None
             yield found[moved], here
 
     def write(
         self,
-        program: SimtProgram,
+        invocation: Invocation,
         layout: Layout,
         part: int,
         start: Reg,
@@ -280,17 +306,17 @@ class Division:
             mask: see `registers`.
             owner: whether this invocation writes; others have the same elements. Default: all write.
         """
-        t = program.code
-        program.group.order(self.rows.span(program, start), writes=True)
+        t = invocation.code
+        invocation.group.order(self.rows.span(invocation, start), writes=True)
         inner = layout.drop_bits(self.cut | self._dropped)
-        for numbers, condition in self.registers(program, layout, part, mask):
+        for numbers, condition in self.registers(invocation, layout, part, mask):
 
             def write(numbers: list[int] = numbers) -> None:
-                self.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
+                self.rows.write(invocation, inner, start, [regs[number] for number in numbers], numbers)
 
             t.do_when(t.all_of(condition, owner), write)
 
-    def read(self, program: SimtProgram, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
+    def read(self, invocation: Invocation, layout: Layout, part: int, start: Reg, found: dict[int, Reg]) -> None:
         """Read a part of a tile into registers of a layout, after a barrier if it may have been written just now.
 
         Args:
@@ -298,20 +324,20 @@ class Division:
                 replaces it.
         """
         inner = layout.drop_bits(self.cut | self._dropped)
-        for numbers, condition in self.registers(program, layout, part):
-            for number, reg in zip(numbers, self.rows.read(program, inner, start, numbers), strict=True):
-                merge(program, number, reg, condition, found)
+        for numbers, condition in self.registers(invocation, layout, part):
+            for number, reg in zip(numbers, self.rows.read(invocation, inner, start, numbers), strict=True):
+                merge(invocation, number, reg, condition, found)
 
 
-def merge(program: SimtProgram, number: int, reg: Reg, condition: Reg | None, found: dict[int, Reg]) -> None:
+def merge(invocation: Invocation, number: int, reg: Reg, condition: Reg | None, found: dict[int, Reg]) -> None:
     """Put a register among those that were found, by its number; over another one under a condition only."""
     if condition is not None and number in found:
-        reg = program.code.select(condition, reg, found[number])
+        reg = invocation.code.select(condition, reg, found[number])
     found[number] = reg
 
 
 def through_memory(
-    program: SimtProgram,
+    invocation: Invocation,
     op: Operation,
     regs: Sequence[Reg],
     source: Layout,
@@ -330,13 +356,13 @@ def through_memory(
     bits = bits or {}
     replaced, ones = sum(bits), sum(bit for bit, is_set in bits.items() if is_set)
     moving = (source.invocation_bits, target.invocation_bits & ~replaced)
-    division = Division(source.shape, regs[0].elem, program.arena.free, moving, dropped=replaced)
+    division = Division(source.shape, regs[0].elem, invocation.arena.free, moving, dropped=replaced)
     found: dict[int, Reg] = {}
     for part in division.parts:
-        with program.arena.borrow(op, division.rows.bytes) as first:
-            start = division.rows.start(program, first)
-            division.write(program, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
+        with invocation.arena.borrow(op, division.rows.bytes) as first:
+            start = division.rows.start(invocation, first)
+            division.write(invocation, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
             if owner is not None:
-                program.group.order(division.rows.span(program, start), writes=False, pins=True)
-            division.read(program, target, part, start, found)
+                invocation.group.order(division.rows.span(invocation, start), writes=False, pins=True)
+            division.read(invocation, target, part, start, found)
     return [found[number] for number in range(target.size)]
