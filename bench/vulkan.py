@@ -11,7 +11,7 @@ import functools
 import os
 import struct
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,8 @@ CUDA, CUBLAS, TORCH, SHADER = "Triton, CUDA", "cuBLAS", "torch", "shader by hand
 _SHADER = Path(__file__).parent / "vulkan_peers" / "matmul_f16_cooperative.spv"
 # A GPU adds in trees of less than this many levels, each of which rounds.
 _LEVELS = 40
+_ON_GPU = Plan(10e-3, seconds=0.3, least=7, most=7, warm=0.5)
+_ON_CPU = Plan(1e-3, seconds=0.0, least=3, most=3)
 _ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
@@ -158,6 +160,19 @@ def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measurin
     return partial(compare, name, make, torch)
 
 
+def _corpus(row: Mapping[str, Any]) -> list[Measurement]:
+    """Compare our device with the peer on a row of corpus.toml."""
+    size = "cpu" if tiny() else "gpu"
+    made, options = corpus.problem(row, size), corpus.launches(row, size)
+    groups = {device.name: device.candidates(made, options) for device in devices()}
+    plan = _ON_CPU if size == "cpu" else _ON_GPU
+    return [measure(made, groups, plan, on=_on(), aims={CUDA: (row["least"], 1.0)})]
+
+
+def _of_corpus(quick: bool) -> dict[str, Measuring]:
+    return {name: partial(_corpus, row) for name, row in corpus.ROWS.items() if bool(row.get("quick")) == quick}
+
+
 MEASUREMENTS: dict[str, Measuring | Suite] = {
     "matmul": Suite(
         {"matmul-f32": _of("matmul-f32", _product, CUBLAS)},
@@ -170,5 +185,5 @@ MEASUREMENTS: dict[str, Measuring | Suite] = {
     "layer-norm": _of("layer-norm", partial(_rows, layer_norm.problem)),
     "sum": _of("sum", _sum),
     "launch": launch,
-    "corpus": corpus.SUITE,
+    "corpus": Suite(_of_corpus(True), _of_corpus(False)),
 }

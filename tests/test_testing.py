@@ -24,7 +24,7 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
-from toolchains.testing import distributions, planned, suites
+from toolchains.testing import distributions, import_layers, planned, suites
 from toolchains.testing.parts import CheckPart, Line, run_parts
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
@@ -427,3 +427,33 @@ def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: 
 def test_a_distribution_with_compiled_code_is_not_copied_for_another_python(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="numpy, which numpy needs, is not pure Python"):
         distributions.copy("numpy", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "found"),
+    [
+        ("e2e/a.py", "import b\n", []),
+        ("e2e/a.py", "import json, foundry_core.log\n", []),
+        ("e2e/b.py", "def f():\n    from a import g\n", ["a circle: e2e/a.py -> e2e/b.py -> e2e/a.py"]),
+        (
+            "e2e/b.py",
+            "if TYPE_CHECKING:\n    import toolchains.system\n",
+            ["e2e/b.py is not allowed to import toolchains"],
+        ),
+        ("e2e/b.py", "import tasks\n", ["e2e/b.py is not allowed to import tasks"]),
+        ("e2e/b.py", "import judge\n", ["e2e/b.py is not allowed to import judge"]),
+        ("suite/language/c.py", "import a, tools, judge\n", []),
+        ("suite/language/c.py", "import foundry_core\n", ["suite/language/c.py is not allowed to import foundry_core"]),
+    ],
+)
+def test_an_import_that_scripts_may_not_have_is_found(tmp_path: Path, file: str, text: str, found: list[str]) -> None:
+    for name in (
+        *("backends/core/src/foundry_core/__init__.py", "toolchains/__init__.py", "tasks.py"),
+        *("e2e/b.py", "suite/judge.py", "suite/language/tools.py"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "e2e/a.py").write_text("import b\n")
+    (tmp_path / file).write_text(text)
+    scripts = {"e2e": ["foundry_core"], "suite": ["e2e"]}
+    assert sorted(import_layers.wrong_imports(tmp_path, scripts)) == found

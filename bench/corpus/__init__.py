@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..measurement import Measurement, Measuring, Suite
-from ..problem import Problem, measure
-from ..turns import Plan
+from ..problem import Problem
 
 ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("corpus.toml").read_text(encoding="utf-8"))
-_ON_GPU = Plan(10e-3, seconds=0.3, least=7, most=7, warm=0.5)
-_ON_CPU = Plan(1e-3, seconds=0.0, least=3, most=3)
 
 
 def problem(row: Mapping[str, Any], size: str) -> Problem:
@@ -34,21 +29,3 @@ def launches(row: Mapping[str, Any], size: str) -> dict[str, Mapping[str, Any]]:
     """Return the launch options of a row by their labels."""
     found = [dict(zip(row["names"], each, strict=True)) for each in row[f"{size}_launches"]]
     return {", ".join(f"{key}={value}" for key, value in each.items()): each for each in found}
-
-
-def _measured(row: Mapping[str, Any]) -> list[Measurement]:
-    from .. import vulkan
-
-    size = "cpu" if vulkan.tiny() else "gpu"
-    made, options = problem(row, size), launches(row, size)
-    groups = {device.name: device.candidates(made, options) for device in vulkan.devices()}
-    plan = _ON_CPU if size == "cpu" else _ON_GPU
-    on = {device.name: device.described() for device in vulkan.devices()}
-    return [measure(made, groups, plan, on=on, aims={vulkan.CUDA: (row["least"], 1.0)})]
-
-
-_ALL: dict[str, Measuring] = {name: partial(_measured, row) for name, row in ROWS.items()}
-SUITE = Suite(
-    {name: each for name, each in _ALL.items() if ROWS[name].get("quick")},
-    {name: each for name, each in _ALL.items() if not ROWS[name].get("quick")},
-)

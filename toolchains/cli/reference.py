@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -206,11 +207,14 @@ def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str
     return [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|", *(f"| {line} |" for line in lines), ""]
 
 
+def verbs() -> Collection:
+    """Return the verbs. tasks.py is above this package: it is found by its name, as invoke finds it."""
+    return Collection.from_module(import_module("tasks"))
+
+
 def write() -> None:
     """Write both files."""
-    import tasks
-
-    REFERENCE.write_text(reference(Collection.from_module(tasks)), encoding="utf-8")
+    REFERENCE.write_text(reference(verbs()), encoding="utf-8")
     CONFIGURATION.write_text(configuration(CONFIGURATION.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from invoke.collection import Collection
-
 from toolchains.artifacts import plugin_wheels
 from toolchains.cli import reference, tutorials
 from toolchains.config import inventory, schema
@@ -108,13 +106,11 @@ def wrong_locks() -> Iterator[str]:
 
 def stale() -> Iterator[str]:
     """Yield the generated files that are not what the code writes, with the command that writes them."""
-    import tasks
-
     configuration = reference.CONFIGURATION.read_text(encoding="utf-8")
     locked = lock.load()
     texts: dict[str, Mapping[Path, str]] = {
         "python -m toolchains.cli.reference": {
-            reference.REFERENCE: reference.reference(Collection.from_module(tasks)),
+            reference.REFERENCE: reference.reference(reference.verbs()),
             reference.CONFIGURATION: reference.configuration(configuration),
         },
         "python -m toolchains.cli.tutorials": tutorials.pages(),
