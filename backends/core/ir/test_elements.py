@@ -201,3 +201,19 @@ def test_no_pass_names_an_operation_that_moves_elements() -> None:
     found = {path: classes for path, classes in named.items() if classes and path not in EMITTERS}
     assert not found, f"ask ir/elements.py for the map of these operations: {found}"
     assert all(named[path] for path in EMITTERS)
+
+
+# Operations that declare what others must know of them (ir/facts.py), so that few modules name their classes.
+WITH_FACTS = ("AddPtrOp", "DotOp", "MakeRangeOp", "ReduceOp")
+MOST = 4
+
+
+@pytest.mark.parametrize("name", WITH_FACTS)
+def test_an_operation_with_facts_is_named_in_few_modules(name: str) -> None:
+    inside = SOURCES / "ir"
+    naming = sorted(
+        str(path.relative_to(SOURCES))
+        for path in SOURCES.rglob("*.py")
+        if path.parent != inside and name in names(ast.parse(path.read_text()))
+    )
+    assert naming and len(naming) <= MOST, f"ask ir/facts.py what a {name} is, or state another fact of it: {naming}"

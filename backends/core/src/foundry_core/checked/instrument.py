@@ -57,9 +57,10 @@ from ..front.order import Meetings, UnorderedPairs, is_barrier
 from ..front.writes import Sources
 from ..ir import tile, tt
 from ..ir.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
-from ..ir.build import in_layout, like, positions
+from ..ir.build import advance, in_layout, like, positions
 from ..ir.effects import writes
 from ..ir.elements import extents, is_same, source
+from ..ir.facts import is_product, pointer_sum
 from ..log import AFTER_LOAD, AFTER_STORE, FEWER_PROGRAM_BITS, INDEX_BITS, MAPPED, NOTE, PROGRAM_BITS, Site
 from ..ops.elementwise import is_elementwise
 from . import POISON
@@ -203,9 +204,9 @@ class _Checks:
             case _ if (of := source(pointer)) is not None:
                 index = self._index(of, argument)
                 return None if index is None else clone_movement(pointer, index, i64)
-            case tt.AddPtrOp():
-                before, here = self._index(op.ptr, argument), builder_after(pointer)
-                step = sign_extend(op.offset, here)
+            case _ if moved := pointer_sum(op):
+                before, here = self._index(moved[0], argument), builder_after(pointer)
+                step = sign_extend(moved[1], here)
                 return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if pointee_bytes(op.src) == pointee_bytes(pointer):
                 return self._index(op.src, argument)
@@ -236,14 +237,12 @@ class _Checks:
                 return (
                     self._indices[pointer] if exact is index or exact is None else clone_movement(pointer, exact, i64)
                 )
-            case tt.AddPtrOp() if self._wide.differs(op.offset):
-                before, step = self._exact_index(op.ptr), self._wide.extend(op.offset)
-                return step if before is None else here.insert(arith.AddiOp(before, step)).result
-            case tt.AddPtrOp():
-                before, index = self._exact_index(op.ptr), self._indices[op.ptr]
-                if before is index or before is None:
+            case _ if moved := pointer_sum(op):
+                differs, before = self._wide.differs(moved[1]), self._exact_index(moved[0])
+                if not differs and (before is self._indices[moved[0]] or before is None):
                     return self._indices[pointer]
-                return here.insert(arith.AddiOp(before, sign_extend(op.offset, here))).result
+                step = self._wide.extend(moved[1]) if differs else sign_extend(moved[1], here)
+                return step if before is None else here.insert(arith.AddiOp(before, step)).result
             case tt.BitcastOp() if op.src in self._indices:
                 return self._exact_index(op.src)
         return self._indices[pointer]
@@ -273,8 +272,8 @@ class _Checks:
                     at: (clone_movement(pointer, it, i1), clone_movement(pointer, i, i64))
                     for at, (it, i) in parts.items()
                 }
-            case tt.AddPtrOp():
-                parts, step = self._parts_of(op.ptr), sign_extend(op.offset, here)
+            case _ if moved := pointer_sum(op):
+                parts, step = self._parts_of(moved[0]), sign_extend(moved[1], here)
                 return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
             case tt.BitcastOp():
                 return self._parts_of(op.src)
@@ -434,7 +433,7 @@ class _Checks:
 
         def part(at: int) -> SSAValue:
             index = inner.insert(arith.AddiOp(place, inner.insert(ConstantOp.integer(at, i32)).result)).result
-            pointer = inner.insert(tt.AddPtrOp(table, index)).result
+            pointer = advance(inner, table, index)
             return inner.insert(tt.LoadOp.build(operands=[pointer, [], []], result_types=[i64])).result
 
         ok = self._holds(address, part(0), part(1), size, inner)
@@ -499,7 +498,7 @@ class _Checks:
         start, size = self._maps[argument]
         place, there = self._place(argument, size, mask, index, here)
         base = like(here, start, alike(index.type, start.type))
-        return here.insert(tt.AddPtrOp(base, place)).result, there
+        return advance(here, base, place), there
 
     def _read_map(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> SSAValue:
         """Read the lower byte of the poison that elements have; 0 of those that are written."""
@@ -532,7 +531,7 @@ class _Checks:
         shadow, size = self._shadow(argument)
         place, mask = self._place(argument, size, mask, index, here)
         base = like(here, shadow, alike(wide, shadow.type))
-        pointer = here.insert(tt.AddPtrOp(base, place)).result
+        pointer = advance(here, base, place)
         program, bits, rest = (like(here, number, narrow) for number in self._program())
         hashed = here.insert(arith.ShRUIOp(_hashed(store.value, element.bitwidth, narrow, here), rest)).result
         word = here.insert(arith.OrIOp(program, hashed)).result
@@ -613,7 +612,7 @@ class _Checks:
         position = here.insert(arith.XOrIOp(positions(here, program.type), shape)).result
         lowest = here.insert(arith.ShRUIOp(here.insert(arith.ShLIOp(position, rest)).result, rest)).result
         word = here.insert(arith.OrIOp(program, lowest)).result
-        return here.insert(tt.AddPtrOp(base, place)).result, there, word, bits
+        return advance(here, base, place), there, word, bits
 
     def _shadow(self, argument: int) -> tuple[SSAValue, SSAValue]:
         """Return the shadow of an argument, and the number of its words."""
@@ -742,7 +741,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
                 continue
             ok = _unless(stored and in_layout(here, stored, mask.type), mask, here)
         else:
-            name = "product" if isinstance(use, tt.DotOp) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
+            name = "product" if is_product(use) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
             terms = _terms(mask)
             along = [term for term in terms if axis in varying_dimensions(term)]
@@ -864,7 +863,7 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
                 here = Builder(InsertPoint.before(user))
                 chosen = in_layout(here, user.cond, mask_type)
                 found.append((user, _inverted(chosen, here) if use.index == 2 else chosen))
-            elif isinstance(user, tt.AddPtrOp) or is_elementwise(user) or is_same(user):
+            elif is_elementwise(user) or is_same(user):
                 if user.results[0] not in seen:
                     seen.add(user.results[0])
                     pending.append(user.results[0])

@@ -13,6 +13,7 @@ from ..front.offsets import shape
 from ..ir import tt, ttg
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, SelectOp
 from ..ir.elements import index_mapping, row_major_source
+from ..ir.facts import combined_axis, first_number, is_product, pointer_sum
 from ..ops.elementwise import is_elementwise
 
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
@@ -45,13 +46,13 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 # A reduction without an axis: along each dimension.
                 pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
                 continue
-            if isinstance(user, tt.ReduceOp | tt.ScanOp):
-                axis = user.axis.value.data
+            if combined := combined_axis(user):
+                axis = combined.number
                 if dimensions[axis] is not None:
                     yield user, dimensions[axis], carried
-                if isinstance(user, tt.ReduceOp):
+                if not combined.is_kept:
                     after = (*dimensions[:axis], *dimensions[axis + 1 :])
-            elif isinstance(user, tt.DotOp) and use.index < 2:
+            elif is_product(user) and use.index < 2:
                 axis = len(dimensions) - 1 - use.index
                 if dimensions[axis] is not None:
                     yield user, dimensions[axis], carried
@@ -72,9 +73,9 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
 
 def _passes(op: Operation) -> bool:
     """Return whether element i of the result is made of element i of each operand, whatever the others are."""
-    if isinstance(op, SelectOp | tt.AddPtrOp):
+    if isinstance(op, SelectOp) or pointer_sum(op):
         return False
-    return isinstance(op, (*_SAME, tt.DotOp)) or is_elementwise(op)
+    return isinstance(op, _SAME) or is_product(op) or is_elementwise(op)
 
 
 def varying_dimensions(value: SSAValue) -> frozenset[int]:
@@ -110,7 +111,7 @@ def _grows(value: SSAValue, axis: int) -> bool:
     if along is not None:
         return _grows(*along)
     match op:
-        case tt.MakeRangeOp():
+        case _ if first_number(op) is not None:
             return True
         case ExtSIOp():
             return _grows(op.input, axis)

@@ -18,6 +18,7 @@ from ..front.offsets import alike
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
 from ..ir.elements import source
+from ..ir.facts import pointer_sum
 
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 _FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)
@@ -145,7 +146,7 @@ def _carried(function: tt.FuncOp) -> set[SSAValue]:
 
     They are arguments of the loops' blocks.
     """
-    offsets = [op.offset for op in function.body.walk() if isinstance(op, tt.AddPtrOp)]
+    offsets = [moved[1] for op in function.body.walk() if (moved := pointer_sum(op))]
     found, seen, pending = set[SSAValue](), set[SSAValue](), offsets
     # What the condition of a `while` passes to its body, by the body's argument.
     passed: dict[SSAValue, SSAValue] = {}

@@ -32,6 +32,7 @@ from ..front.structured import kernel
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.effects import reads, writes
+from ..ir.facts import pointer_sum
 from ..ir.parse import read_structured
 from .integers import INTEGERS, form
 
@@ -111,7 +112,7 @@ class _Writer(Interpreter[_Value]):
 
     def compute(self, op: Operation, operands: Sequence[_Value]) -> Sequence[_Value]:
         match op:
-            case tt.AddPtrOp():
+            case _ if pointer_sum(op):
                 pointer, offset = operands
                 if isinstance(pointer, _Pointer) and isinstance(offset, str):
                     return [_Pointer(pointer.parameter, f"({pointer.offset} + {offset})")]
@@ -230,8 +231,7 @@ class _Writer(Interpreter[_Value]):
 
     def _parameters(self, pointer: SSAValue) -> list[int]:
         """Return the parameters whose memory a pointer may point into."""
-        while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
-            pointer = pointer.owner.operands[0]
+        pointer = tt.pointer_root(pointer)
         if isinstance(pointer, BlockArgument) and pointer.block is self._body:
             return [pointer.index]
         return [argument.index for argument in self._body.args if isinstance(argument.type, tt.PointerType)]
@@ -351,7 +351,7 @@ def _per_program(value: SSAValue) -> int | None:
             return 1
         case ExtSIOp() as extended:
             return _per_program(extended.input)
-        case arith.AddiOp() | arith.SubiOp() | tt.AddPtrOp() as total:
+        case Operation() as total if isinstance(total, arith.AddiOp | arith.SubiOp) or pointer_sum(total):
             left, right = (_per_program(operand) for operand in total.operands)
             if left is None or right is None:
                 return None

@@ -18,7 +18,8 @@ from ..analysis.interpret import Interpreter, Part
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, SelectOp
 from ..ir.effects import reads, writes
-from ..ir.elements import selected_operands
+from ..ir.elements import extents, selected_operands
+from ..ir.facts import first_number, pointer_sum
 from .accesses import ByteRanges, box
 from .integers import INTEGERS, form
 from .interval import Interval, Truth, add, choose, exactly, fit, full_interval, mul
@@ -71,11 +72,11 @@ class Walk(Interpreter[Value]):
                 return Range(self._number(op.low), self._number(op.high))
             case tt.BitcastOp() if isinstance(operands[0], Pointer):
                 return operands[0]
-            case tt.AddPtrOp():
+            case _ if moved := pointer_sum(op):
                 pointer = operands[0]
                 assert isinstance(pointer, Pointer)
-                size = exactly(np.float64(item_bytes(op.ptr.type)))
-                return pointer.advance(fit(mul(self._number(op.offset), size), 64))
+                size = exactly(np.float64(item_bytes(moved[0].type)))
+                return pointer.advance(fit(mul(self._number(moved[1]), size), 64))
             case SelectOp() if isinstance(operands[1], Pointer):
                 return either(operands[1], operands[2])
             case _ if elements := selected_operands(op):
@@ -96,8 +97,9 @@ class Walk(Interpreter[Value]):
                 return self._ids[op.axis.value.data]
             case tt.GetNumProgramsOp():
                 return exactly(np.float64(self._grid[op.axis.value.data]))
-            case tt.MakeRangeOp():
-                return Interval(np.float64(op.start.value.data), np.float64(op.end.value.data - 1))
+            case _ if (first := first_number(op)) is not None:
+                (count,) = extents(op.results[0])
+                return Interval(np.float64(first), np.float64(first + count - 1))
         meaning, bits_of = INTEGERS.get(op.name), form(op)
         numbers = [operand for operand in operands if isinstance(operand, Interval)]
         if meaning is None or bits_of is None or len(numbers) < len(operands):
@@ -215,8 +217,8 @@ def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, flo
             ways = [(op.lhs, op.rhs, 1.0), (op.rhs, op.lhs, 1.0)]
         case arith.SubiOp() as op:
             ways = [(op.lhs, op.rhs, -1.0)]
-        case tt.AddPtrOp() as op:
-            ways = [(op.ptr, op.offset, float(item_bytes(op.ptr.type)))]
+        case op if moved := pointer_sum(op):
+            ways = [(*moved, float(item_bytes(moved[0].type)))]
         case _:
             return None
     for base, step, factor in ways:

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 from ..analysis.interpret import Part
 from ..ir import tile, tt
+from ..ir.facts import combined_axis, is_product
 from ..ops.elementwise import is_elementwise
 from .accesses import ByteRanges
 from .interval import Interval
@@ -97,16 +98,16 @@ class Count(Walk):
     def _count(self, op: Operation) -> None:
         times = float(np.sum(np.where(self._active, self._times, 0.0)))
         match op:
-            case tt.DotOp() | tt.DotScaledOp():
-                assert isinstance(op.a.type, TensorType)
-                depth = op.a.type.get_shape()[-1]
+            case _ if is_product(op) or isinstance(op, tt.DotScaledOp):
+                a, result = op.operands[0].type, op.results[0].type
+                assert isinstance(a, TensorType)
                 # Scaled factors are numbers of f32 before they are multiplied.
-                factor = _number(op.a.type) if isinstance(op, tt.DotOp) else "f32"
-                self.work.products[factor] += 2.0 * depth * _elements(op.c.type) * times
-            case tt.ReduceOp() | tt.ScanOp():
-                steps = [inner for inner in op.combine.walk() if isinstance(inner, _ARITHMETIC)]
+                factor = _number(a) if is_product(op) else "f32"
+                self.work.products[factor] += 2.0 * a.get_shape()[-1] * _elements(result) * times
+            case _ if combined_axis(op):
+                steps = [inner for inner in op.regions[0].walk() if isinstance(inner, _ARITHMETIC)]
                 for step in steps:
-                    self._add(step.results[0].type, _elements(op.srcs[0].type) * times)
+                    self._add(step.results[0].type, _elements(op.operands[0].type) * times)
             case math.FmaOp():
                 self._add(op.results[0].type, 2.0 * _elements(op.results[0].type) * times)
             case _ if isinstance(op, _ARITHMETIC):

@@ -21,6 +21,7 @@ from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp
 from ..ir.elements import IndexMapping, extents, index_mapping
+from ..ir.facts import first_number, pointer_sum
 
 # Longer ones are not multiplied out.
 _MOST_TERMS = 64
@@ -204,10 +205,10 @@ class Addresses:
         match op:
             case ConstantOp() if len(op.integers) == 1:
                 return Polynomial.constant(op.integers[0])
-            case tt.MakeRangeOp():
-                return Polynomial.atom(Axis(0)) + Polynomial.constant(op.start.value.data)
-            case tt.AddPtrOp():
-                return self.of(op.ptr) + Polynomial.constant(pointee_bytes(op.ptr)) * self.of(op.offset)
+            case _ if (first := first_number(op)) is not None:
+                return Polynomial.atom(Axis(0)) + Polynomial.constant(first)
+            case _ if moved := pointer_sum(op):
+                return self.of(moved[0]) + Polynomial.constant(pointee_bytes(moved[0])) * self.of(moved[1])
             case tt.BitcastOp() if _bits(value) is None:
                 return self.of(op.src)
             case ExtSIOp() | ExtUIOp() if (_bits(op.operands[0]) or 0) >= 32:

@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp
-from ..ir.build import broadcast, expand_dims, like, splat
+from ..ir.build import advance, broadcast, expand_dims, like, numbers, splat
 from .scalars import constant_value
 
 _SLT, _SGE = 2, 5
@@ -208,7 +208,7 @@ class _Writer:
             step: SSAValue = index
             if constant_value(stride) != 1:
                 step = builder.insert(arith.MuliOp(index, like(builder, stride, index.type))).result
-            address = builder.insert(tt.AddPtrOp(address, broadcast(builder, step, extents))).result
+            address = advance(builder, address, broadcast(builder, step, extents))
             if d in checked:
                 inside = broadcast(builder, _inside(index, extent, builder), extents)
                 mask = inside if mask is None else builder.insert(arith.AndIOp(mask, inside)).result
@@ -262,10 +262,7 @@ def _wide(value: SSAValue, builder: Builder) -> SSAValue:
 def _index(offset: SSAValue, d: int, extents: Sequence[int], builder: Builder) -> SSAValue:
     """Write the indices of a tile along dimension d, with an extent of 1 along all others."""
     extent = extents[d]
-    bounds = {"start": IntegerAttr(0, 32), "end": IntegerAttr(extent, 32)}
-    steps = builder.insert(tt.MakeRangeOp.create(properties=bounds, result_types=[TensorType(i32, [extent])])).results[
-        0
-    ]
+    steps = numbers(builder, TensorType(i32, [extent]))
     wide = builder.insert(ExtSIOp(steps, TensorType(i64, [extent]))).result
     index: SSAValue = builder.insert(arith.AddiOp(splat(builder, offset, [extent]), wide)).result
     for axis in range(len(extents)):

@@ -15,7 +15,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, TruncIOp
-from ..ir.build import splat
+from ..ir.build import advance, splat
+from ..ir.facts import pointer_sum
 from .offsets import Offsets, offset_bits, shape
 from .scalars import Scalars, Writer
 
@@ -42,15 +43,11 @@ def _steps(value: SSAValue, argument: BlockArgument) -> list[SSAValue] | None:
     """Return what each iteration adds to the argument; None if it changes the argument in any other way."""
     steps: list[SSAValue] = []
     while value is not argument:
-        match value.owner:
-            case tt.AddPtrOp() as op:
-                value = op.ptr
-                steps.append(op.offset)
-            case arith.AddiOp() as op:
-                value = op.lhs
-                steps.append(op.rhs)
-            case _:
-                return None
+        added = tuple(value.owner.operands) if isinstance(value.owner, arith.AddiOp) else pointer_sum(value.owner)
+        if added is None:
+            return None
+        value, step = added
+        steps.append(step)
     return steps
 
 
@@ -114,7 +111,7 @@ def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:
     if not isinstance(by.type, TensorType):
         by = splat(here, by, extents)
     if isinstance(element, tt.PointerType):
-        return here.insert(tt.AddPtrOp(initial, by)).result
+        return advance(here, initial, by)
     return here.insert(arith.AddiOp(initial, by)).result
 
 

@@ -16,9 +16,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, TensorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.elements import IndexMapping, index_mapping
+from ..ir.facts import first_number
 from .scalars import Scalar, Scalars, Writer, is_small, zeros
 
 
@@ -192,8 +192,8 @@ class Offsets:
                 if found is None:
                     return self._opaque(value)
                 return replace(found, bits=min(offset_bits(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
-            case tt.MakeRangeOp():
-                return Sum(op.start.value.data, (AffineAxis(1),))
+            case _ if (first := first_number(op)) is not None:
+                return Sum(first, (AffineAxis(1),))
             case ExtSIOp():
                 return self._extended(op)
             case _ if (of := index_mapping(value)) is not None:

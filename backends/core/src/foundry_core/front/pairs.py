@@ -27,6 +27,7 @@ from ..ir import tile, tt
 from ..ir.arith import BitcastOp, ConstantOp, SelectOp
 from ..ir.build import reshape, unsplat
 from ..ir.elements import extents, index_mapping, row_major_source
+from ..ir.facts import first_number
 from ..ops.elementwise import is_elementwise
 
 _BITCASTS = (tt.BitcastOp, BitcastOp)
@@ -315,7 +316,7 @@ class _Steps:
         """Return whether a value is a scalar, or depends on scalars and on the index only."""
         if value not in self._leafless:
             op = value.owner
-            if not isinstance(value.type, TensorType) or isinstance(op, tt.MakeRangeOp | ConstantOp):
+            if not isinstance(value.type, TensorType) or isinstance(op, ConstantOp) or first_number(op) is not None:
                 self._leafless[value] = True
             else:
                 known = is_elementwise(op) or _moves(value)
@@ -572,8 +573,7 @@ def _bits(value: SSAValue, place: _Place) -> _Place | None:
         return _bits(*before)
     if isinstance(op, ConstantOp):
         return None if op.splat is None else tuple(_ONE if op.splat >> n & 1 else _ZERO for n in reversed(range(width)))
-    if isinstance(op, tt.MakeRangeOp):
-        start = op.start.value.data
+    if (start := first_number(op)) is not None:
         if start & ((1 << len(place)) - 1):
             return None
         above = tuple(_ONE if start >> n & 1 else _ZERO for n in reversed(range(len(place), width)))

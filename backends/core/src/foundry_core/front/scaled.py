@@ -13,7 +13,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     Float8E4M3FNType,
     Float8E5M2Type,
-    IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
@@ -29,7 +28,7 @@ from xdsl.rewriter import Rewriter
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import ConstantOp, TruncIOp
-from ..ir.build import broadcast, builder_before, expand_dims, reshape, transpose
+from ..ir.build import broadcast, builder_before, expand_dims, numbers, product, reshape, transpose
 
 # Without e2m1, two of which are in a byte.
 FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}
@@ -45,13 +44,7 @@ def replace_scaled(body: Block) -> None:
         if isinstance(op, tt.DotScaledOp):
             writer = _Writer(op)
             a, b = writer.operand(0), writer.operand(1)
-            dot = tt.DotOp.create(
-                operands=[a, b, op.c],
-                result_types=[op.result.type],
-                properties={"input_precision": StringAttr("ieee")},
-            )
-            dot.location = op.location
-            Rewriter.replace_op(op, dot)
+            Rewriter.replace_op(op, [], [product(builder_before(op), a, b, op.c)])
 
 
 class _Writer:
@@ -103,8 +96,7 @@ class _Writer:
         both = self._repeated(value, dimension, 2)
         shape = _shape(both)
         count = shape[dimension]
-        ends = {"start": IntegerAttr(0, i32), "end": IntegerAttr(count, i32)}
-        at = self._made(tt.MakeRangeOp, [], TensorType(i32, [count]), ends)
+        at = numbers(self._builder, TensorType(i32, [count]))
         odd = self._builder.insert(arith.AndIOp(at, self._constant(1, at.type))).result
         bits = self._builder.insert(arith.ShLIOp(odd, self._constant(2, at.type))).result
         by: SSAValue = self._builder.insert(TruncIOp(bits, TensorType(i8, [count]))).result

@@ -21,6 +21,7 @@ from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.build import like
 from ..ir.effects import writes
 from ..ir.elements import index_mapping
+from ..ir.facts import pointer_sum
 from .blocks import replace_block_pointers
 from .decomposition import decompose_operations
 from .induction import loops, replace_inductions
@@ -201,10 +202,10 @@ class _Accesses:
             return pointer, Sum(0, ())
         op = pointer.owner
         match op:
-            case tt.AddPtrOp():
-                base, before = self._pointer(op.ptr)
-                if base is not op.ptr:
-                    return base, self._offsets.add(before, self._offsets.sum_of(op.offset), pointer, op.offset)
+            case _ if moved := pointer_sum(op):
+                base, before = self._pointer(moved[0])
+                if base is not moved[0]:
+                    return base, self._offsets.add(before, self._offsets.sum_of(moved[1]), pointer, moved[1])
             case _ if (of := index_mapping(pointer)) is not None:
                 base, before = self._pointer(of.source)
                 known = base is not of.source or not isinstance(base.type, TensorType)

@@ -7,7 +7,16 @@ from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntAttr, IntegerAttr, NoneAttr, TensorType, i32
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+    i32,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -67,6 +76,24 @@ def in_layout(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
     return value if value.type == type else _written(here, ttg.ConvertLayoutOp, value, type)
 
 
+def numbers(here: Builder, type: TensorType[Attribute], first: int = 0) -> SSAValue:
+    """Write a row of consecutive numbers, i32."""
+    (count,) = type.get_shape()
+    bounds = {"start": IntegerAttr(first, 32), "end": IntegerAttr(first + count, 32)}
+    return here.insert(tt.MakeRangeOp.create(properties=bounds, result_types=[type])).results[0]
+
+
+def advance(here: Builder, pointers: SSAValue, offsets: SSAValue) -> SSAValue:
+    """Move a pointer, or each pointer of a tile, by a number of elements."""
+    return here.insert(tt.AddPtrOp(pointers, offsets)).result
+
+
+def product(here: Builder, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+    """Write c + a b on matrices, each product rounded as IEEE 754 says."""
+    precision = {"input_precision": StringAttr("ieee")}
+    return here.insert(tt.DotOp.create(operands=[a, b, c], result_types=[c.type], properties=precision)).results[0]
+
+
 def positions(here: Builder, type: Attribute) -> SSAValue:
     """Return the row-major index of each element of a tile of this type, an i32; 0 for a scalar."""
     total = here.insert(ConstantOp.integer(0, type)).result
@@ -105,9 +132,7 @@ def _along(here: Builder, type: TensorType, dimension: int) -> SSAValue:
         parent = encodings[-1]
         fields = DictionaryAttr({"dim": IntAttr(d), "parent": parent})
         encodings.append(parent if isinstance(parent, NoneAttr) else ttg.SliceLayout(fields))
-    bounds = {"start": IntegerAttr(0, 32), "end": IntegerAttr(shape[dimension], 32)}
-    kind = TensorType(i32, [shape[dimension]], encodings.pop())
-    found: SSAValue = here.insert(tt.MakeRangeOp.create(properties=bounds, result_types=[kind])).results[0]
+    found = numbers(here, TensorType(i32, [shape[dimension]], encodings.pop()))
     extents = [shape[dimension]]
     for d in others:
         extents.insert(d, 1)

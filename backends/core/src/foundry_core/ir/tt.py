@@ -64,6 +64,7 @@ from xdsl.traits import (
 from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
+from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum
 from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
 
 AXES = ("x", "y", "z")
@@ -258,7 +259,7 @@ class MakeRangeOp(IRDLOperation):
     start = prop_def(IntegerAttr[IntegerType])
     end = prop_def(IntegerAttr[IntegerType])
     result = result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), ConsecutiveNumbers(lambda op: op.start.value.data))
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "attr-dict `:` type($result)"
 
@@ -470,7 +471,7 @@ class AddPtrOp(IRDLOperation):
     ptr = operand_def()
     offset = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), PointerSum())
 
     @classmethod
     def parse(cls, parser: Parser) -> AddPtrOp:
@@ -499,6 +500,13 @@ def _skip_hints(parser: Parser) -> None:
         assert name
         parser.parse_punctuation("=")
         parser.parse_identifier()
+
+
+def pointer_root(pointer: SSAValue) -> SSAValue:
+    """Return the pointer from which sums and casts compute a pointer."""
+    while isinstance(pointer.owner, AddPtrOp | BitcastOp):
+        pointer = pointer.owner.operands[0]
+    return pointer
 
 
 def _pointee(type: Attribute) -> Attribute:
@@ -812,7 +820,7 @@ class DotOp(IRDLOperation):
     c = operand_def(TensorType)
     input_precision = prop_def(StringAttr)
     result = result_def(TensorType)
-    traits = traits_def(Pure(), WholeTile())
+    traits = traits_def(Pure(), WholeTile(), MatrixProduct())
 
     @classmethod
     def parse(cls, parser: Parser) -> DotOp:
@@ -911,7 +919,7 @@ class ReduceOp(IRDLOperation):
     axis = prop_def(IntegerAttr[IntegerType])
     combine = region_def("single_block")
     res = var_result_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = traits_def(RecursiveMemoryEffect(), AlongAxis(lambda op: op.axis.value.data, keeps=False))
 
 
 @irdl_op_definition
@@ -937,7 +945,7 @@ class ScanOp(IRDLOperation):
     reverse = prop_def(BoolAttr)
     combine = region_def("single_block")
     res = var_result_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = traits_def(RecursiveMemoryEffect(), AlongAxis(lambda op: op.axis.value.data, keeps=True))
 
 
 @irdl_op_definition

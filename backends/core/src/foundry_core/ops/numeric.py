@@ -87,9 +87,9 @@ class Numeric:
         bytes = self.text.binary("arith.subi", self.address(x), self.address(y))
         return self.text.cast("arith.extsi", self.text.cast("arith.trunci", bytes, self.text.index), "i64")
 
-    def advance_addresses(self, op: tt.AddPtrOp, addresses: Reg, offsets: Reg) -> Reg:
+    def advance_addresses(self, op: Operation, addresses: Reg, offsets: Reg) -> Reg:
         """Return addresses that are a number of elements further, in a tile."""
-        pointer = scalar_type(op.ptr.type)
+        pointer = scalar_type(op.operands[0].type)
         assert isinstance(pointer, tt.PointerType)
         size = max(1, WIDTHS[in_memory(element_name(pointer.pointee, op))] // 8)
         wide = self.text.cast("arith.extsi", offsets, "i64")

@@ -29,6 +29,7 @@ from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.numeric import element_name
+from xdsl.ir import Operation
 
 from .bridge import COMMAND_BYTES, Bridge, Matmul
 
@@ -114,7 +115,7 @@ class _Commanded(workitem.WorkItem):
     def more_parameters(self) -> list[str]:
         return super().more_parameters() + [f"%matmul_{index}: {GLOBAL}" for index in range(len(self.commands))]
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         (m, k), n = a.extents, b.extents[1]
         matmul = Matmul(m, n, k, *((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c)))
         if {a.elem, b.elem, c.elem} != {"f32"} or self.bridge is None or self.bridge.refuses(matmul):

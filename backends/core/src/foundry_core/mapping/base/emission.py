@@ -2,7 +2,7 @@
 
 A mapping that writes an operation differently copies a table and replaces entries:
 
-    statements = STATEMENTS | {tt.ReduceOp: reduce_in_rows}
+    statements = STATEMENTS.replace(write_reduction, reduce_in_rows)
 
 An operation that is in no table and is not elementwise is refused by name.
 """
@@ -39,6 +39,10 @@ class Writers(dict[OperationKind, _Writer]):
             return function
 
         return enter
+
+    def replace(self, function: _Writer, by: _Writer) -> Writers[_Writer]:
+        """Return a table in which another function writes what a function writes in this one."""
+        return Writers({kind: by if each is function else each for kind, each in self.items()})
 
 
 # Write an operation at its position in the block. The function gives each result a register (`program.tiles.scalars`)

@@ -97,6 +97,6 @@ class Mapping(Protocol):
         """Return a pointer to the launch's log (foundry_core/log.py), which becomes the kernel's last parameter."""
         ...
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """Write c += a b, for a part of it, for tiles (M, K), (K, N) and (M, N) in memory; b and c are row-major."""
         ...

@@ -27,6 +27,7 @@ from ...ir import tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.effects import is_sink, reads, waits, writes
 from ...ir.elements import extents, index_mapping, repeats, source
+from ...ir.facts import first_number
 from ...ops.elementwise import is_costly, is_elementwise
 from ...scalars import LAYOUTS
 
@@ -106,7 +107,7 @@ class BufferPlan:
         if isinstance(op, Block):
             return False
         of = source(value)
-        if isinstance(op, tt.MakeRangeOp | ConstantOp) or (of is not None and not is_tile(of)):
+        if isinstance(op, ConstantOp) or first_number(op) is not None or (of is not None and not is_tile(of)):
             return True
         if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
             return False
@@ -196,8 +197,7 @@ def is_unit(axis: SSAValue) -> bool:
 
 def argument(pointer: SSAValue) -> SSAValue | None:
     """Return the kernel argument from which a scalar pointer is computed; None if unknown."""
-    while isinstance(pointer.owner, tt.AddPtrOp | tt.BitcastOp):
-        pointer = pointer.owner.operands[0]
+    pointer = tt.pointer_root(pointer)
     is_argument = isinstance(pointer.owner, Block) and isinstance(pointer.owner.parent_op(), tt.FuncOp)
     return pointer if is_argument else None
 

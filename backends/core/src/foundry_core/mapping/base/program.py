@@ -18,10 +18,11 @@ from ...errors import source_line, unsupported
 from ...ir import tile, tt
 from ...ir.effects import KEEPS_CODE, is_sink
 from ...ir.elements import extents
+from ...ir.facts import is_product
 from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
 from .buffers import Buffer
-from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement
+from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement, Writers
 from .mapping import Part
 from .plan import is_tile
 from .tiles import Tiles
@@ -39,7 +40,7 @@ class Program(ABC):
         function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
-    statements: ClassVar[dict[OperationKind, Statement]] = STATEMENTS
+    statements: ClassVar[Writers[Statement]] = STATEMENTS
     scalar_values: ClassVar[dict[OperationKind, ScalarValue]] = SCALARS
 
     def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
@@ -137,7 +138,7 @@ class Program(ABC):
         lane = tiles.best_lane(value)
         fastest = tiles.plan.across.get(value, lane)
         order = (*(d for d in range(rank) if d != fastest), fastest)
-        if any(isinstance(use.operation, tt.DotOp) and use.index > 0 for use in value.uses):
+        if any(is_product(use.operation) and use.index > 0 for use in value.uses):
             order = tuple(range(rank))
         buffer = self._buffer_for(value, op, order)
         tiles.fill(buffer, value, op, lane, ends)
@@ -179,7 +180,7 @@ class Program(ABC):
         return self.copy_tile(value, op)
 
     @abstractmethod
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """See mapping.Mapping."""
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.

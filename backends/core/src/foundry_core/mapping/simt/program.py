@@ -20,6 +20,7 @@ from ...front.order import BarrierPlan, Meetings
 from ...ir import literals, tile, tt
 from ...ir.arith import ConstantOp
 from ...ir.elements import ElementMap, source
+from ...ir.facts import is_product
 from ...ir.llvm import AssumeOp
 from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
@@ -30,8 +31,6 @@ from .fragments import Values, combine_fragments, define, fragments_of
 from .loops import write_loop
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 
-# They have fragments as results, and see to them themselves.
-_WITH_FRAGMENTS = (tt.DotOp, scf.ForOp, scf.IfOp)
 # Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
 # elements of one operand.
 INVOCATION_STATEMENTS: Writers[Statement] = Writers()
@@ -142,7 +141,9 @@ class SimtProgram(Values):
         if op in self.barriers:
             self.group.barrier(of_all=True)
         try:
-            if op.results and op.results[0] in self.plan.fragments and not isinstance(op, _WITH_FRAGMENTS):
+            # Loops, branches and products see to the fragments that are their results themselves.
+            own = bool(op.regions) or is_product(op)
+            if op.results and op.results[0] in self.plan.fragments and not own:
                 combine_fragments(self, op)
             elif type(op) in INVOCATION_STATEMENTS:
                 INVOCATION_STATEMENTS[type(op)](self, op)

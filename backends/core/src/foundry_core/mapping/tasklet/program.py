@@ -21,11 +21,12 @@ from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.effects import is_sink
 from ...ir.elements import extents, finds, selected_operands
+from ...ir.facts import combined_axis
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping, Part
 from ..base.operations import dot
-from ..base.operations.reduce import Reduction
+from ..base.operations.reduce import Reduction, write_reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point
@@ -263,7 +264,7 @@ class TaskletPlan(BufferPlan):
         return self._is_costly(value) and any(
             isinstance(use.operation, tt.MapElementwiseOp)
             or (finds(use.operation) and value in selected_operands(use.operation))
-            or (isinstance(use.operation, tt.ReduceOp) and not _in_rows(value, use.operation.axis.value.data))
+            or ((axis := combined_axis(use.operation)) and not axis.is_kept and not _in_rows(value, axis.number))
             for use in value.uses
         )
 
@@ -364,7 +365,7 @@ class TaskletReduction(Reduction):
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         if self._axis != len(self._shape) - 1:
             return super()._fold(count, step, point)
-        t, memory, sources = self._tiles.text, self._tiles.memory, self._op.srcs
+        t, memory, sources = self._tiles.text, self._tiles.memory, self._op.operands
         length = memory.length(sources, count)
         whole = t.integer(length)
 
@@ -400,7 +401,7 @@ class TaskletReduction(Reduction):
         return self._tiles.text.carry(next, end, step, first, lambda i, running: combine(running, at(i)))
 
 
-def _reduce(program: TaskletProgram, op: tt.ReduceOp) -> None:
+def _reduce(program: TaskletProgram, op: Operation) -> None:
     TaskletReduction(program, op).write()
 
 
@@ -411,7 +412,7 @@ def _slice(program: Program, op: tile.SliceOp) -> Reg:
 class TaskletProgram(Program):
     """A kernel whose programs each run on one tasklet at a time."""
 
-    statements = Program.statements | {tt.ReduceOp: _reduce}
+    statements = Program.statements.replace(write_reduction, _reduce)
     scalar_values = Program.scalar_values | {tile.SliceOp: _slice}
     tiles: TaskletTiles
     text: TaskletText
@@ -505,7 +506,7 @@ class TaskletProgram(Program):
     def log_parameter(self) -> str:
         return f"{super().log_parameter()} {{foundry.elem = i64}}"
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         dot.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:

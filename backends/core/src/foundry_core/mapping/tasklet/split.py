@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType, i32, i64
+from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -32,9 +32,10 @@ from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
 from ...ir.arith import ConstantOp, ExtSIOp
-from ...ir.build import like
+from ...ir.build import builder_before, like, numbers
 from ...ir.effects import is_pure
 from ...ir.elements import extents, index_mapping, partial_index_mapping
+from ...ir.facts import combined_axis, first_number, is_product
 from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.plan import argument, is_tile, is_unit
@@ -94,7 +95,7 @@ class _Dimensions:
 
     def _enter(self, op: Operation) -> None:
         match op:
-            case tt.MakeRangeOp():
+            case _ if first_number(op) is not None:
                 pass
             case ConstantOp():
                 if op.splat is None:
@@ -107,21 +108,22 @@ class _Dimensions:
                         self._bound.add((of.source, e))
                 if None in of.index:
                     self._bound |= {(op.results[0], d) for d in range(len(of.shape)) if d not in of.index}
-            case tt.ReduceOp():
-                self._alike(op.srcs)
-                axis = op.axis.value.data
-                self._bound.add((op.srcs[0], axis))
-                for result in op.res:
+            case _ if (combined := combined_axis(op)) and not combined.is_kept:
+                self._alike(op.operands)
+                self._bound.add((op.operands[0], combined.number))
+                for result in op.results:
                     for d in range(len(extents(result))):
-                        self._same(op.srcs[0], d + (d >= axis), result, d)
-            case tt.DotOp():
-                self._alike((op.c, op.result))
-                last = len(extents(op.result)) - 1
+                        self._same(op.operands[0], d + (d >= combined.number), result, d)
+            case _ if is_product(op):
+                a, b, c = op.operands
+                (result,) = op.results
+                self._alike((c, result))
+                last = len(extents(result)) - 1
                 for d in range(last):
-                    self._same(op.a, d, op.result, d)
+                    self._same(a, d, result, d)
                 for d in (*range(last - 1), last):
-                    self._same(op.b, d, op.result, d)
-                self._bound |= {(op.a, last), (op.b, last - 1)}
+                    self._same(b, d, result, d)
+                self._bound |= {(a, last), (b, last - 1)}
             case tile.LoadOp() | tile.StoreOp():
                 other = op.other if isinstance(op, tile.LoadOp) else None
                 self._alike(value for value in (op.elements, op.gather, op.mask, other) if value is not None)
@@ -200,8 +202,8 @@ class SplitKernel:
             shape[d] = size
             assert isinstance(value.type, TensorType)
             made = Rewriter.replace_value_with_new_type(value, TensorType(value.type.element_type, shape))
-            if isinstance(made.owner, tt.MakeRangeOp):
-                _shift(made.owner, offset.result, size)
+            if isinstance(made.owner, Operation) and (start := first_number(made.owner)) is not None:
+                _shift(made.owner, start, offset.result)
         return self._module
 
 
@@ -263,13 +265,13 @@ class _Accesses:
         return write.builder.insert(tile.RangeOp(low, high)).result
 
 
-def _shift(op: tt.MakeRangeOp, offset: SSAValue, size: int) -> None:
-    """Let a range of the slice's size start at the slice's offset."""
-    op.end = IntegerAttr(op.start.value.data + size, i32)
-    uses, here = list(op.result.uses), Builder(InsertPoint.after(op))
-    total = here.insert(arith.AddiOp(op.result, like(here, offset, op.result.type)))
-    for use in uses:
-        use.operation.operands[use.index] = total.result
+def _shift(op: Operation, start: int, offset: SSAValue) -> None:
+    """Let consecutive numbers, as many as a slice has, begin at the slice's offset."""
+    here, type = Builder(InsertPoint.after(op)), op.results[0].type
+    assert isinstance(type, TensorType)
+    first = numbers(builder_before(op), type, start)
+    total = here.insert(arith.AddiOp(first, like(here, offset, type)))
+    Rewriter.replace_op(op, [], [total.result])
 
 
 def _is_separable(function: tt.FuncOp) -> bool:
@@ -312,7 +314,7 @@ def _separate(function: tt.FuncOp) -> None:
     for op in reversed(list(function.walk())):
         if len(op.results) != 1 or not is_tile(op.results[0]):
             continue
-        if isinstance(op, tt.MakeRangeOp | ConstantOp) or index_mapping(op.results[0]) is not None:
+        if isinstance(op, ConstantOp) or first_number(op) is not None or index_mapping(op.results[0]) is not None:
             for use in list(op.results[0].uses)[1:]:
                 copy = op.clone()
                 Rewriter.insert_op(copy, InsertPoint.before(op))

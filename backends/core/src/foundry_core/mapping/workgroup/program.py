@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from ...emit.mlir import GLOBAL, LOCAL, Conventions, Reg, Text
 from ...errors import LoweringError
@@ -17,7 +18,7 @@ from ...ir.effects import logs, waits, writes
 from ...ops.numeric import element_name, in_register
 from ..base.buffers import Buffer
 from ..base.mapping import Mapping
-from ..base.operations.reduce import Reduction, array_type
+from ..base.operations.reduce import Reduction, array_type, write_reduction
 from ..base.plan import BufferPlan, is_tile
 from ..base.space import Point, Space
 from ..base.tiles import Tiles
@@ -71,7 +72,7 @@ class WorkGroupTiles(Tiles):
 class WorkGroupReduction(Reduction):
     """A reduction of a row: each work-item reduces a part of it, then each combines all the parts."""
 
-    def __init__(self, program: WorkGroup, op: tt.ReduceOp) -> None:
+    def __init__(self, program: WorkGroup, op: Operation) -> None:
         super().__init__(program, op)
         self._space = program.tiles.group
         self._work_items = program.tiles.target.work_items
@@ -93,7 +94,7 @@ class WorkGroupReduction(Reduction):
             end = self._smaller(self._space.plus(first, t.integer(length)), t.integer(count))
         found = [
             Buffer(t.local(array_type(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
-            for elem in (element_name(src.type, self._op) for src in self._op.srcs)
+            for elem in (element_name(src.type, self._op) for src in self._op.operands)
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))
@@ -112,14 +113,14 @@ class WorkGroupReduction(Reduction):
         return t.select(t.compare("slt", x, y), x, y)
 
 
-def _reduce(program: WorkGroup, op: tt.ReduceOp) -> None:
+def _reduce(program: WorkGroup, op: Operation) -> None:
     WorkGroupReduction(program, op).write()
 
 
 class WorkGroup(WorkItem):
     """A kernel in which each OpenCL work-group executes one program."""
 
-    statements = WorkItem.statements | {tt.ReduceOp: _reduce}
+    statements = WorkItem.statements.replace(write_reduction, _reduce)
     keeps_sums = False
     tiles: WorkGroupTiles
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...emit.mlir import WIDTHS, Reg, Text
 from ...errors import LoweringError
@@ -90,7 +90,7 @@ class WorkItem(SumsInRegisters):
     def more_parameters(self) -> list[str]:
         return [f"{reg.name}: i32" for reg in self._grid]
 
-    def accumulate(self, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         dot.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, SSAValue, Use
 
 from ....analysis.flow import yield_targets
 from ....emit.mlir import Reg
-from ....ir import tile, tt
+from ....ir import tile
 from ....ir.arith import ConstantOp
 from ....ir.elements import extents
+from ....ir.facts import is_product
 from ....ops.elementwise import is_elementwise
 from ..mapping import Mapping, Part
 from .rematerialize import Rematerializer
 
 
-def demand(program: Mapping, op: tt.DotOp) -> Part:
+def demand(program: Mapping, op: Operation) -> Part:
     """Return the part of a product that has to be computed: nothing else of the result is read."""
     t, tiles = program.text, program.tiles
-    (m, n), k = extents(op.result)[-2:], extents(op.a)[-1]
+    (left, right, _), (result,) = op.operands, op.results
+    (m, n), k = extents(result)[-2:], extents(left)[-1]
     ends = [t.integer(m), t.integer(n)]
     depth = t.integer(k)
-    if tiles.panels and len(extents(op.result)) == 2:
+    if tiles.panels and len(extents(result)) == 2:
         rematerializer, uses = Rematerializer(program), _Uses()
-        if uses.follow(op.result) and len(uses.stores) == 1:
+        if uses.follow(result) and len(uses.stores) == 1:
             for d, value in enumerate(uses.stores.pop().ranges):
                 assert isinstance(value.owner, tile.RangeOp)
                 # What one iteration does not store of a sum, the next one may.
                 ends[d] = rematerializer.index(value.owner.high, uses.loops) or ends[d]
-        a, b = _terms(op.a, 1, rematerializer), _terms(op.b, 0, rematerializer)
+        a, b = _terms(left, 1, rematerializer), _terms(right, 0, rematerializer)
         if a is not None and b is not None and depth not in (a, b):
             # Behind the last term, both factors are 0. One such term is added: it makes -0.0 a 0.0, as all of them do.
             last = t.binary("arith.addi", t.select(t.compare("slt", a, b), b, a), t.integer(1))
@@ -78,7 +80,7 @@ class _Uses:
                 if isinstance(outer, scf.ForOp):
                     self.loops.add(outer)
                 return bool(values) and all(map(self.follow, reversed(values)))
-            case tt.DotOp() as op if use.index == 2:
-                return self.follow(op.result)
+            case op if is_product(op) and use.index == 2:
+                return self.follow(op.results[0])
             case op:
                 return is_elementwise(op) and self.follow(op.results[0])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, vector_type
 from ....ir import tt
@@ -98,7 +98,7 @@ def _parts(
     return stored
 
 
-def accumulate(program: Mapping, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
+def accumulate(program: Mapping, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
     """Add the product of two tiles to a third, in place.
 
     Args:
@@ -106,7 +106,7 @@ def accumulate(program: Mapping, op: tt.DotOp, a: Buffer, b: Buffer, c: Buffer, 
         part: what has to be computed.
     """
     tiles, t, prefetcher = program.tiles, program.text, Prefetcher(program, op)
-    lanes = tiles.lanes(op.result, op, len(extents(op.result)) - 1)
+    lanes = tiles.lanes(op.results[0], op, len(extents(op.results[0])) - 1)
     (m, k), n = a.extents, b.extents[1]
     most, columns = tiles.register_tile(m, n // lanes)
 

@@ -12,7 +12,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import WIDTHS, Reg
-from ....ir import tile, tt
+from ....ir import tile
 from ....ir.elements import extents, index_mapping
 from ....ops.elementwise import is_elementwise
 from ....ops.numeric import element_name, in_memory
@@ -44,7 +44,7 @@ class _Next:
 class Prefetcher:
     """Writes prefetches for one tl.dot, a part of them at each of its register tiles."""
 
-    def __init__(self, program: Mapping, op: tt.DotOp) -> None:
+    def __init__(self, program: Mapping, op: Operation) -> None:
         self._tiles = program.tiles
         loop = op.parent_op()
         self._next: list[_Next] = []
@@ -98,10 +98,10 @@ class Prefetcher:
                 self._tiles.memory.prefetch(found.load, found.start, tuple(index), run, _LINE)
 
 
-def _loads(op: tt.DotOp) -> list[tile.LoadOp]:
+def _loads(op: Operation) -> list[tile.LoadOp]:
     """Return the loads of a product's operands that are in its block."""
     found: list[tile.LoadOp] = []
-    pending, seen = [op.a, op.b], set[SSAValue]()
+    pending, seen = list(op.operands[:2]), set[SSAValue]()
     while pending:
         value = pending.pop()
         owner = value.owner

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir import tt
 from ....ir.elements import extents
+from ....ir.facts import combined_axis
 from ....ops.numeric import element_name, in_register
 from ..buffers import Buffer
 from ..emission import statement
@@ -28,12 +29,14 @@ _AT_ONCE = 4
 class Reduction:
     """One tt.reduce of a kernel."""
 
-    def __init__(self, program: Mapping, op: tt.ReduceOp) -> None:
+    def __init__(self, program: Mapping, op: Operation) -> None:
         self._tiles = program.tiles
         self._op = op
-        self._combination = Combination(program, op.combine.block)
-        self._axis = op.axis.value.data
-        self._shape = extents(op.srcs[0])
+        self._combination = Combination(program, op.regions[0].block)
+        along = combined_axis(op)
+        assert along is not None
+        self._axis = along.number
+        self._shape = extents(op.operands[0])
 
     def write(self) -> None:
         """Emit the reduction: results of rank 0 become scalars, others get buffers."""
@@ -65,7 +68,7 @@ class Reduction:
 
     def _read(self, point: Point) -> list[Reg]:
         memo: Memo = {}
-        values = [self._tiles.evaluate(src, point, memo) for src in self._op.srcs]
+        values = [self._tiles.evaluate(src, point, memo) for src in self._op.operands]
         return self._combination.fold_lanes(values) if self._folds_lanes(point) else values
 
     def _folds_lanes(self, point: Point) -> bool:
@@ -79,7 +82,7 @@ class Reduction:
         t = self._tiles.text
         along_lanes = point.lane == self._axis and point.lanes > 1
         if along_lanes and self._combination.is_commutative and count >= 2 * _AT_ONCE * step:
-            existing = self._tiles.point_bound(self._op.srcs, point)
+            existing = self._tiles.point_bound(self._op.operands, point)
             if existing is not None:
                 return self._fold_several(count, step, point, *existing)
         return self._folded(t.integer(0), t.integer(step), t.integer(count), step, point)
@@ -159,7 +162,7 @@ class Reduction:
         device's compiler keeps them in registers anyway.
         """
         t = self._tiles.text
-        kinds = [element_name(src.type, self._op) for src in self._op.srcs]
+        kinds = [element_name(src.type, self._op) for src in self._op.operands]
         cells = [Buffer(t.private(array_type(elem), lanes), in_register(elem), (lanes,), (0,)) for elem in kinds]
         return cells, Point((t.integer(0),), 0, lanes)
 
@@ -168,7 +171,7 @@ class Reduction:
         t = self._tiles.text
         count = self._shape[-1]
         lane = len(self._shape) - 1
-        lanes = self._combination.lanes(min(self._tiles.lanes(src, self._op, lane) for src in self._op.srcs))
+        lanes = self._combination.lanes(min(self._tiles.lanes(src, self._op, lane) for src in self._op.operands))
         point = Point((*outer, t.integer(0)), lane, lanes)
         values = self._fold(count, lanes, point)
         parts = [[t.extract(value, lane) for value in values] for lane in range(values[0].lanes)]
@@ -191,5 +194,5 @@ def array_type(elem: str) -> str:
 
 
 @statement(tt.ReduceOp)
-def _reduce(program: Mapping, op: tt.ReduceOp) -> None:
+def write_reduction(program: Mapping, op: tt.ReduceOp) -> None:
     Reduction(program, op).write()
