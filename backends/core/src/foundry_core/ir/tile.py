@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -52,7 +52,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 
-from .effects import LogEffect, OrderingEffect
+from .effects import LogEffect, OrderingEffect, is_sink
 from .elements import ByDimension, FixedIndex, extents
 from .syntax import condition_type, parse_conversion, print_types
 
@@ -360,7 +360,7 @@ def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]
     return base, [[start], axes, gather, ranges], mask
 
 
-class _Load(Access, ABC):
+class Read(Access, ABC):
     """Read a tile. Elements outside the ranges or the mask are `other`, or undefined if there is no `other`."""
 
     other = opt_operand_def()
@@ -391,7 +391,7 @@ class _Load(Access, ABC):
         print_types(printer, self.base.type, " -> ", self.result.type)
 
     @classmethod
-    def parse(cls, parser: Parser) -> _Load:
+    def parse(cls, parser: Parser) -> Read:
         base, (start, axes, gather, ranges), mask = _parse_place(parser)
         other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
         base_type, result = parse_conversion(parser)
@@ -408,15 +408,20 @@ class _Load(Access, ABC):
 
 
 @irdl_op_definition
-class LoadOp(_Load):
+class LoadOp(Read):
     """A load that may be evaluated later than its position, and more than once, if no operation writes in between."""
 
     name = "tile.load"
     traits = traits_def(MemoryReadEffect())
 
 
+def reads_late(op: object) -> TypeGuard[Read]:
+    """Return whether an operation only reads a tile, so that it may be evaluated where the elements are used."""
+    return isinstance(op, Read) and not is_sink(op)
+
+
 @irdl_op_definition
-class VolatileLoadOp(_Load):
+class VolatileLoadOp(Read):
     """A load that is executed once, at its position: another program may write at any time."""
 
     name = "tile.volatile_load"

@@ -134,7 +134,7 @@ class GlobalMemory:
         end = self._space.plus(place, t.integer(lanes))
         return place, t.binary("arith.andi", axis_values.plain, t.compare("sle", end, axis_values.limit))
 
-    def tile_bound(self, op: tile.LoadOp, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
+    def tile_bound(self, op: tile.Read, lane: int, ends: Sequence[Reg]) -> tuple[list[Reg], Reg | None]:
         """Return up to which index along a lane all elements of a load exist and no axis wraps around, from 0 on.
 
         Args:
@@ -164,7 +164,7 @@ class GlobalMemory:
                 conditions += [t.compare("sle", ends[d], high) for high in highs]
         return conditions, t.least(until)
 
-    def point_bound(self, op: tile.LoadOp, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
+    def point_bound(self, op: tile.Read, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
         """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
 
         Returns:
@@ -193,7 +193,7 @@ class GlobalMemory:
             end = t.select(self.all(conditions), end or every, t.integer(0))
         return end, inside
 
-    def inside(self, op: tile.LoadOp, lane: int) -> frozenset[SSAValue] | None:
+    def inside(self, op: tile.Read, lane: int) -> frozenset[SSAValue] | None:
         """Return what points may have in `inside` where all elements of a load exist and no axis wraps around.
 
         Returns:
@@ -207,7 +207,7 @@ class GlobalMemory:
         masks = [op.mask] if op.mask is not None else []
         return frozenset([*op.ranges, *wrapped, *masks])
 
-    def _mask_conditions(self, op: tile.LoadOp) -> list[Reg]:
+    def _mask_conditions(self, op: tile.Read) -> list[Reg]:
         """Return conditions under which a load's mask is set where its ranges are."""
         return [self._tiles.scalar(value) for value in (sufficient(op.mask) or [])] if op.mask is not None else []
 
@@ -262,12 +262,12 @@ class GlobalMemory:
             total = self._text.binary("arith.andi", total, condition)
         return total
 
-    def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def load(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Return the elements of a load at a point."""
         # They are converted behind all branches: where they are only moved, their bits are known, and stay as they are.
         return self._numeric.from_memory(self._bits(op, point, memo), self._types(op)[0])
 
-    def _bits(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Return the elements of a load at a point, as they are in memory."""
         if point.lanes == 1:
             return self._bits_of_one(op, point, memo)
@@ -281,13 +281,13 @@ class GlobalMemory:
             self.all(runs), lambda: self._bits_of_run(op, point, dict(memo)), lambda: some(op, point, dict(memo))
         )
 
-    def _masks(self, op: tile.LoadOp | tile.StoreOp, point: Point) -> bool:
+    def _masks(self, op: tile.Access, point: Point) -> bool:
         """Return whether the device has instructions for the elements of a point that exist: all are contiguous."""
         axis = op.axes[point.lane]
         contiguous = is_unit(axis) and (not isinstance(axis.owner, tile.WrappedOp) or axis in point.inside)
         return self._tiles.target.llvm_intrinsics and contiguous and op.gather is None and not is_tile(op.base)
 
-    def _mask(self, op: tile.LoadOp | tile.StoreOp, point: Point, memo: Memo) -> Reg:
+    def _mask(self, op: tile.Access, point: Point, memo: Memo) -> Reg:
         """Return which elements of a point exist, an i1 for each lane."""
         t, (lane, lanes) = self._text, (point.lane, point.lanes)
         scalars = self._exist(op, point, skip=lane)
@@ -310,7 +310,7 @@ class GlobalMemory:
             masks.append(self._tiles.evaluate(op.mask, point, memo))
         return self.all(masks)
 
-    def _bits_of_some(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits_of_some(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Load the elements that exist, as one vector."""
         t, (elem, memory) = self._text, self._types(op)
         address, mask = self._address(op, point, memo), self._mask(op, point, memo)
@@ -343,20 +343,20 @@ class GlobalMemory:
             base = self._tiles.scalar(op.base)
         return self._text.address(base.name, self._start(op, point, memo), self._types(op)[1], GLOBAL)
 
-    def _bits_of_run(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits_of_run(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         return self._text.load(self._address(op, point, memo), self._types(op)[1], point.lanes, GLOBAL)
 
-    def _other(self, op: tile.LoadOp | tile.VolatileLoadOp | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
+    def _other(self, op: tile.Read | tile.AtomicOp, point: Point, memo: Memo) -> Reg:
         elem = in_register(element_name(op.result.type, op))
         if not isinstance(op, tile.AtomicOp) and op.other is not None:
             return self._tiles.evaluate(op.other, point, memo)
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
         return zero or self._text.float_constant(0.0, elem, point.lanes)
 
-    def _load_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _load_one(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
 
-    def _bits_of_one(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits_of_one(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         conditions = self._exist(op, point)
         if op.mask is not None:
             conditions.append(self._tiles.evaluate(op.mask, point, memo))
@@ -368,7 +368,7 @@ class GlobalMemory:
             lambda: self._numeric.to_memory(self._other(op, point, dict(memo)), self._types(op)[0]),
         )
 
-    def prefetch(self, op: tile.LoadOp, start: Reg, index: tuple[Reg, ...], count: int, line: int) -> None:
+    def prefetch(self, op: tile.Read, start: Reg, index: tuple[Reg, ...], count: int, line: int) -> None:
         """Let the caches load what a load of contiguous elements reads from an index on, as if no axis wrapped around.
 
         Args:
@@ -386,7 +386,7 @@ class GlobalMemory:
             place = t.offset_address(address, number * line * 8 // WIDTHS[memory], memory, GLOBAL)
             t.call_void(f"{LLVM_INTRINSIC}prefetch.p1", [Reg(place, GLOBAL), *hints])
 
-    def load_scalar(self, op: tile.LoadOp) -> Reg:
+    def load_scalar(self, op: tile.Read) -> Reg:
         """Load one number."""
         return self._load_one(op, Point((), 0, 1), {})
 
@@ -395,7 +395,7 @@ class GlobalMemory:
             self._spills[elem, lanes] = self._text.private(elem, lanes)
         return self._spills[elem, lanes]
 
-    def _bits_of_each(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def _bits_of_each(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Load one element after another into a small array, then read the array as a vector."""
         t, memory = self._text, self._types(op)[1]
         # Each call has its own array: computing an element may call this function again.

@@ -85,7 +85,7 @@ class BufferPlan:
             op = current.owner
             if not is_tile(current) or self._is_index(current) or op in operations:
                 continue
-            if isinstance(op, tile.LoadOp):
+            if tile.reads_late(op):
                 if current.type.element_type.name in LAYOUTS or not any(map(is_unit, op.axes)):  # type: ignore[attr-defined]
                     return False
                 loads.add(op)
@@ -150,7 +150,7 @@ class BufferPlan:
             op = op.next_op
         if not writes(sink):
             return False
-        if not isinstance(load, tile.LoadOp) or not isinstance(sink, tile.Access):
+        if not tile.reads_late(load) or not isinstance(sink, tile.Access):
             return True
         read, written = argument(load.base), argument(sink.base)
         if read is not None and written is not None and read is not written:
@@ -159,7 +159,7 @@ class BufferPlan:
         return not (in_place and _is_straight(load.result, sink, set()))
 
 
-def stored_across(load: tile.LoadOp, stored: Collection[SSAValue] = ()) -> int | None:
+def stored_across(load: tile.Read, stored: Collection[SSAValue] = ()) -> int | None:
     """Return the dimension of a load along which a store writes rows of its elements, if it is read in other rows.
 
     Args:
@@ -208,7 +208,7 @@ def _number(value: SSAValue) -> object:
     return (op.bits, value.type) if isinstance(op, ConstantOp) else value
 
 
-def _same_elements(load: tile.LoadOp, store: tile.StoreOp) -> bool:
+def _same_elements(load: tile.Read, store: tile.StoreOp) -> bool:
     """Return whether element i of a store has the address of element i of a load, and no other element has it.
 
     Each element has a distinct address if the axes have constant strides and each stride is longer than the shorter

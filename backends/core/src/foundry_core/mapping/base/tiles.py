@@ -48,7 +48,7 @@ class Run:
         inside: what points may have in `inside` where all elements of the load exist and no axis wraps around.
     """
 
-    load: tile.LoadOp
+    load: tile.Read
     lane: int
     ends: Sequence[Reg]
     inside: frozenset[SSAValue]
@@ -161,7 +161,7 @@ class Tiles:
         conditions, until = self._tile_bound(runs)
         inside = frozenset().union(*(run.inside for run in runs))
         run = buffer.panel if lane and buffer.panel else shape[lane]
-        moves = isinstance(value.owner, tile.LoadOp) and in_register(elem) == elem
+        moves = tile.reads_late(value.owner) and in_register(elem) == elem
         count = min(_MOST_COPIES if moves else _AT_ONCE, run // lanes) if buffer.stride(lane) == 1 else 1
 
         def transpose(end: Reg) -> None:
@@ -277,7 +277,7 @@ class Tiles:
                 continue
             seen.add((current, lane, tuple(ends)))
             match op:
-                case tile.LoadOp():
+                case _ if tile.reads_late(op):
                     inside = self.memory.inside(op, lane)
                     if inside is None:
                         return None
@@ -327,7 +327,7 @@ class Tiles:
             seen.add(current)
             if is_elementwise(op):
                 pending += [operand for operand in op.operands if is_tile(operand)]
-            elif isinstance(op, tile.LoadOp):
+            elif tile.reads_late(op):
                 found = self.memory.point_bound(op, point)
                 if found is None:
                     return None
@@ -376,7 +376,7 @@ class Tiles:
         op = value.owner
         none = (0,) * len(shape)
         match op:
-            case tile.LoadOp():
+            case _ if tile.reads_late(op):
                 return tuple(size * is_unit(axis) for axis in op.axes)
             case _ if (of := index_mapping(value)) is not None:
                 return tuple(of.to_result(self._votes(of.source, counted), 0))

@@ -79,8 +79,8 @@ class Piece:
         self.point = point
         self.count = count
         self.rounded = rounded
-        self.staged: dict[tile.LoadOp, list[StagedLoad]] = {}
-        self.single: dict[tuple[tile.LoadOp, tuple[Reg, ...]], Reg] = {}
+        self.staged: dict[tile.Read, list[StagedLoad]] = {}
+        self.single: dict[tuple[tile.Read, tuple[Reg, ...]], Reg] = {}
         # Expressions are graphs, not trees: the loads below a value at a point are staged once.
         self.seen: set[tuple[SSAValue, Point]] = set()
         self.inner: tuple[Reg, Reg] | None = None
@@ -113,7 +113,7 @@ class StagedMemory(GlobalMemory):
 
     def length(self, roots: Sequence[SSAValue], extent: int) -> int:
         """Return the elements of a piece: as many of the widest type among an expression's loads as fit."""
-        loads = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
+        loads = [op for op in self._expression(roots) if tile.reads_late(op)]
         widest = max((WIDTHS[self._types(op)[1]] // 8 for op in loads), default=4)
         return min(extent, max(1, self._piece_bytes // widest))
 
@@ -128,7 +128,7 @@ class StagedMemory(GlobalMemory):
                 continue
             found.add(op)
             pending += op.operands
-            if isinstance(op, tile.LoadOp):
+            if tile.reads_late(op):
                 pending += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
         return found
 
@@ -195,7 +195,7 @@ class StagedMemory(GlobalMemory):
         expression = self._expression(roots)
         if self._unrolled == 1 or not piece.rounded:
             return 1
-        if any(isinstance(op, tile.LoadOp) and op not in piece.staged for op in expression):
+        if any(tile.reads_late(op) and op not in piece.staged for op in expression):
             return 1
         found = sum(map(finds, expression)) * _FINDING
         operations = found + sum(is_elementwise(op) for op in expression)
@@ -223,13 +223,13 @@ class StagedMemory(GlobalMemory):
                 for operand in op.operands:
                     if operand not in elements:
                         self._stage(operand, point, piece)
-            case tile.LoadOp():
+            case _ if tile.reads_late(op):
                 self._stage_load(op, point, piece)
             case _ if is_elementwise(op):
                 for operand in op.operands:
                     self._stage(operand, point, piece)
 
-    def _stage_load(self, op: tile.LoadOp, point: Point, piece: Piece) -> None:
+    def _stage_load(self, op: tile.Read, point: Point, piece: Piece) -> None:
         if point.lanes == 1:
             if (op, point.index) not in piece.single:
                 piece.single[op, point.index] = self._load_one(op, point, {})
@@ -247,7 +247,7 @@ class StagedMemory(GlobalMemory):
                 with self._text.location(source_line(op.location)):
                     entries.append(StagedLoad(point, self._fetch(op, point, piece, stride), stride))
 
-    def _short_stride(self, op: tile.LoadOp, point: Point) -> int:
+    def _short_stride(self, op: tile.Read, point: Point) -> int:
         """Return the stride, in elements, of a row that is read as one run of bytes; 0 for any other row."""
         axis = op.axes[point.lane]
         if op.gather is not None:
@@ -267,7 +267,7 @@ class StagedMemory(GlobalMemory):
         lane = next(d for d, extent in enumerate(extents(axis.offsets)) if extent > 1)
         return Point(index, lane, point.lanes)
 
-    def _fetch(self, op: tile.LoadOp, point: Point, piece: Piece, stride: int) -> str:
+    def _fetch(self, op: tile.Read, point: Point, piece: Piece, stride: int) -> str:
         """Copy a piece of a row to WRAM; return the address of its first element."""
         t = self._text
         _, memory = self._types(op)
@@ -293,7 +293,7 @@ class StagedMemory(GlobalMemory):
         return first
 
     def _fill_others(
-        self, op: tile.LoadOp, point: Point, piece: Piece, low: Reg, high: Reg, first: str, stride: int
+        self, op: tile.Read, point: Point, piece: Piece, low: Reg, high: Reg, first: str, stride: int
     ) -> None:
         """Write what a load gives for elements that do not exist to their places: mostly none, and then no test later.
 
@@ -317,7 +317,7 @@ class StagedMemory(GlobalMemory):
         """Allocate a buffer for a piece that may begin and end anywhere in a word of 8 bytes."""
         return self._text.private("i64", (lanes * WIDTHS[memory] // 8 + 2 * DMA_ALIGNMENT - 1) // DMA_ALIGNMENT)
 
-    def _wanted(self, op: tile.LoadOp, point: Point, piece: Piece) -> tuple[Reg, Reg]:
+    def _wanted(self, op: tile.Read, point: Point, piece: Piece) -> tuple[Reg, Reg]:
         """Return (first, end) positions of the elements of a piece that exist and are not masked; may be empty."""
         t = self._text
         low, high = t.integer(0), piece.count
@@ -368,7 +368,7 @@ class StagedMemory(GlobalMemory):
     def _smaller(self, x: Reg, y: Reg) -> Reg:
         return self._text.select(self._text.compare("slt", x, y), x, y)
 
-    def _copy_in(self, op: tile.LoadOp, point: Point, low: Reg, high: Reg, buffer: str, stride: int) -> str:
+    def _copy_in(self, op: tile.Read, point: Point, low: Reg, high: Reg, buffer: str, stride: int) -> str:
         """Copy the words that hold elements low to high of a piece; return the address of element 0, fetched or not.
 
         Element 0 has the same offset in the buffer's first word as its address has in an MRAM word. So a word of MRAM
@@ -394,7 +394,7 @@ class StagedMemory(GlobalMemory):
             t.copy(t.address(buffer, first, "i8", PRIVATE), PRIVATE, source.name, GLOBAL, length, DMA_ALIGNMENT)
         return t.byte_address(buffer, into)
 
-    def load(self, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    def load(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Return an element of a load, from WRAM if a current piece has staged it."""
         t = self._text
         for piece in reversed(self._pieces):
@@ -513,7 +513,7 @@ class StagedMemory(GlobalMemory):
         """
         t = self._text
         length = self.length(roots, shape[lane])
-        accesses = [op for op in self._expression(roots) if isinstance(op, tile.LoadOp)]
+        accesses = [op for op in self._expression(roots) if tile.reads_late(op)]
         strides = self._strides([*accesses, *([access] if access is not None else [])])
         with ExitStack() as opened:
             at = [t.integer(0)] * len(shape)
@@ -567,7 +567,7 @@ class StagedMemory(GlobalMemory):
     def unless_copied(self, value: SSAValue, buffer: Buffer, point: Point, count: Reg) -> Iterator[None]:
         """Copy a piece of a load from MRAM to its place in a buffer, if both are whole words; else run what follows."""
         t, op = self._text, value.owner
-        if value in self._tiles.buffers or not isinstance(op, tile.LoadOp) or not self._fills(op, buffer, point.lane):
+        if value in self._tiles.buffers or not tile.reads_late(op) or not self._fills(op, buffer, point.lane):
             yield
             return
         size = WIDTHS[self._types(op)[1]] // 8
@@ -588,7 +588,7 @@ class StagedMemory(GlobalMemory):
         with t.nest("else {"):
             yield
 
-    def _fills(self, op: tile.LoadOp, buffer: Buffer, lane: int) -> bool:
+    def _fills(self, op: tile.Read, buffer: Buffer, lane: int) -> bool:
         """Return whether pieces of a load can be whole words of a buffer, which has the bits that are in MRAM."""
         elem, memory = self._types(op)
         size = WIDTHS[memory] // 8
@@ -691,7 +691,7 @@ class StagedMemory(GlobalMemory):
     def _only_moved(self, op: tile.StoreOp, piece: Piece) -> str | None:
         """Return where WRAM has the bits of a piece that a store writes, if these are what a load has read."""
         load = op.value.owner
-        if op.mask is not None or op.value in self._tiles.buffers or not isinstance(load, tile.LoadOp):
+        if op.mask is not None or op.value in self._tiles.buffers or not tile.reads_late(load):
             return None
         if load.mask is not None or self._types(load)[0] == "i1":
             return None

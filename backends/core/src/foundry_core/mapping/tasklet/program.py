@@ -259,7 +259,7 @@ class TaskletPlan(BufferPlan):
     def _must_store(self, value: SSAValue) -> bool:
         if super()._must_store(value):
             return True
-        if isinstance(value.owner, tile.LoadOp) and self._is_stored_across(value.owner):
+        if tile.reads_late(value.owner) and self._is_stored_across(value.owner):
             return True
         return self._is_costly(value) and any(
             isinstance(use.operation, tt.MapElementwiseOp)
@@ -268,7 +268,7 @@ class TaskletPlan(BufferPlan):
             for use in value.uses
         )
 
-    def _is_stored_across(self, load: tile.LoadOp) -> bool:
+    def _is_stored_across(self, load: tile.Read) -> bool:
         """Return whether a small tile is contiguous in MRAM along one dimension when read, another when stored."""
         size = math.prod(extents(load.result)) * WIDTHS[in_register(element_name(load.result.type, load))] // 8
         if size > self._room or stored_across(load, self.stored) is None:
@@ -288,7 +288,7 @@ def _in_rows(value: SSAValue, axis: int) -> bool:
         if current in seen or isinstance(op, Block):
             continue
         seen.add(current)
-        if not isinstance(op, tile.LoadOp):
+        if not tile.reads_late(op):
             pending += [operand for operand in op.operands if extents(operand) == extents(value)]
         elif not is_unit(op.axes[axis]) and any(is_unit(other) for other in op.axes):
             return False

@@ -124,8 +124,8 @@ class _Dimensions:
                 for d in (*range(last - 1), last):
                     self._same(b, d, result, d)
                 self._bound |= {(a, last), (b, last - 1)}
-            case tile.LoadOp() | tile.StoreOp():
-                other = op.other if isinstance(op, tile.LoadOp) else None
+            case tile.Access():
+                other = op.other if isinstance(op, tile.Read) else None
                 self._alike(value for value in (op.elements, op.gather, op.mask, other) if value is not None)
                 for d, moving in enumerate(op.axes):
                     if isinstance(moving.owner, tile.IndexedOp) and extents(moving.owner.offsets)[d] > 1:
@@ -160,7 +160,7 @@ class SplitKernel:
             return
         _separate(function)
         dimensions = _Dimensions(function)
-        accesses = [op for op in function.walk() if isinstance(op, tile.LoadOp | tile.StoreOp)]
+        accesses = [op for op in function.walk() if isinstance(op, tile.Access)]
         stores = [op for op in accesses if isinstance(op, tile.StoreOp)]
         for root in _common(dimensions, stores):
             members = dimensions.members(root)
@@ -189,7 +189,7 @@ class SplitKernel:
         Rewriter.insert_op([number, width, offset, wide], InsertPoint.before(first))
         accesses = _Accesses(wide.result, whole, size)
         for op in list(function.walk()):
-            if isinstance(op, tile.LoadOp | tile.StoreOp) and op.elements in self._members:
+            if isinstance(op, tile.Access) and op.elements in self._members:
                 moved = accesses.slice_access(op, self._members[op.elements])
                 for before, after in zip(op.results, moved.results, strict=True):
                     self._members[after] = self._members.pop(before)
@@ -216,7 +216,7 @@ class _Accesses:
         self._size = size
         self._made: dict[object, SSAValue] = {}
 
-    def slice_access(self, op: tile.LoadOp | tile.StoreOp, d: int) -> tile.LoadOp | tile.StoreOp:
+    def slice_access(self, op: tile.Access, d: int) -> tile.Access:
         """Return an access that reaches the slice's part of dimension d."""
         write = Scalars(Builder(InsertPoint.before(op)))
         axes, ranges, start = list(op.axes), list(op.ranges), op.start
@@ -233,11 +233,11 @@ class _Accesses:
             limits = ranges[d].owner
             assert isinstance(limits, tile.RangeOp)
             ranges[d] = self._once(op, (ranges[d],), lambda: self._clamped(write, limits))
-        made: tile.LoadOp | tile.StoreOp
-        if isinstance(op, tile.LoadOp):
-            made = tile.LoadOp(op.base, start, axes, op.gather, ranges, op.mask, op.other, op.result.type)
+        made: tile.Access
+        if isinstance(op, tile.Read):
+            made = type(op)(op.base, start, axes, op.gather, ranges, op.mask, op.other, op.result.type)
         else:
-            made = tile.StoreOp(op.base, start, axes, op.gather, ranges, op.mask, op.value)
+            made = tile.StoreOp(op.base, start, axes, op.gather, ranges, op.mask, op.elements)
         made.location = op.location
         return made
 
@@ -281,7 +281,7 @@ def _is_separable(function: tt.FuncOp) -> bool:
         match op:
             case tile.StoreOp():
                 stored.add(argument(op.base))
-            case tile.LoadOp():
+            case _ if tile.reads_late(op):
                 loaded.add(argument(op.base))
             case tile.KeepOp() | AssumeOp():
                 pass

@@ -41,7 +41,7 @@ def demand(program: Mapping, op: Operation) -> Part:
 def _terms(value: SSAValue, dimension: int, rematerializer: Rematerializer) -> Reg | None:
     """Return the index along a dimension from which on a tile is 0; None if that is not known."""
     op = value.owner
-    if not isinstance(op, tile.LoadOp) or not op.ranges:
+    if not tile.reads_late(op) or not op.ranges:
         return None
     if op.other is not None and not (isinstance(op.other.owner, ConstantOp) and op.other.owner.splat == 0):
         return None

@@ -35,7 +35,7 @@ class _Next:
         lines: cache lines along this dimension; a power of two.
     """
 
-    load: tile.LoadOp
+    load: tile.Read
     start: Reg
     lane: int
     lines: int
@@ -54,7 +54,7 @@ class Prefetcher:
                 if (found := self._of(load, loop, rematerializer)) is not None:
                     self._next.append(found)
 
-    def _of(self, load: tile.LoadOp, loop: scf.ForOp, rematerializer: Rematerializer) -> _Next | None:
+    def _of(self, load: tile.Read, loop: scf.ForOp, rematerializer: Rematerializer) -> _Next | None:
         shape, memory = extents(load.result), in_memory(element_name(load.result.type, load))
         lanes = [d for d, axis in enumerate(load.axes) if is_unit(axis)]
         if len(shape) != 2 or not lanes or load.gather is not None or is_tile(load.base):
@@ -98,9 +98,9 @@ class Prefetcher:
                 self._tiles.memory.prefetch(found.load, found.start, tuple(index), run, _LINE)
 
 
-def _loads(op: Operation) -> list[tile.LoadOp]:
+def _loads(op: Operation) -> list[tile.Read]:
     """Return the loads of a product's operands that are in its block."""
-    found: list[tile.LoadOp] = []
+    found: list[tile.Read] = []
     pending, seen = list(op.operands[:2]), set[SSAValue]()
     while pending:
         value = pending.pop()
@@ -108,7 +108,7 @@ def _loads(op: Operation) -> list[tile.LoadOp]:
         if value in seen or not isinstance(owner, Operation) or owner.parent_block() is not op.parent_block():
             continue
         seen.add(value)
-        if isinstance(owner, tile.LoadOp):
+        if tile.reads_late(owner):
             found.append(owner)
         elif is_elementwise(owner) or ((of := index_mapping(value)) is not None and of.is_permutation):
             pending += [operand for operand in owner.operands if is_tile(operand)]
