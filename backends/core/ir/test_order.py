@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from foundry_core.codegen.pipeline import read_kernel
 from foundry_core.front.structured import kernel
 from foundry_core.ir import tt
 from foundry_core.ir.parse import parse
@@ -223,3 +224,27 @@ def test_addresses_from_memory_may_be_anywhere() -> None:
 def test_indices_from_memory_may_be_equal() -> None:
     body = f"{A}\n%w = load %a\n%b = at %q %w\nload %b\nstore %b"
     assert places(body) == ["load", "load", "| store"]
+
+
+def test_accesses_that_are_not_ordered_are_reported_in_the_order_of_their_lines() -> None:
+    line = '    %v{0} = tt.load %q{0} : tensor<64x!tt.ptr<i32>> loc("k.py":{1}:0)'
+    moved = [
+        f"    %o{n} = arith.constant dense<{n}> : tensor<64xi32>\n    %i{n} = arith.addi %i, %o{n} : tensor<64xi32>\n"
+        f"    %q{n} = tt.addptr %ps, %i{n} : tensor<64x!tt.ptr<i32>>, tensor<64xi32>\n{line.format(n, n)}"
+        for n in range(1, 9)
+    ]
+    kept = [f"    %s{n} = arith.addi %{'v1' if n == 2 else f's{n - 1}'}, %v{n} : tensor<64xi32>" for n in range(2, 9)]
+    text = "\n".join(
+        [
+            "module { tt.func public @k(%p: !tt.ptr<i32>) {",
+            "    %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>",
+            "    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>",
+            "    %to = tt.addptr %ps, %i : tensor<64x!tt.ptr<i32>>, tensor<64xi32>",
+            *moved,
+            *kept,
+            '    tt.store %to, %s8 : tensor<64x!tt.ptr<i32>> loc("k.py":9:0)',
+            "    tt.return } }",
+        ]
+    )
+    (site,) = (site for site in read_kernel(text, check=True).sites if " after " in site.text)
+    assert re.findall(r"k\.py:(\d)", site.text) == list("12345678")

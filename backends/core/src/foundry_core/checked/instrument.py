@@ -564,9 +564,11 @@ class _Checks:
             return []
         meetings = Meetings(self._function, lambda access: extents(access.operands[0]))
         pairs = UnorderedPairs(self._function, meetings).before.values()
-        found = dict.fromkeys((earlier.op, later) for some in pairs for earlier, later in some)
+        found = {(earlier.op, later) for some in pairs for earlier, later in some}
+        places = {op: place for place, op in enumerate(self._function.body.walk())}
         # Atomic operations meet on purpose.
-        return [pair for pair in found if not all(isinstance(each, _ATOMICS) for each in pair)]
+        met = [pair for pair in found if not all(isinstance(each, _ATOMICS) for each in pair)]
+        return sorted(met, key=lambda pair: (places[pair[1]], places[pair[0]]))
 
     def _check_order(self, pairs: Sequence[tuple[Operation, Operation]]) -> None:
         """Check that the accesses of each pair do not meet at an element, except from the same element of both tiles.
