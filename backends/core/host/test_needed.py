@@ -11,7 +11,15 @@ from .devices import H100
 from .kernels import elementwise
 from .spirv import Module
 
-NEEDED = ("memory_model", "explicit_layout", "int64", "shuffle", "shuffle_types", "device_address", "size_control")
+NEEDED = (
+    "vulkanMemoryModel",
+    "explicit_layout",
+    "shaderInt64",
+    "shuffle",
+    "shaderSubgroupExtendedTypes",
+    "bufferDeviceAddress",
+    "subgroupSizeControl",
+)
 
 
 @pytest.mark.parametrize(("elem", "size"), [("i8", 1), ("i16", 2), ("i64", 8)])
@@ -35,5 +43,5 @@ def test_device_without_shuffles_of_a_type_that_a_sum_exchanges_is_refused(elem:
     assert exchanged == {size}
     known = DeviceProperties(**dict.fromkeys(NEEDED, 1))
     assert lacks(known) == ""
-    known.shuffle_types = 0
+    known.shaderSubgroupExtendedTypes = 0
     assert lacks(known) == "shaderSubgroupExtendedTypes"

@@ -111,15 +111,15 @@ def test_a_device_that_lacks_what_every_kernel_needs_is_refused_by_the_features_
 ) -> None:
     known = vulkan.list_properties()
     for each in known:
-        each.memory_model = each.shuffle = 0
+        each.vulkanMemoryModel = each.shuffle = 0
     monkeypatch.setattr(vulkan, "list_properties", lambda: known)
     with pytest.raises(VulkanError, match="without vulkanMemoryModel, subgroup shuffles"):
         vulkan.select_device()
 
 
 def test_a_kernel_that_needs_a_feature_is_refused_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vulkan.opened().properties, "float64", 0)
-    monkeypatch.setattr(vulkan.opened().properties, "push8", 0)
+    monkeypatch.setattr(vulkan.opened().properties, "shaderFloat64", 0)
+    monkeypatch.setattr(vulkan.opened().properties, "storagePushConstant8", 0)
     x = DeviceTensor.zeros(1)
     with pytest.raises(UnsupportedOperation, match="shaderFloat64") as caught:
         half_kernel[(1,)](x)

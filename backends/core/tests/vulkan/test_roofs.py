@@ -47,7 +47,7 @@ def test_multiply_adds_are_those_that_products_and_sums_of_this_device_take(dtyp
     found._launch = noted  # type: ignore[method-assign]
     elem = {"float32": "f32", "float64": "f64"}[dtype]
     found.arithmetic(elem)
-    fuses = int(elem[1:]) in opened().target(1).fuses
+    fuses = int(elem[1:]) in opened().target().fuses
     assert {constants["FUSED"] for _, constants in compiled} == {fuses}
     assert ("math.fma" in compiled[0][0].asm["ttir"]) == fuses
 

@@ -152,7 +152,7 @@ class VulkanDriver(SynchronousDriver):
         return opened().flushed()
 
     def get_current_target(self) -> GPUTarget:
-        return target(opened().target(4))
+        return target(opened().target())
 
     def get_device_interface(self) -> type[VulkanInterface]:
         return VulkanInterface

@@ -100,7 +100,7 @@ class Roofs:
             from ..vulkan.device import opened
 
             # Elsewhere tl.fma is many instructions, or is refused.
-            self._fuses = opened().target(1).fuses
+            self._fuses = opened().target().fuses
             self._put, self._wait = DeviceTensor.from_numpy, driver.get_device_interface().synchronize
         self.memory, self.arithmetic = functools.cache(self._memory), functools.cache(self._arithmetic)
 

@@ -18,6 +18,7 @@ import ctypes
 import functools
 import os
 from contextlib import suppress
+from dataclasses import fields
 from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
@@ -44,28 +45,14 @@ _PIECE = 32 << 20  # bytes that are copied at once
 _NVIDIA = 0x10DE
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
-    "device_address": "bufferDeviceAddress",
-    "memory_model": "vulkanMemoryModel",
+    "bufferDeviceAddress": "bufferDeviceAddress",
+    "vulkanMemoryModel": "vulkanMemoryModel",
     "explicit_layout": "VK_KHR_workgroup_memory_explicit_layout",
-    "int64": "shaderInt64",
+    "shaderInt64": "shaderInt64",
     "shuffle": "subgroup shuffles",
     # Shuffles of other widths than 32 bits. Vulkan 1.2 requires it, but a driver may be none that conforms.
-    "shuffle_types": "shaderSubgroupExtendedTypes",
-    "size_control": "subgroupSizeControl",
-}
-# The fields of Properties that say whether a device has the capabilities of FEATURES.
-_CAPABILITIES = {
-    "Float16": "float16",
-    "Float64": "float64",
-    "Int8": "int8",
-    "Int16": "int16",
-    "Int64Atomics": "buffer_atomics64",
-    "StorageBuffer8BitAccess": "storage8",
-    "StorageBuffer16BitAccess": "storage16",
-    "StoragePushConstant8": "push8",
-    "StoragePushConstant16": "push16",
-    "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroup8",
-    "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroup16",
+    "shaderSubgroupExtendedTypes": "shaderSubgroupExtendedTypes",
+    "subgroupSizeControl": "subgroupSizeControl",
 }
 _said: list[str] = []
 
@@ -96,7 +83,7 @@ _note = Messages(_say)
 @once
 def _start() -> None:
     validates = os.environ.get(VALIDATION_VARIABLE) == "1"
-    if not library().start(ctypes.cast(_note, ctypes.c_void_p) if validates else None):
+    if not library().start(_note if validates else Messages()):
         raise VulkanError(
             "Vulkan cannot be used",
             why=library().last_error(),
@@ -114,7 +101,7 @@ def list_properties() -> list[DeviceProperties]:
     found = []
     for index in range(library().count()):
         found.append(DeviceProperties())
-        if not library().properties(index, found[-1]):
+        if not library().properties(index, ctypes.byref(found[-1])):
             raise VulkanError("a Vulkan device cannot be described", why=library().last_error())
     return found
 
@@ -376,28 +363,28 @@ class VulkanDevice:
         number = library().fill(self.handle, to.handle, to.offset + at, size, word)
         self.check(number, "a fill failed")
 
-    def target(self, warps: int) -> SimtTarget:
-        """Return what the mapping must know."""
+    def target(self) -> SimtTarget:
+        """Return what the mapping must know. A field of SimtTarget that has the name of a property has its value."""
         known = self.properties
 
         def widths(name: str) -> tuple[int, ...]:
             return tuple(width for width in (16, 32, 64) if getattr(known, f"{name}{width}"))
 
+        same = [field.name for field in fields(SimtTarget) if hasattr(known, field.name)]
         return SimtTarget(
-            known.subgroup,
-            warps,
-            known.workgroup_bytes,
-            known.push_bytes,
-            self.fuses,
-            self.splits_grids,
-            known.vendor == _NVIDIA,
-            widths("denorm"),
-            widths("special"),
-            widths("nearest"),
-            fragments(self._index) if self.multiplies_matrices else (),
+            # The C has numbers for bool, too.
+            **{name: type(getattr(SimtTarget, name))(getattr(known, name)) for name in same},
+            warp_size=known.subgroup,
+            argument_bytes=known.push_bytes,
+            fuses=self.fuses,
+            splits_grids=self.splits_grids,
+            accurate_exp2=known.vendor == _NVIDIA,
+            preserves_denormals=widths("denorm"),
+            preserves_special=widths("special"),
+            rounds_to_nearest=widths("nearest"),
+            fragments=fragments(self._index) if self.multiplies_matrices else (),
             atomic_adds=(32,) * bool(known.float_atomics) + (64,) * bool(known.float_atomic_add64),
-            lacks=tuple(name for name, field in _CAPABILITIES.items() if not getattr(known, field)),
-            invocations=known.invocations,
+            lacks=tuple(name for name, feature in FEATURES.items() if not getattr(known, feature)),
             compiles_slowly=self.is_cpu,
         )
 
@@ -415,7 +402,7 @@ class VulkanDevice:
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:
         """The widths of floats whose fused multiply and add is rounded once, found by trying: Vulkan allows twice."""
-        known = {32: self._fuses(32), 64: bool(self.properties.float64) and self._fuses(64)}
+        known = {32: self._fuses(32), 64: bool(self.properties.shaderFloat64) and self._fuses(64)}
         return tuple(width for width, fuses in known.items() if fuses)
 
     def _fuses(self, width: int) -> bool:
@@ -463,7 +450,7 @@ class VulkanDevice:
             f"{known.subgroup} invocations a subgroup, {known.invocations} a workgroup, {known.workgroup_bytes} bytes "
             f"of workgroup memory, {known.push_bytes} of push constants"
         )
-        has = [FEATURES[name] for name, field in _CAPABILITIES.items() if getattr(known, field)]
+        has = [feature for feature in FEATURES.values() if getattr(known, feature)]
         features = ", ".join(has + ["cooperativeMatrix"] * bool(known.cooperative))
         flushed = ", ".join(sorted(self.flushed()))
         note = f"; subnormal numbers of {flushed} may be zeros" if flushed else ""

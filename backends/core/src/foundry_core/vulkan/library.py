@@ -8,82 +8,36 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import c_char, c_char_p, c_float, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 from ..failure import Failure
 from ..once import once
+from ..prototypes import members, prototypes
 
 VARIABLE = "FOUNDRY_VULKAN_LIBRARY"
 # It is here so that compilers can ask for it without what a device needs.
 VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 _NAME = "libfoundry_vulkan.so"
-Messages = ctypes.CFUNCTYPE(None, c_char_p)
+_PREFIX = "foundry_vulkan_"
+# What the library is compiled from.
+_SOURCE = Path(__file__).with_name("vulkan.c").read_text(encoding="utf-8")
+_FUNCTIONS = prototypes(_SOURCE, _PREFIX)
+# Takes the messages of the validation layer.
+(Messages,) = _FUNCTIONS["start"].arguments
 
 
 class VulkanError(Failure):
     """Vulkan, or its driver, did not do what was asked."""
 
 
-# What is in Properties as a number: 0 or 1 if it is a feature.
-_NUMBERS = [
-    *("api", "vendor", "type", "subgroup", "least_subgroup", "most_subgroup", "workgroup_bytes", "push_bytes"),
-    *("invocations", "int8", "int16", "int64", "float16", "float64", "bfloat16", "memory_model", "explicit_layout"),
-    *("cooperative", "float_atomics", "float_atomic_add64", "shuffle", "shuffle_types", "device_address"),
-    *("push8", "push16", "storage8", "storage16", "size_control", "denorm16", "denorm32", "denorm64", "special16"),
-    *("special32", "special64", "nearest16", "nearest32", "nearest64", "timestamps", "buffer_atomics64"),
-    *("workgroup8", "workgroup16", "driver_version", "allocations"),
-]
-
-
 class DeviceProperties(ctypes.Structure):
-    """What a device says of itself: the fields of Properties in vulkan.c, in its order."""
+    """What a device says of itself: Properties in vulkan.c. A feature is 0 or 1."""
 
-    _fields_ = (
-        ("name", c_char * 256),
-        ("driver", c_char * 512),
-        ("uuid", c_uint8 * 16),
-        *((name, c_uint32) for name in _NUMBERS),
-        ("timestamp_ns", c_float),
-        ("memory_bytes", c_uint64),
-        ("grid", c_uint64 * 3),
-        ("host_alignment", c_uint64),
-        ("most_buffer", c_uint64),
-        ("most_allocation", c_uint64),
-    )
-
-
-_FUNCTIONS = {
-    "error": (c_char_p, []),
-    "start": (c_int, [c_void_p]),
-    "count": (c_int, []),
-    "properties": (c_int, [c_int, ctypes.POINTER(DeviceProperties)]),
-    "fragments": (c_int, [c_int, c_void_p, c_int]),
-    "open": (c_void_p, [c_int, c_uint64]),
-    "close": (None, [c_void_p]),
-    "wait": (c_int, [c_void_p, c_uint64, c_uint64]),
-    "state": (c_int, [c_void_p]),
-    "recorded": (c_uint64, [c_void_p]),
-    "submitted": (c_uint64, [c_void_p]),
-    "finished": (c_uint64, [c_void_p]),
-    "allocate": (c_void_p, [c_void_p, c_uint64, c_int]),
-    "share": (c_void_p, [c_void_p, c_void_p, c_uint64]),
-    "free": (None, [c_void_p, c_void_p]),
-    "address": (c_uint64, [c_void_p]),
-    "mapped": (c_void_p, [c_void_p]),
-    "copy": (c_uint64, [c_void_p, c_void_p, c_uint64, c_void_p, c_uint64, c_uint64]),
-    "fill": (c_uint64, [c_void_p, c_void_p, c_uint64, c_uint64, c_uint32]),
-    "pipeline": (c_void_p, [c_void_p, c_char_p, c_size_t, c_char_p, c_uint32, c_uint32, c_char_p, c_size_t]),
-    "describe": (c_int, [c_void_p, c_void_p, c_char_p, c_int]),
-    "cache": (c_size_t, [c_void_p, c_void_p, c_char_p, c_size_t]),
-    "launch": (c_uint64, [c_void_p, c_void_p, c_uint32, c_uint32, c_uint32, c_char_p]),
-    "stamp": (c_uint64, [c_void_p, c_uint32]),
-    "read_stamp": (c_int, [c_void_p, c_uint32, ctypes.POINTER(c_uint64)]),
-}
+    _fields_ = members(_SOURCE, "Properties")
 
 
 class Library:
-    """The functions of vulkan.c, under their names without `foundry_vulkan_`."""
+    """The functions that vulkan.c exports, under their names without `foundry_vulkan_`."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists() and not os.environ.get(VARIABLE):
@@ -100,7 +54,7 @@ class Library:
                 f"{path.name} cannot be loaded", why=str(error), next=f"set {VARIABLE} to a file that can be loaded"
             ) from error
         for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(loaded, f"foundry_vulkan_{name}")
+            function = getattr(loaded, f"{_PREFIX}{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
 

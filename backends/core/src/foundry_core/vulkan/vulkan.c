@@ -172,15 +172,18 @@ EXPORT int foundry_vulkan_start(void (*messages)(const char *)) {
 
 EXPORT int foundry_vulkan_count(void) { return (int)physical_count; }
 
-/* What a kernel or the runtime may ask of a device. One structure, so that Python reads it with one call. */
-typedef struct {
+/* What a kernel or the runtime may ask of a device. One structure, so that Python reads it with one call, from these lines
+ * (library.py). A feature has Vulkan's name. */
+typedef struct Properties {
     char name[256], driver[512];
     uint8_t uuid[16];
     uint32_t api, vendor, type, subgroup, least_subgroup, most_subgroup, workgroup_bytes, push_bytes, invocations;
-    uint32_t int8, int16, int64, float16, float64, bfloat16, memory_model, explicit_layout, cooperative, float_atomics,
-        float_atomic_add64, shuffle, shuffle_types, device_address, push8, push16, storage8, storage16, size_control,
-        denorm16, denorm32, denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps,
-        buffer_atomics64, workgroup8, workgroup16, driver_version, allocations;
+    uint32_t shaderInt8, shaderInt16, shaderInt64, shaderFloat16, shaderFloat64, shaderBufferInt64Atomics,
+        storageBuffer8BitAccess, storageBuffer16BitAccess, storagePushConstant8, storagePushConstant16,
+        workgroupMemoryExplicitLayout8BitAccess, workgroupMemoryExplicitLayout16BitAccess, bufferDeviceAddress,
+        vulkanMemoryModel, subgroupSizeControl, shaderSubgroupExtendedTypes;
+    uint32_t bfloat16, explicit_layout, cooperative, float_atomics, float_atomic_add64, shuffle, denorm16, denorm32,
+        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations;
     float timestamp_ns;
     uint64_t memory_bytes, grid[3], host_alignment, most_buffer, most_allocation;
 } Properties;
@@ -270,27 +273,25 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     // Kernels ask for a subgroup size, and such workgroups have no more subgroups than this.
     uint64_t most = (uint64_t)sizes.maxComputeWorkgroupSubgroups * subgroup.subgroupSize;
     p->invocations = most < limits->maxComputeWorkGroupInvocations ? (uint32_t)most : limits->maxComputeWorkGroupInvocations;
-    p->int8 = f.v12.shaderInt8, p->int16 = f.base.features.shaderInt16, p->int64 = f.base.features.shaderInt64;
-    p->float16 = f.v12.shaderFloat16, p->float64 = f.base.features.shaderFloat64;
-    p->memory_model = f.v12.vulkanMemoryModel && f.v12.vulkanMemoryModelDeviceScope;
+#define FEATURE(place, name) p->name = f.place.name;
+    FEATURE(v12, shaderInt8) FEATURE(base.features, shaderInt16) FEATURE(base.features, shaderInt64)
+    FEATURE(v12, shaderFloat16) FEATURE(base.features, shaderFloat64) FEATURE(v12, shaderBufferInt64Atomics)
+    FEATURE(v12, storageBuffer8BitAccess) FEATURE(v11, storageBuffer16BitAccess)
+    FEATURE(v12, storagePushConstant8) FEATURE(v11, storagePushConstant16)
+    FEATURE(layout, workgroupMemoryExplicitLayout8BitAccess) FEATURE(layout, workgroupMemoryExplicitLayout16BitAccess)
+    FEATURE(v12, bufferDeviceAddress) FEATURE(v12, shaderSubgroupExtendedTypes)
+    p->vulkanMemoryModel = f.v12.vulkanMemoryModel && f.v12.vulkanMemoryModelDeviceScope;
+    p->subgroupSizeControl = f.v13.subgroupSizeControl && f.v13.computeFullSubgroups;
     p->explicit_layout = f.layout.workgroupMemoryExplicitLayout;
     p->cooperative = f.cooperative.cooperativeMatrix;
     p->bfloat16 = f.bfloat16.shaderBFloat16Type && f.bfloat16.shaderBFloat16CooperativeMatrix;
     p->float_atomics = f.atomics.shaderBufferFloat32AtomicAdd, p->float_atomic_add64 = f.atomics.shaderBufferFloat64AtomicAdd;
-    p->buffer_atomics64 = f.v12.shaderBufferInt64Atomics;
     p->shuffle = (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
-    p->shuffle_types = f.v12.shaderSubgroupExtendedTypes;
-    p->device_address = f.v12.bufferDeviceAddress;
-    p->push8 = f.v12.storagePushConstant8, p->push16 = f.v11.storagePushConstant16;
-    p->storage8 = f.v12.storageBuffer8BitAccess, p->storage16 = f.v11.storageBuffer16BitAccess;
-    p->size_control = f.v13.subgroupSizeControl && f.v13.computeFullSubgroups;
     p->denorm16 = floats.shaderDenormPreserveFloat16, p->denorm32 = floats.shaderDenormPreserveFloat32;
     p->denorm64 = floats.shaderDenormPreserveFloat64;
     p->special16 = floats.shaderSignedZeroInfNanPreserveFloat16, p->nearest16 = floats.shaderRoundingModeRTEFloat16;
     p->special32 = floats.shaderSignedZeroInfNanPreserveFloat32, p->nearest32 = floats.shaderRoundingModeRTEFloat32;
     p->special64 = floats.shaderSignedZeroInfNanPreserveFloat64, p->nearest64 = floats.shaderRoundingModeRTEFloat64;
-    p->workgroup8 = f.layout.workgroupMemoryExplicitLayout8BitAccess;
-    p->workgroup16 = f.layout.workgroupMemoryExplicitLayout16BitAccess;
     p->driver_version = all.properties.driverVersion, p->allocations = limits->maxMemoryAllocationCount;
     p->host_alignment = imports ? external.minImportedHostPointerAlignment : 0;
     p->most_buffer = limit4.maxBufferSize, p->most_allocation = limit3.maxMemoryAllocationSize;

@@ -16,14 +16,13 @@ import numpy.typing as npt
 from ..launches import LineCost
 from .errors import DpuError
 from .faults import fault
-from .sdk import TAKE_LINE, shim
+from .sdk import STATS, TAKE_LINE, shim
 
 MRAM_BYTES = 64 << 20
 # The address of this symbol is the start of the MRAM that a program leaves free (DPU_MRAM_HEAP_POINTER_NAME).
 HEAP = "__sys_used_mram_end"
 # What the emulator reads when it loads a program: whether a data race is a fault.
 _RACES = "DPU_EMULATOR_RACES"
-_STATS = ("cycles", "instructions", "dma_read_bytes", "dma_write_bytes", "dma_transfers", "dma_cycles")
 # DPUs are allocated in whole ranks, even for a few DPUs.
 _RANK = 64
 # Ranks that a process keeps for later launches: enough for a process that changes its number of DPUs.
@@ -152,12 +151,12 @@ class DpuSet:
 
     def stats(self) -> Stats | None:
         """Return what the last launch cost; None if the DPUs have no cost model."""
-        numbers = np.zeros((self.count, len(_STATS)), np.uint64)
+        numbers = np.zeros((self.count, len(STATS)), np.uint64)
         known = ctypes.c_int()
         self._call(
             "triton_dpu_stats", self._set, numbers.ctypes.data, ctypes.byref(known), what="no statistics of a launch"
         )
-        return Stats(*numbers.T) if known.value else None
+        return Stats(**dict(zip(STATS, numbers.T, strict=True))) if known.value else None
 
     def lines(self) -> dict[str, LineCost]:
         """Return what each source line cost in the last launch, on all DPUs; nothing of lines that cost nothing."""

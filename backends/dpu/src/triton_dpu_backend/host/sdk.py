@@ -19,11 +19,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from foundry_core.once import once
+from foundry_core.prototypes import members, prototypes
 
 from .errors import SdkError
 
 PKG_CONFIG = "dpu-pkg-config"
 _HOME = "UPMEM_HOME"
+_PREFIX = "triton_dpu_"
+_SOURCE = Path(str(files(__package__).joinpath("runtime.c")))
+_FUNCTIONS = prototypes(_SOURCE.read_text(encoding="utf-8"), _PREFIX)
+# What triton_dpu_lines calls for each line, with its place, its instructions and its DMA cycles.
+TAKE_LINE = _FUNCTIONS["lines"].arguments[1]
+# The numbers that triton_dpu_stats writes for each DPU.
+STATS = [name for name, _ in members(_SOURCE.read_text(encoding="utf-8"), "stats")]
 
 
 @dataclass(frozen=True)
@@ -87,41 +95,16 @@ def shim() -> ctypes.CDLL:
         SdkError: there is no SDK or no C compiler, or the shim does not compile against this SDK.
     """
     sdk = find()
-    source = Path(str(files(__package__).joinpath("runtime.c")))
-    command = ["-O2", "-std=c11", "-Wall", "-Wextra", "-shared", "-fPIC", str(source), *sdk.compile, *sdk.link]
+    command = ["-O2", "-std=c11", "-Wall", "-Wextra", "-shared", "-fPIC", str(_SOURCE), *sdk.compile, *sdk.link]
     command += [f"-Wl,-rpath,{folder}" for folder in sdk.folders]
-    made = _cache_folder() / f"dpu-shim-{_digest(source, command, sdk)}.so"
+    made = _cache_folder() / f"dpu-shim-{_digest(command, sdk)}.so"
     if not made.is_file():
         _compile(command, made)
     library = ctypes.CDLL(str(made))
-    for name, types in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = ctypes.c_char_p, types
-    library.triton_dpu_is_emulator.restype = ctypes.c_int
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, f"{_PREFIX}{name}")
+        function.restype, function.argtypes = result, arguments
     return library
-
-
-# What triton_dpu_lines calls for each line: its place, its instructions, its DMA cycles.
-TAKE_LINE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
-_POINTER = ctypes.c_void_p
-_UINT32_OUT = ctypes.POINTER(ctypes.c_uint32)
-_FUNCTIONS: dict[str, list[object]] = {
-    "triton_dpu_allocate": [ctypes.c_uint32, ctypes.POINTER(_POINTER)],
-    "triton_dpu_free": [_POINTER],
-    "triton_dpu_load": [_POINTER, ctypes.c_char_p],
-    "triton_dpu_symbol": [_POINTER, ctypes.c_char_p, _UINT32_OUT, _UINT32_OUT],
-    "triton_dpu_transfer": [
-        _POINTER,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_uint32,
-        ctypes.c_size_t,
-        ctypes.POINTER(_POINTER),
-    ],
-    "triton_dpu_launch": [_POINTER],
-    "triton_dpu_stats": [_POINTER, _POINTER, ctypes.POINTER(ctypes.c_int)],
-    "triton_dpu_lines": [_POINTER, TAKE_LINE],
-}
 
 
 def _cache_folder() -> Path:
@@ -131,8 +114,8 @@ def _cache_folder() -> Path:
     return folder
 
 
-def _digest(source: Path, command: Sequence[str], sdk: Sdk) -> str:
-    digest = hashlib.sha256(source.read_bytes())
+def _digest(command: Sequence[str], sdk: Sdk) -> str:
+    digest = hashlib.sha256(_SOURCE.read_bytes())
     digest.update(shlex.join(command).encode())
     for folder in sdk.folders:
         library = Path(folder, "libdpu.so")

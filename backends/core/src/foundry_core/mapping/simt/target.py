@@ -20,7 +20,8 @@ class Fragment(NamedTuple):
     depth: int
 
 
-# The capabilities of SPIR-V that some kernels need and not every device has, by Vulkan's name of the feature.
+# The capabilities of SPIR-V that some kernels need and not every device has, with Vulkan's names of the features, which
+# Properties in vulkan.c has too.
 FEATURES = {
     "Float16": "shaderFloat16",
     "Float64": "shaderFloat64",
