@@ -18,7 +18,7 @@ from foundry_core.errors import UnsupportedOperation
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor
 from triton.compiler import CompiledKernel
-from triton_spirv_backend.compiler import SpirvBackend, device, target
+from triton_spirv_backend.compiler import SpirvBackend, target
 from triton_spirv_backend.opencl import DEVICE_VARIABLE, MEMORY_VARIABLE, SpirvDriver, open_device
 
 
@@ -131,11 +131,6 @@ def test_options_of_gpus_are_accepted_and_part_of_the_key() -> None:
 
 def test_devices_of_different_vector_width_do_not_share_compiled_kernels() -> None:
     assert SpirvBackend(target(WorkItemTarget(32))).hash() != SpirvBackend(target(WorkItemTarget(64))).hash()
-
-
-def test_the_name_of_a_target_says_all_that_the_lowering_has_to_know() -> None:
-    for described in (WorkItemTarget(16, False), WorkItemTarget(64, True, 32, vector_registers=32, converts_f16=True)):
-        assert device(target(described)) == described
 
 
 def test_a_device_that_is_not_there_makes_the_driver_inactive_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

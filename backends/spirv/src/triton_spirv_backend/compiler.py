@@ -6,13 +6,14 @@ Those are the stages where a program is one work-item. Where it is a workgroup, 
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
 from foundry_core.codegen.fingerprint import fingerprint
 from foundry_core.codegen.programs import NAMES, locate
+from foundry_core.mapping.arch import Device, arch, read_arch
+from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 
@@ -27,34 +28,9 @@ class SpirvOptions(ProgramOptions):
     threads_instead: ClassVar[str] = "the OpenCL device has them: POCL_CPU_MAX_CU_COUNT=4 in the environment for PoCL"
 
 
-_ARCH = re.compile(r"v(?P<vector>[0-9]+)(c(?P<call>[0-9]+))?(r(?P<registers>[0-9]+))?(?P<llvm>-llvm)?(?P<f16>-f16c)?")
-
-
-def target(device: WorkItemTarget) -> GPUTarget:
-    """Return Triton's name for a device, such as v64c64r32-llvm. A warp is one work-item, one program."""
-    llvm = "-llvm" if device.llvm_intrinsics else ""
-    f16 = "-f16c" if device.converts_f16 else ""
-    return GPUTarget("spirv", f"v{device.vector_bytes}c{device.call_bytes}r{device.vector_registers}{llvm}{f16}", 1)
-
-
-def device(target: GPUTarget) -> WorkItemTarget:
-    """Invert `target`. If the name has no `c` or no `r`, calls or registers are those of WorkItemTarget's default.
-
-    Raises:
-        ValueError: `target` is not a valid name.
-    """
-    arch = _ARCH.fullmatch(target.arch)
-    if arch is None:
-        raise ValueError(f"spirv has no target {target.arch!r}; one is called v64c64r32-llvm, v16c16 or v16")
-    call = int(arch["call"] or WorkItemTarget.call_bytes)
-    registers = int(arch["registers"] or WorkItemTarget.vector_registers)
-    return WorkItemTarget(
-        int(arch["vector"]),
-        arch["llvm"] is not None,
-        call,
-        vector_registers=registers,
-        converts_f16=arch["f16"] is not None,
-    )
+def target(device: Device) -> GPUTarget:
+    """Return Triton's name for a device. Where a program is one work-item, a warp is it, too."""
+    return GPUTarget("spirv", arch(device), getattr(device, "warp_size", 1))
 
 
 class SpirvBackend(ProgramBackend):
@@ -64,7 +40,7 @@ class SpirvBackend(ProgramBackend):
     options_type = SpirvOptions
 
     def parse_options(self, opts: dict[str, Any]) -> Any:
-        if simt.is_simt(self.target):
+        if isinstance(read_arch(self.target.arch), SimtTarget):
             return simt.SimtOptions(
                 **launch_options(simt.SimtOptions, opts)
                 | {"arch": self.target.arch, "warp_size": self.target.warp_size}
@@ -72,12 +48,13 @@ class SpirvBackend(ProgramBackend):
         return super().parse_options(opts)
 
     def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
-        if simt.is_simt(self.target):
-            simt.add_stages(stages, options, self.target)
+        known = read_arch(self.target.arch)
+        if isinstance(known, SimtTarget):
+            simt.add_stages(stages, options, known)
             return
         stages["ttir"] = make_ttir
         stages["tile"] = make_tile
-        stages["mlir"] = functools.partial(make_mlir, work_item=device(self.target))
+        stages["mlir"] = functools.partial(make_mlir, work_item=known)
         stages["llir"] = make_llir
         stages["spv"] = make_spirv
 

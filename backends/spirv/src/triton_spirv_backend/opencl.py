@@ -34,7 +34,6 @@ from foundry_core.runtime.opencl import (
 )
 from triton.backends.compiler import GPUTarget
 
-from . import simt
 from .compiler import target
 
 if TYPE_CHECKING:
@@ -132,5 +131,5 @@ class SpirvDriver(OpenCLDriver):
             # Triton calls this without a device only in compile-only mode. Any target will do then.
             return target(WorkItemTarget())
         if is_simt(opened):
-            return simt.target(open_device().simt_target())
+            return target(open_device().simt_target())
         return target(work_item_target(opened))

@@ -17,8 +17,8 @@ from foundry_core.vulkan.logging import logging
 from foundry_core.vulkan.timing import VulkanInterface
 from triton.backends.compiler import GPUTarget
 
+from .compiler import target
 from .conflicts import refuse_two
-from .simt import target
 
 
 class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
