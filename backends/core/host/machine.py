@@ -18,12 +18,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from foundry_core.spirv_numbers import numbers
 
 from .memory import Array, Fault, GlobalMemory, SharedMemory
 from .spirv import PRIVATE, PUSH, WORKGROUP, Function, Instruction, Module, Type
 
 # What an invocation is told, by the numbers of SPIR-V's BuiltIn.
-_NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_ID, _SUBGROUP_ID, _LANE = 24, 26, 27, 40, 41
+_NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_ID, _SUBGROUP_ID, _LANE = numbers(
+    "BuiltIn", "NumWorkgroups WorkgroupId LocalInvocationId SubgroupId SubgroupLocalInvocationId"
+)
 _ALIGNED = 0x2
 _SCOPE_SUBGROUP, _COLUMN_MAJOR, _SIGNED = 3, 1, 0x4
 # The most blocks that a function executes, and how often a workgroup is preferred that would have to wait.

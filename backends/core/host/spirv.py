@@ -1,9 +1,4 @@
-"""Reads a SPIR-V module: its types, its constants, and the blocks of its functions in the order of execution.
-
-The numbers are Khronos's, from the specification of SPIR-V 1.6, of the extended instruction sets, and of
-SPV_KHR_cooperative_matrix and SPV_EXT_shader_atomic_float_add. They are not those of mapping/simt/words.py: a number
-that is wrong there is found.
-"""
+"""Reads a SPIR-V module: its types, its constants, and the blocks of its functions in the order of execution."""
 
 from __future__ import annotations
 
@@ -13,64 +8,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from foundry_core.spirv_numbers import NUMBERS, numbers
 
-# Instructions by their numbers: each line begins with the number of its first name, and the others follow it.
-_NAMES = """
-0 Nop Undef SourceContinued Source SourceExtension Name MemberName String Line
-10 Extension ExtInstImport ExtInst
-14 MemoryModel EntryPoint ExecutionMode Capability
-19 TypeVoid TypeBool TypeInt TypeFloat TypeVector
-28 TypeArray TypeRuntimeArray TypeStruct
-32 TypePointer TypeFunction
-41 ConstantTrue ConstantFalse Constant ConstantComposite
-46 ConstantNull
-54 Function FunctionParameter FunctionEnd FunctionCall
-59 Variable
-61 Load Store
-65 AccessChain InBoundsAccessChain PtrAccessChain
-70 InBoundsPtrAccessChain Decorate MemberDecorate
-79 VectorShuffle CompositeConstruct CompositeExtract CompositeInsert CopyObject
-109 ConvertFToU ConvertFToS ConvertSToF ConvertUToF UConvert SConvert FConvert
-117 ConvertPtrToU
-120 ConvertUToPtr
-124 Bitcast
-126 SNegate FNegate IAdd FAdd ISub FSub IMul FMul UDiv SDiv FDiv UMod SRem SMod FRem
-143 MatrixTimesScalar
-151 UMulExtended
-156 IsNan IsInf
-162 Ordered Unordered LogicalEqual LogicalNotEqual LogicalOr LogicalAnd LogicalNot Select
-170 IEqual INotEqual UGreaterThan SGreaterThan UGreaterThanEqual SGreaterThanEqual ULessThan SLessThan
-178 ULessThanEqual SLessThanEqual
-180 FOrdEqual FUnordEqual FOrdNotEqual FUnordNotEqual FOrdLessThan FUnordLessThan
-186 FOrdGreaterThan FUnordGreaterThan FOrdLessThanEqual FUnordLessThanEqual FOrdGreaterThanEqual FUnordGreaterThanEqual
-194 ShiftRightLogical ShiftRightArithmetic ShiftLeftLogical BitwiseOr BitwiseXor BitwiseAnd Not
-204 BitReverse BitCount
-224 ControlBarrier MemoryBarrier
-227 AtomicLoad AtomicStore AtomicExchange AtomicCompareExchange
-234 AtomicIAdd AtomicISub AtomicSMin AtomicUMin AtomicSMax AtomicUMax AtomicAnd AtomicOr AtomicXor
-245 Phi LoopMerge SelectionMerge Label Branch BranchConditional
-253 Return ReturnValue Unreachable LifetimeStart LifetimeStop
-317 NoLine
-330 ModuleProcessed
-337 GroupNonUniformBroadcast
-345 GroupNonUniformShuffle GroupNonUniformShuffleXor
-4456 TypeCooperativeMatrix CooperativeMatrixLoad CooperativeMatrixStore CooperativeMatrixMulAdd
-6035 AtomicFAdd
-"""
-NUMBERS = {
-    name: int(first) + place
-    for first, *names in map(str.split, _NAMES.split("\n")[1:-1])
-    for place, name in enumerate(names)
-}
-NAMES = {number: name for name, number in NUMBERS.items()}
+NAMES = {number: name for name, number in NUMBERS["Op"].items()}
 # Extended instructions under the names that OpenCL gives them.
-_SETS = {
-    "GLSL.std.450": "2 rint 3 trunc 4 fabs 8 floor 9 ceil 29 exp2 31 sqrt 50 fma 79 fmin 80 fmax",
-    "OpenCL.std": "12 ceil 19 exp 20 exp2 23 fabs 25 floor 26 fma 27 fmax 28 fmin 37 log 53 rint 61 sqrt 66 trunc",
+_GLSL = {
+    "rint": "RoundEven",
+    "trunc": "Trunc",
+    "fabs": "FAbs",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "exp2": "Exp2",
+    "sqrt": "Sqrt",
+    "fma": "Fma",
+    "fmin": "NMin",
+    "fmax": "NMax",
 }
-EXTENDED = {set: dict(zip(text.split()[1::2], map(int, text.split()[::2]), strict=True)) for set, text in _SETS.items()}
-WORKGROUP, PRIVATE, PUSH = 4, 7, 9
-_LOCAL_SIZE, _BUILTIN, _STRIDE, _OFFSET = 17, 11, 6, 35
+EXTENDED = {
+    "GLSL.std.450": {NUMBERS["GLSL.std.450"][name]: ours for ours, name in _GLSL.items()},
+    "OpenCL.std": {number: name for name, number in NUMBERS["OpenCL.std"].items()},
+}
+WORKGROUP, PRIVATE, PUSH = numbers("StorageClass", "Workgroup Function PushConstant")
+(_LOCAL_SIZE,) = numbers("ExecutionMode", "LocalSize")
+_BUILTIN, _STRIDE, _OFFSET = numbers("Decoration", "BuiltIn ArrayStride Offset")
 
 
 @dataclass
@@ -158,7 +118,7 @@ class Module:
             self.variables[words[1]] = words[2]
         elif name == "ExtInstImport":
             text = struct.pack(f"<{len(words) - 1}I", *words[1:]).split(b"\0")[0].decode()
-            self.sets[words[0]] = {number: function for function, number in EXTENDED[text].items()}
+            self.sets[words[0]] = EXTENDED[text]
         elif name == "EntryPoint":
             self.entry = words[1]
         elif name == "ExecutionMode" and words[1] == _LOCAL_SIZE:

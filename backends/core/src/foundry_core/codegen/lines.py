@@ -6,8 +6,6 @@ function whose name says it (`mark`), and each call becomes an OpLine (`unmark`)
 OpLine is all that SPIR-V needs. The LLVM translator of PoCL also needs to know the function in which a line is, in
 OpenCL.DebugInfo.100 (`add_scopes`), which other devices may refuse. With both, the object that PoCL compiles has a
 line table in DWARF, and the same instructions as without.
-
-The numbers are those of the SPIR-V specification, and of OpenCL.DebugInfo.100.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import re
 import struct
 from collections.abc import Sequence
 
+from ..spirv_numbers import numbers
 from ..strings import llvm_text, spirv_string
 from .spirv import instructions, reading, words_of
 
@@ -27,10 +26,18 @@ _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*?)", directory: "(.*?)"', 
 _PLACED = re.compile(r", !dbg (!\d+)(?:, |$)")
 
 _BOUND = 3
-_SOURCE, _NAME, _STRING, _LINE, _EXT_INST_IMPORT, _EXT_INST = 3, 5, 7, 8, 11, 12
-_MEMORY_MODEL, _ENTRY_POINT, _EXECUTION_MODE_ID, _TYPE_VOID = 14, 15, 331, 19
-_FUNCTION, _FUNCTION_END, _FUNCTION_CALL, _DECORATE, _LABEL = 54, 56, 57, 71, 248
-_COMPILATION_UNIT, _TYPE_FUNCTION, _DEBUG_FUNCTION, _SCOPE, _DEBUG_SOURCE = 1, 8, 20, 23, 35
+_SOURCE, _NAME, _STRING, _LINE, _EXT_INST_IMPORT, _EXT_INST = numbers(
+    "Op", "Source Name String Line ExtInstImport ExtInst"
+)
+_MEMORY_MODEL, _ENTRY_POINT, _EXECUTION_MODE_ID, _TYPE_VOID = numbers(
+    "Op", "MemoryModel EntryPoint ExecutionModeId TypeVoid"
+)
+_FUNCTION, _FUNCTION_END, _FUNCTION_CALL, _DECORATE, _LABEL = numbers(
+    "Op", "Function FunctionEnd FunctionCall Decorate Label"
+)
+_COMPILATION_UNIT, _TYPE_FUNCTION, _DEBUG_FUNCTION, _SCOPE, _DEBUG_SOURCE = numbers(
+    "OpenCL.DebugInfo.100", "DebugCompilationUnit DebugTypeFunction DebugFunction DebugScope DebugSource"
+)
 # DebugFunction's flags: a definition, with a prototype, optimized.
 _FLAGS = 8 | 128 | 8192
 

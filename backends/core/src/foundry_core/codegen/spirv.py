@@ -1,7 +1,4 @@
-"""Reads the instructions of a SPIR-V module, finds its calls of library functions, and has the smallest module.
-
-The numbers are those of the SPIR-V specification: section "Instructions" for opcodes, "Decoration" and "Linkage Type".
-"""
+"""Reads the instructions of a SPIR-V module, finds its calls of library functions, and has the smallest module."""
 
 from __future__ import annotations
 
@@ -9,13 +6,22 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ..spirv_numbers import numbers
+
 _HEADER_WORDS = 5
-_EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _FUNCTION_CALL, _DECORATE = 12, 21, 22, 23, 57, 71
-# Instructions that a CPU implements as library functions, and the index of the operand at which their arguments begin.
-# Besides calls: OpDot, sums and products with carry, tests of numbers (OpAny to OpSignBitSet), OpBitReverse,
-# OpBitCount.
-_ARGUMENTS = {_EXT_INST: 4, _FUNCTION_CALL: 3} | dict.fromkeys((*range(148, 153), *range(154, 161), 204, 205), 2)
-_LINKAGE_ATTRIBUTES, _IMPORT = 41, 1
+_EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _FUNCTION_CALL, _DECORATE = numbers(
+    "Op", "ExtInst TypeInt TypeFloat TypeVector FunctionCall Decorate"
+)
+# Instructions that a CPU implements as library functions.
+_LIBRARY = numbers(
+    "Op",
+    "Dot IAddCarry ISubBorrow UMulExtended SMulExtended Any All IsNan IsInf IsFinite IsNormal SignBitSet "
+    "BitReverse BitCount",
+)
+# They and calls, and the index of the operand at which their arguments begin.
+_ARGUMENTS = {_EXT_INST: 4, _FUNCTION_CALL: 3} | dict.fromkeys(_LIBRARY, 2)
+(_LINKAGE_ATTRIBUTES,) = numbers("Decoration", "LinkageAttributes")
+(_IMPORT,) = numbers("LinkageType", "Import")
 
 # A module of one kernel that does nothing: its header, the capabilities Kernel, Linkage and Addresses, 64-bit OpenCL,
 # the entry point "k", void, a function type; then the function with its label and its return.

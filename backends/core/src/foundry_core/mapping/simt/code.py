@@ -27,6 +27,7 @@ from typing import Any
 
 from ...emit.builder import Builder, count_bits
 from ...emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from ...spirv_numbers import numbers
 from .accesses import PendingAccesses, Span
 from .words import SpirvModule
 
@@ -105,7 +106,7 @@ _CAPABILITIES = {"i8": "Int8", "i16": "Int16", "i64": "Int64", "f16": "Float16",
 # No register is known to be a multiple of more than this.
 _MOST = 1 << 30
 # What a loop may ask of the device's compiler.
-_UNROLL, _DONT_UNROLL = 0x1, 0x2
+_UNROLL, _DONT_UNROLL = numbers("LoopControl", "Unroll DontUnroll")
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,25 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...emit.mlir import Reg
+from ...spirv_numbers import numbers
 from .target import SimtTarget
 from .words import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
-_ADDRESSING, _MEMORY = 2, 2  # Physical64, OpenCL
+(_ADDRESSING,) = numbers("AddressingModel", "Physical64")
+(_MEMORY,) = numbers("MemoryModel", "OpenCL")
 # Subgroup operations are newer than what an OpenCL device must accept.
 _VERSION, _VERSION_OF_SUBGROUPS = (1, 2), (1, 3)
-_KERNEL = 6
-_LOCAL_SIZE, _CONTRACTION_OFF, _SUBGROUP_SIZE = 17, 31, 35
-_ALIGNMENT = 44
-_WORKGROUP_ID, _LOCAL_ID, _LANE, _WARP = 26, 27, 41, 40
-_ALIGNED = 0x2
-_ACQUIRE, _ACQUIRE_RELEASE, _WORKGROUP, _CROSS_WORKGROUP = 0x2, 0x8, 0x100, 0x200
+(_KERNEL,) = numbers("ExecutionModel", "Kernel")
+_LOCAL_SIZE, _CONTRACTION_OFF, _SUBGROUP_SIZE = numbers("ExecutionMode", "LocalSize ContractionOff SubgroupSize")
+(_ALIGNMENT,) = numbers("Decoration", "Alignment")
+_WORKGROUP_ID, _LOCAL_ID, _LANE, _WARP = numbers(
+    "BuiltIn", "WorkgroupId LocalInvocationId SubgroupLocalInvocationId SubgroupId"
+)
+(_ALIGNED,) = numbers("MemoryAccess", "Aligned")
+_ACQUIRE, _ACQUIRE_RELEASE, _WORKGROUP, _CROSS_WORKGROUP = numbers(
+    "MemorySemantics", "Acquire AcquireRelease WorkgroupMemory CrossWorkgroupMemory"
+)
 # Bytes of the widest access, to which workgroup memory is aligned.
 _WIDEST = 16
 

@@ -11,15 +11,15 @@ import enum
 from dataclasses import dataclass
 
 from ...emit.mlir import WIDTHS, Reg
-from .workgroup import Workgroup
+from ...spirv_numbers import numbers
+from .workgroup import SCOPE_SUBGROUP, Workgroup
 
-_SCOPE_SUBGROUP = 3
-_ROW_MAJOR, _COLUMN_MAJOR = 0, 1
+_ROW_MAJOR, _COLUMN_MAJOR = numbers("CooperativeMatrixLayout", "RowMajorKHR ColumnMajorKHR")
 # All operands and the result of a product are signed.
-_SIGNED = 0x1 | 0x2 | 0x4 | 0x8
-_BFLOAT16 = 0
-# Acquire and release, of workgroup memory, made available and visible.
-_ORDERED_IN_WORKGROUP = 0x8 | 0x100 | 0x2000 | 0x4000
+_SIGNED = sum(
+    numbers("CooperativeMatrixOperands", " ".join(f"Matrix{x}SignedComponentsKHR" for x in ("A", "B", "C", "Result")))
+)
+(_BFLOAT16,) = numbers("FPEncoding", "BFloat16KHR")
 # The most bytes of one element of workgroup memory, as loads and stores see it.
 _WIDEST = 16
 
@@ -27,9 +27,7 @@ _WIDEST = 16
 class Use(enum.IntEnum):
     """What a matrix is in a product, as SPIR-V numbers it."""
 
-    LEFT = 0
-    RIGHT = 1
-    TOTAL = 2
+    LEFT, RIGHT, TOTAL = numbers("CooperativeMatrixUse", "MatrixAKHR MatrixBKHR MatrixAccumulatorKHR")
 
 
 @dataclass(frozen=True)
@@ -63,14 +61,15 @@ class Matrices:
                 elem = m.type("Float", 16, _BFLOAT16)
             else:
                 elem = code.type(matrix.elem)
-            numbers = (_SCOPE_SUBGROUP, matrix.rows, matrix.columns, matrix.use.value)
-            operands = [code.id(code.integer(number, "i32")) for number in numbers]
+            shape = (SCOPE_SUBGROUP, matrix.rows, matrix.columns, matrix.use.value)
+            operands = [code.id(code.integer(number, "i32")) for number in shape]
             code.opaque[matrix.name] = m.type("CooperativeMatrix", elem, *operands)
         return matrix.name
 
     def barrier(self) -> None:
         """Wait for the invocations of the subgroup; what they wrote to workgroup memory before is visible after it."""
-        scope, order = (self._code.id(self._code.integer(n, "i32")) for n in (_SCOPE_SUBGROUP, _ORDERED_IN_WORKGROUP))
+        order = self._group.workgroup_memory
+        scope, order = (self._code.id(self._code.integer(n, "i32")) for n in (SCOPE_SUBGROUP, order))
         self._module.do("ControlBarrier", scope, scope, order)
 
     def splat(self, matrix: Matrix, x: Reg, *, constant: bool) -> Reg:

@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...emit.mlir import WIDTHS, Reg
+from ...spirv_numbers import numbers
 from .target import SimtTarget
 from .words import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
-_ADDRESSING, _MEMORY = 5348, 3  # PhysicalStorageBuffer64, Vulkan
+(_ADDRESSING,) = numbers("AddressingModel", "PhysicalStorageBuffer64")
+(_MEMORY,) = numbers("MemoryModel", "Vulkan")
 _VERSION = (1, 6)
-_GLCOMPUTE = 5
-_LOCAL_SIZE, _DENORM_PRESERVE, _SIGNED_ZERO, _ROUNDING_RTE = 17, 4459, 4461, 4462
-_ARRAY_STRIDE, _OFFSET, _BLOCK, _ALIASED, _NO_CONTRACTION = 6, 35, 2, 20, 42
-_NUM_WORKGROUPS, _WORKGROUP_ID, _LANE, _WARP = 24, 26, 41, 40
+(_GLCOMPUTE,) = numbers("ExecutionModel", "GLCompute")
+_LOCAL_SIZE, _DENORM_PRESERVE, _SIGNED_ZERO, _ROUNDING_RTE = numbers(
+    "ExecutionMode", "LocalSize DenormPreserve SignedZeroInfNanPreserve RoundingModeRTE"
+)
+_ARRAY_STRIDE, _OFFSET, _BLOCK, _ALIASED, _NO_CONTRACTION = numbers(
+    "Decoration", "ArrayStride Offset Block Aliased NoContraction"
+)
+_NUM_WORKGROUPS, _WORKGROUP_ID, _LANE, _WARP = numbers(
+    "BuiltIn", "NumWorkgroups WorkgroupId SubgroupLocalInvocationId SubgroupId"
+)
 # Barriers make what was written available and visible; single accesses need not.
-_ALIGNED, _NON_PRIVATE = 0x2, 0x20
-_ACQUIRE, _ACQUIRE_RELEASE = 0x2, 0x8
-_BUFFERS, _WORKGROUP, _AVAILABLE, _VISIBLE = 0x40, 0x100, 0x2000, 0x4000
+_ALIGNED, _NON_PRIVATE = numbers("MemoryAccess", "Aligned NonPrivatePointer")
+_ACQUIRE, _ACQUIRE_RELEASE, _BUFFERS, _WORKGROUP, _AVAILABLE, _VISIBLE = numbers(
+    "MemorySemantics", "Acquire AcquireRelease UniformMemory WorkgroupMemory MakeAvailable MakeVisible"
+)
 
 
 class ShaderWorkgroup(Workgroup):

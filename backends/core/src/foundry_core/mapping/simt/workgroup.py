@@ -13,14 +13,15 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from ...emit.mlir import WIDTHS, Reg
+from ...spirv_numbers import numbers
 from .accesses import EVERYTHING, Span
 from .code import Code
 from .target import FEATURES, SimtTarget
 from .words import STORAGE, SpirvModule
 
-_BUILTIN = 11
-_VOLATILE = 0x1
-SCOPE_DEVICE, SCOPE_WORKGROUP, SCOPE_SUBGROUP = 1, 2, 3
+(_BUILTIN,) = numbers("Decoration", "BuiltIn")
+(_VOLATILE,) = numbers("MemoryAccess", "Volatile")
+SCOPE_DEVICE, SCOPE_WORKGROUP, SCOPE_SUBGROUP = numbers("Scope", "Device Workgroup Subgroup")
 # A vector of Vulkan's SPIR-V has no more components; one of OpenCL's has them with another capability.
 _COMPONENTS = 4
 
