@@ -1,4 +1,5 @@
 """Assemble a target's image from its layers and parts.
 
-Input: what a user asks for. Output: an image in the engine, named by the digest of its inputs.
+Input: a `Request`: what a user asks for. Output: a target's image in the engine, named by the digest of its inputs; or
+a folder for BuildKit.
 """

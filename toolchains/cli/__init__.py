@@ -1,4 +1,4 @@
 """Read the command line: what makes a function a verb, and the larger verbs.
 
-Input: words of a command line. Output: text for the user, and the exit status.
+Input: the words of a command line. Output: what a user reads, and the exit status; one module for each larger verb.
 """

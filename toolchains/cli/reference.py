@@ -1,14 +1,17 @@
-"""Write the generated parts of docs/: docs/reference.md, and the tables of keys in docs/configuration.md.
+"""Write the generated parts of docs/: reference.md, the tables of keys in configuration.md, the maps in design.md.
 
-`python -m toolchains.cli.reference` writes both. tests/test_reference.py compares them with the code.
+`python -m toolchains.cli.reference` writes all. tests/test_reference.py compares them with the code.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,7 +25,8 @@ from toolchains.system.errors import FoundryError
 
 REFERENCE = paths.ROOT / "docs" / "reference.md"
 CONFIGURATION = paths.ROOT / "docs" / "configuration.md"
-# Lines around the generated part of docs/configuration.md.
+DESIGN = paths.ROOT / "docs" / "design.md"
+# Lines around the generated part of docs/configuration.md, and the last one around a map in docs/design.md.
 BEGIN, END = "<!-- generated: keys -->\n", "<!-- end -->\n"
 _NOTE = (
     "<!-- Written by `python -m toolchains.cli.reference`. Edit the docstrings in tasks.py and errors.py instead. -->"
@@ -115,6 +119,31 @@ def keys() -> str:
             parts += [f"### {heading}", "", _first(kind), "", *_tag(kind)]
             parts += _table(("key", "value", "default", "meaning"), _keys(kind))
     return "\n".join(parts)
+
+
+def design(text: str) -> str:
+    """Return docs/design.md with new maps of packages."""
+    start = r"(<!-- generated: packages of (\w+) -->\n)"
+    return re.sub(f"{start}.*?{END}", lambda found: found[1] + "\n" + packages(found[2]) + "\n" + END, text, flags=re.S)
+
+
+def packages(container: str) -> str:
+    """Return the map of a package's parts: their layers in import-linter's contract, and what their docstrings say."""
+    contracts = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (each["layers"] for each in contracts["contracts"] if each.get("containers") == [container])
+    places = [paths.ROOT, *paths.BACKENDS.glob("*/src")]
+    (folder,) = (place / container for place in places if (place / container).is_dir())
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for number, layer in enumerate(layers):
+            for name in re.findall(r"\w+", layer):
+                file = folder / name / "__init__.py" if (folder / name).is_dir() else folder / f"{name}.py"
+                said = " ".join((ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split())
+                found = re.search(r"(?:Input: (.+?)\. )?Output: (.+?)\.(?: |$)", said)
+                given, made = found.groups("") if found else ("", said.partition(". ")[0].rstrip("."))
+                yield str(len(layers) - number), f"`{name}`", given, made
+
+    return "\n".join(_table(("layer", "package", "input", "output"), rows()))
 
 
 def described(kind: type) -> dict[str, str]:
@@ -212,11 +241,15 @@ def verbs() -> Collection:
     return Collection.from_module(import_module("tasks"))
 
 
-def write() -> None:
-    """Write both files."""
-    REFERENCE.write_text(reference(verbs()), encoding="utf-8")
-    CONFIGURATION.write_text(configuration(CONFIGURATION.read_text(encoding="utf-8")), encoding="utf-8")
+def files() -> dict[Path, str]:
+    """Return the text of each of the three files."""
+    return {
+        REFERENCE: reference(verbs()),
+        CONFIGURATION: configuration(CONFIGURATION.read_text(encoding="utf-8")),
+        DESIGN: design(DESIGN.read_text(encoding="utf-8")),
+    }
 
 
 if __name__ == "__main__":
-    write()
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")

@@ -106,13 +106,9 @@ def wrong_locks() -> Iterator[str]:
 
 def stale() -> Iterator[str]:
     """Yield the generated files that are not what the code writes, with the command that writes them."""
-    configuration = reference.CONFIGURATION.read_text(encoding="utf-8")
     locked = lock.load()
     texts: dict[str, Mapping[Path, str]] = {
-        "python -m toolchains.cli.reference": {
-            reference.REFERENCE: reference.reference(reference.verbs()),
-            reference.CONFIGURATION: reference.configuration(configuration),
-        },
+        "python -m toolchains.cli.reference": reference.files(),
         "python -m toolchains.cli.tutorials": tutorials.pages(),
         "python -m toolchains.config.schema": {paths.SCHEMAS / name: text for name, text in schema.schemas().items()},
     }

@@ -1,4 +1,4 @@
 """Talk to the container engine, and check what the machine needs to run one.
 
-Input: Docker's API. Output: images and containers. No other package talks to the engine.
+Input: Docker's API. Output: images and containers; nothing else talks to the engine.
 """

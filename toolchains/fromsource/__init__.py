@@ -1,6 +1,6 @@
 """Build upstream projects from source: a locked source becomes a patched tree, then a Conan package, then a part.
 
-Input: the lock's sources and the options --from-source, --source and --profile. Output: parts in the store.
+Input: a locked source. Output: a patched tree, its Conan package, a part in the store.
 
 choice.py            the projects that a user wants to build from source
 origins.py           the origins of a source: a commit, a source package, a folder

@@ -1,5 +1,8 @@
 """What is wrong on a machine: findings about the machine, the store, a Python with Triton, and an extension of Triton.
 
+Input: a machine, its store, a Python with Triton, an extension of Triton. Output: findings: what will fail, why, and
+the next command.
+
 problem.py      one problem: what, why, the next command, and what `doctor --fix` does about it
 machine.py      disk, memory, clock, folders, the lock
 store_files.py  what a killed run or a bad disk left in the store

@@ -1,4 +1,5 @@
 """Read and write the lock: the data in toolchains/lock.json.
 
-Input: the file. Output: frozen objects, one per target, each with its digest. The package resolve/ creates them.
+Input: `lock.json`. Output: frozen objects, one for each target, each with its digest. The package resolve/ creates
+them.
 """

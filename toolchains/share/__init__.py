@@ -1,7 +1,7 @@
 """Share images through a registry of the OCI distribution specification: push, pull, and `build --from`.
 
-Input: an image in the engine, documents about it, a registry. Output: the same image in the registry or in another
-engine, and what was said of it.
+Input: an image, documents about it, a registry. Output: the image in the registry or in another engine; what somebody
+signed of it.
 
     layers, configuration, manifest    the engine moves them by its own API, with the user's credentials. It compresses
                                        the layers, so the manifest's digest is the engine's. The digest of the

@@ -1,5 +1,7 @@
 """The checked mode: kernels that report accesses outside of their arrays instead of making them.
 
+Input: a kernel. Output: the same with checks of each access, and what a failed check means.
+
 FOUNDRY_CHECK, or `check=` of a launch, says what a finding does. The instrumentation is a pass over the IR that all
 mappings start from (`instrument.py`); what it finds is in the launch's log (`log.py`) and is reported by the launcher
 (`findings.py`).

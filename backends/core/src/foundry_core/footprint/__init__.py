@@ -1,5 +1,8 @@
 """Computes which bytes of each array a part of a grid can reach, for devices that need copies in their own memory.
 
+Input: a kernel in structured form, its arguments. Output: the memory that a launch reaches, as Python or C, and its
+work in bytes and operations.
+
 The analysis walks a kernel's structured form with intervals in place of integers, for all programs at once. Program ids
 are exact, so block offsets, masks at the edge and grouped orders of programs are exact too. Loops, loaded indices and
 conditions known at run time only make intervals wider. An interval may be too wide, but never too narrow: an access

@@ -1,1 +1,4 @@
-"""Rewrites TTIR to structured form, independently of the target."""
+"""Rewrites TTIR to structured form, independently of the target.
+
+Input: TTIR. Output: structured form: accesses as bases, strides, bounds and masks.
+"""
