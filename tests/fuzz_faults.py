@@ -36,7 +36,7 @@ class Fault:
     number: int
 
 
-_CONFINE, _EMULATOR = "toolchains/archives/confine.py", "toolchains/recipes/upmem-emulator/host/program.cpp"
+_CONFINE, _EMULATOR = "toolchains/archives/confine.py", "sdks/upmem/host/program.cpp"
 _ESCAPE = (
     ('if ".." in path.split("/")', 'if ".." in path.split("/") and not path.startswith("./..")'),
     ("if not place.resolve().is_relative_to(folder.resolve()):", "if False:"),

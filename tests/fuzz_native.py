@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = ROOT / "tests/fuzz_native"
-_EMULATOR = ROOT / "toolchains/recipes/upmem-emulator"
+_EMULATOR = ROOT / "sdks/upmem"
 # What C++ does not define ends the process, too.
 # With a thread of the reader, the same input would not do the same in each run.
 _CHECKS = ("-fno-sanitize-recover=all", "-fno-omit-frame-pointer")

@@ -150,8 +150,8 @@ def test_invoke_itself_says_the_same() -> None:
 # Where commands occur: documents, and everything that Foundry prints.
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", *(f"{name}/**/*.md" for name in (".github", "docs", "backends", "toolchains", "patches")))
-    for path in paths.ROOT.glob(pattern)
+    for name in (".", ".github", "docs", "backends", "sdks", "toolchains", "patches")
+    for path in (paths.ROOT / name).glob("*.md" if name == "." else "**/*.md")
 )
 SOURCES = sorted([*paths.ROOT.glob("*.py"), *(paths.ROOT / "toolchains").rglob("*.py"), *paths.ROOT.glob("bench/*.py")])
 # What ends a command in running text or before an explanation.

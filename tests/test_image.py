@@ -42,7 +42,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a copy of the folders that identities are computed from; tests are no part of an image."""
     copy = tmp_path_factory.mktemp("checkout")
     ignore = shutil.ignore_patterns("__pycache__", "tests", "conformance")
-    for name in ("backends", "docker", "patches", "toolchains/recipes"):
+    for name in ("backends", "docker", "patches", "sdks", "toolchains/recipes"):
         shutil.copytree(paths.ROOT / name, copy / name, symlinks=True, ignore=ignore)
     shutil.copy(paths.VERSION, copy)
     return copy
@@ -52,6 +52,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checkout(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield the copy, to be edited; it is then made as it was."""
     before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    monkeypatch.setattr(paths, "ROOT", copied)
     monkeypatch.setattr(paths, "BACKENDS", copied / "backends")
     monkeypatch.setattr(paths, "RECIPES", copied / "toolchains" / "recipes")
     monkeypatch.setattr(target_image, "DOCKER", copied / "docker")
@@ -90,7 +91,7 @@ def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
 ) -> None:
     dpu = lock.load().targets["dpu"]
     before = target_image.identity(dpu, target_image.release(dpu, None)), target_image.identity(target, triton)
-    append(checkout / "toolchains/recipes/upmem-emulator/CMakeLists.txt")
+    append(checkout / "sdks/upmem/CMakeLists.txt")
     assert target_image.identity(dpu, target_image.release(dpu, None)) != before[0]
     assert target_image.identity(target, triton) == before[1]
 

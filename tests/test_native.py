@@ -65,6 +65,40 @@ def test_what_it_is_built_with_is_part_of_the_name(toy: Path, locked: LockedTarg
     assert len({native.identity("toy", builder) for builder in (locked, *others)}) == 4
 
 
+@pytest.fixture
+def apart(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that has the toy's sources after its recipe was left alone and names it."""
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    apart = tmp_path / "sdks" / "toy"
+    shutil.copytree(toy, apart)
+    recipe = (apart / "conanfile.py").read_text().replace("    name =", '    sources = "sdks/toy"\n    name =')
+    (apart / "conanfile.py").unlink()
+    shutil.rmtree(toy)
+    toy.mkdir()
+    (toy / "conanfile.py").write_text(recipe)
+    return apart
+
+
+def test_an_edit_in_the_folder_that_a_recipe_names_changes_the_name(
+    apart: Path, toy: Path, locked: LockedTarget
+) -> None:
+    found = {native.identity("toy", locked)}
+    for path in (apart / "told.c", apart / "CMakeLists.txt", toy / "conanfile.py"):
+        append(path)
+        found.add(native.identity("toy", locked))
+    assert len(found) == 4
+    for name in ("README.md", "LICENSE", "CMakePresets.json", "tests/test_toy.py", "build/prefix/bin/tell"):
+        (apart / name).parent.mkdir(parents=True, exist_ok=True)
+        (apart / name).write_text("\n")
+    assert native.identity("toy", locked) in found
+
+
+def test_a_folder_with_a_version_gives_it_to_the_package(apart: Path, locked: LockedTarget) -> None:
+    assert native.component("toy", locked).version == "1.0"
+    (apart / "VERSION").write_text("2.3.1\n")
+    assert native.component("toy", locked).version == "2.3.1"
+
+
 @pytest.mark.parametrize("folder", ["tests", "conformance", "calibration", "compiler/tests"])
 def test_an_edit_in_a_recipes_tests_or_readme_builds_nothing(toy: Path, locked: LockedTarget, folder: str) -> None:
     before = native.identity("toy", locked)

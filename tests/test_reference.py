@@ -18,7 +18,7 @@ from toolchains.system.errors import FoundryError
 
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "toolchains/**/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "backends/**/*.md", "sdks/**/*.md", "toolchains/**/*.md")
     for path in paths.ROOT.glob(pattern)
 )
 # The first parts of our variables' names.
@@ -112,7 +112,7 @@ def test_the_first_page_is_one_page() -> None:
 
 def texts() -> str:
     """Return all texts in the code that may be part of a message, without the values that are inserted."""
-    files = [paths.ROOT / "foundry", *(paths.ROOT / "toolchains" / "recipes").rglob("*.py")]
+    files = [paths.ROOT / "foundry", *paths.RECIPES.rglob("*.py"), *(paths.ROOT / "sdks").rglob("*.py")]
     sources = [
         *(path for path in (paths.ROOT / "toolchains").rglob("*.py")),
         *(paths.ROOT / "backends").glob("*/src/**/*.py"),

@@ -227,7 +227,7 @@ def test_a_target_is_shown_with_each_part_and_where_it_can_come_from(shown: Call
     debs = f"{sum(deb.size for deb in locked.debs) / 1e6:.0f}"
     assert row(said, f"{len(locked.debs)} Debian packages").endswith(f"bookworm {debs} prebuilt")
     assert all(pin.name in said for pin in (*wanted.pins, *wanted.build))
-    assert row(said, "upmem-emulator").endswith("toolchains/recipes/upmem-emulator, or --sdk=PATH: UPMEM's SDK")
+    assert row(said, "upmem-emulator").endswith("sdks/upmem, or --sdk=PATH: UPMEM's SDK")
     assert "--sdk" not in row(said, "dpu-legalize")
     assert row(said, "upmem-llvm").endswith("- prebuilt packages, or --from-source=upmem-llvm")
     assert row(said, "triton-dpu-backend").endswith("- built here, backends/dpu")

@@ -342,14 +342,19 @@ def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
     assert suites.test_folders(locked, "3.9.0").keys() == {"core", "derived"}
 
 
-def test_a_target_with_native_parts_is_tested_with_the_whole_of_their_recipes(
+def test_a_target_with_native_parts_is_tested_with_the_whole_folders_of_their_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "part" / "tests").mkdir(parents=True)
+    for name, text in (("part", ""), ("other", '    sources = "sdks/other"\n')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "conanfile.py").write_text(text)
+    (tmp_path / "sdks" / "other").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path / "backends")
     monkeypatch.setattr(paths, "RECIPES", tmp_path)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
     target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
-    assert suites.test_folders(target, target.default_triton) == {"part": tmp_path / "part"}
+    whole = {"part": tmp_path / "part", "other": tmp_path / "sdks" / "other"}
+    assert suites.test_folders(target, target.default_triton) == whole
     assert suites.test_folders(target, "another release") == {}
 
 

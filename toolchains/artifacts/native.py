@@ -1,5 +1,7 @@
 """Build native parts: a folder under toolchains/recipes becomes a Conan package, and the package a tar.
 
+A recipe has its sources next to it, or names the folder that has them: `sources = "sdks/upmem"`.
+
     builder    base image of the locked compilers, with the locked Conan, CMake and Ninja    docker/build.Dockerfile
     part       `conan create` of the recipe in a builder container without a network; the package's files in a tar
 
@@ -11,6 +13,7 @@ of the compilers' output, and prefix.py writes the tar.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,10 +34,12 @@ from toolchains.system import paths
 from toolchains.system.errors import CommandError, UsageError
 from toolchains.system.steps import step
 
-# Folders of a recipe that are not built: an edit in them, or in README.md, causes no build.
-_NOT_BUILT = ("tests", "conformance", "calibration")
+# Folders and files of a recipe that are not built: an edit in them causes no build. build/ is where presets build.
+_NOT_BUILT = {"tests", "conformance", "calibration", "build", "README.md", "LICENSE", "CMakePresets.json"}
 # The recipe that the other recipes extend, and the version that it gives them.
 _BASE, _VERSION = "native", "1.0"
+# How a recipe names the folder with its sources, from the root of the checkout.
+_FOLDER = re.compile(r'^    sources = "(.+)"$', re.MULTILINE)
 # The files of cmake/ that the project's own recipes share; the others are for upstream's projects.
 _SHARED = ("foundry.cmake", "foundry.profile", "reproducible.cmake")
 # The revision of how a package becomes a part: raise it whenever that changes. It is part of the part's identity.
@@ -68,7 +73,7 @@ def component(name: str, builder: LockedTarget) -> Component:
     return Component(
         "native",
         name,
-        _VERSION,
+        _version(name),
         licences.of_recipe(name),
         properties=properties(
             inputs=identity(name, builder),
@@ -173,7 +178,7 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
         raise CommandError(
             f"the native part {name} could not be built",
             why=f"{tail}\n(whole output: {log})",
-            next=f"correct toolchains/recipes/{name}, then the same command again",
+            next=f"correct {source_folder(name)}, then the same command again",
         )
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         made, packed = Path(work, "made.json"), Path(work, "package.tar")
@@ -191,20 +196,43 @@ def _sources(name: str) -> dict[str, Path]:
 
 
 def sources(name: str) -> dict[str, Path]:
-    """Return the files of a recipe that its package is built from, by their names in the folder of sources.
+    """Return the files that a recipe's package is built from, by their names in the folder of sources.
 
     Raises:
         UsageError: there is no such recipe.
     """
-    folder = paths.RECIPES / name
-    if not (folder / "conanfile.py").is_file():
+    own, named = source_folder(name), _named_folder(name)
+    found = {f"{named or name}/{inner}": path for inner, path in folders.files(own).items() if _is_built(inner)}
+    return found | ({f"{name}/conanfile.py": paths.RECIPES / name / "conanfile.py"} if named else {})
+
+
+def source_folder(name: str) -> Path:
+    """Return the folder that has a recipe's sources and tests.
+
+    Raises:
+        UsageError: there is no such recipe.
+    """
+    named = _named_folder(name)
+    return paths.ROOT / named if named else paths.RECIPES / name
+
+
+def _named_folder(name: str) -> str:
+    """Return the folder that a recipe names, from the root of the checkout; "" if it has its sources next to it."""
+    recipe = paths.RECIPES / name / "conanfile.py"
+    if not recipe.is_file():
         raise UsageError(f"there is no recipe toolchains/recipes/{name}", why="it has no conanfile.py")
-    return {f"{name}/{inner}": path for inner, path in folders.files(folder).items() if _is_built(inner)}
+    named = _FOLDER.search(recipe.read_text(encoding="utf-8"))
+    return named[1] if named else ""
+
+
+def _version(name: str) -> str:
+    """Return the version of a recipe's package, as the class Native does."""
+    file = source_folder(name) / "VERSION"
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else _VERSION
 
 
 def _is_built(inner: str) -> bool:
-    *folders, file = inner.split("/")
-    return not set(_NOT_BUILT).intersection(folders) and file != "README.md"
+    return not _NOT_BUILT.intersection(inner.split("/"))
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:

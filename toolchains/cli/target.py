@@ -161,7 +161,7 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
         assert locked.builder is not None, "what has recipes has a builder"
         size = _part(store, "native", native.identity(name, locked.builder))
         vendor = f", or --sdk=PATH: {sdk.name}" if sdk and sdk.replaces == name else ""
-        yield name, "", size, f"built here, toolchains/recipes/{name}{vendor}"
+        yield name, "", size, f"built here, {native.source_folder(name).relative_to(paths.ROOT)}{vendor}"
     for each in locked.linked:
         size = _part(store, "linked", linked.identity(each))
         yield each.recipe, "", size, f"linked here of {len(each.debs)} packages, toolchains/recipes/{each.recipe}"

@@ -34,6 +34,7 @@ from tempfile import TemporaryDirectory
 from typing import NotRequired, TypedDict
 
 from toolchains.archives.received import Bounds
+from toolchains.artifacts import native
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.config import components
@@ -342,8 +343,8 @@ def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] |
     """Return the folders with tests for a target's image, without those of other backends, which need their own image.
 
     A plugin that is another target's backend is tested in that target's image, also if this target's plugin depends on
-    it. Recipes do not depend on Triton, so their tests run only in the image of the default release. A recipe's whole
-    folder is included, because its tests use its sources' headers and tables.
+    it. Recipes do not depend on Triton, so their tests run only in the image of the default release. The whole
+    folder with a recipe's sources is included, because its tests use headers and tables of the sources.
 
     Args:
         recipes: the target's recipes whose tests are included; all if not given.
@@ -352,7 +353,7 @@ def test_folders(target: LockedTarget, release: str, *, recipes: Sequence[str] |
     plugins = [name for name in target_image.plugins(target) if name not in others]
     own = {name: paths.BACKENDS / name / "tests" for name in plugins}
     if release == target.default_triton:
-        own |= {name: paths.RECIPES / name for name in (target.recipes if recipes is None else recipes)}
+        own |= {name: native.source_folder(name) for name in (target.recipes if recipes is None else recipes)}
     return {name: folder for name, folder in own.items() if folder.is_dir()}
 
 

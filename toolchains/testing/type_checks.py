@@ -25,7 +25,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "e2e": (),
     "tests": ("e2e",),
     # It has UPMEM's module dpu; e2e has another of this name.
-    "tests/upmem": ("toolchains/recipes/upmem-emulator/host/python",),
+    "tests/upmem": ("sdks/upmem/host/python",),
 }
 _OPTIONS = ("--explicit-package-bases", "--follow-imports=silent")
 _UNTYPED = ("--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-decorators", "--allow-untyped-calls")

@@ -6,5 +6,6 @@ from conan import ConanFile
 class VsiReferenceSdk(ConanFile):
     name = "vsi-reference-sdk"
     description = "Replaces the VeriSilicon SDK: zen-compiler, the tensor-core bridge, and PoCL as the driver"
+    sources = "sdks/verisilicon"
     python_requires = "foundry-native/1.0"
     python_requires_extend = "foundry-native.Native"

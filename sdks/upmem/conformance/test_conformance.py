@@ -1,6 +1,6 @@
 """Run the conformance suite: every test of every host_*.c, and every program that must be accepted or refused.
 
-    python -m pytest toolchains/recipes/upmem-emulator/conformance
+    python -m pytest conformance
 
 with an SDK's bin/ on PATH: the emulator's, or the vendor's.
 """
