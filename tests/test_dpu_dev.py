@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.engine.container import Container
+from toolchains.system import paths
 
 pytestmark = pytest.mark.docker
 
@@ -151,7 +151,7 @@ FILES = {
     "other/short.cpp": SHORT_VECTOR,
 }
 # One program, and what hosts in C++ and in Python do with it.
-FILES |= {f"other/{path.name}": path.read_text() for path in (Path(__file__).parent / "upmem").iterdir()}
+FILES |= {f"other/{path.name}": path.read_text() for path in (paths.ROOT / "sdks/upmem/host/tests").iterdir()}
 FOLDER = "/tmp/example"
 BUILD = "dpu-upmem-dpurte-clang -O2 -DNR_TASKLETS=1 -o bin/words words.c"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from toolchains.archives import folders
 from toolchains.artifacts import native
 from toolchains.engine import host
 from toolchains.fetch.store import Store
@@ -15,11 +16,9 @@ from toolchains.lockfile import lock
 from toolchains.system import paths
 
 PROJECTS = sorted(path for path in (paths.ROOT / "sdks").iterdir() if path.is_dir())
-# What recipes package, each with its recipe and the builder of the first target that has it.
+# What recipes package, each with the builder of a target that has it.
 PACKAGED = {
-    native.source_folder(name): (name, target.builder)
-    for target in reversed(lock.load().targets.values())
-    for name in target.recipes
+    native.source_folder(name): target.builder for target in lock.load().targets.values() for name in target.recipes
 }
 # The one package of this repository that is a dependency: zen-compiler's README says so.
 INSTALLED = {"verisilicon": {"foundry_core"}}
@@ -29,8 +28,7 @@ OURS = {path.stem for path in paths.ROOT.iterdir()} | {
 
 
 def files(project: Path) -> list[Path]:
-    own = (path for path in project.rglob("*") if path.is_file())
-    return [path for path in own if not {"build", "__pycache__"}.intersection(path.relative_to(project).parts)]
+    return [path for name, path in folders.files(project).items() if not name.startswith("build/")]
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
@@ -43,8 +41,8 @@ def test_each_project_has_its_readme_licence_version_and_presets_and_a_recipe(pr
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
 def test_no_project_names_a_place_outside(project: Path) -> None:
-    folders = {path.name for path in paths.ROOT.iterdir() if path.is_dir() and path.name[0] != "."}
-    outside = "|".join(sorted(folders - {"build"} - {path.name for path in project.rglob("*")}))
+    top = {path.name for path in paths.ROOT.iterdir() if path.is_dir() and path.name[0] != "."}
+    outside = "|".join(sorted(top - {"build"} - {path.name for path in project.rglob("*")}))
     named = re.compile(rf"(?<![\w./-])(?:{outside})/\w")
     # In a document, in an #include, and in a file of CMake.
     upwards = re.compile(r'(?:\]\(|"|CMAKE_CURRENT_SOURCE_DIR}/)((?:\.\./)+[\w./-]*)')
@@ -77,7 +75,7 @@ def test_a_project_alone_is_configured_by_its_preset_and_has_tests(
 ) -> None:
     engine = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
-    builder = PACKAGED[project][1]
+    builder = PACKAGED[project]
     assert builder
     with engine.container(native.builder_image(builder, store=store, engine=engine)) as container:
         container.copy_into(project, "/alone")

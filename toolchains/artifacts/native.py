@@ -201,9 +201,13 @@ def sources(name: str) -> dict[str, Path]:
     Raises:
         UsageError: there is no such recipe.
     """
-    own, named = source_folder(name), _named_folder(name)
-    found = {f"{named or name}/{inner}": path for inner, path in folders.files(own).items() if _is_built(inner)}
-    return found | ({f"{name}/conanfile.py": paths.RECIPES / name / "conanfile.py"} if named else {})
+    named = _named_folder(name)
+    return {
+        f"{place}/{inner}": path
+        for place, folder in {name: paths.RECIPES / name, named or name: source_folder(name)}.items()
+        for inner, path in folders.files(folder).items()
+        if not _NOT_BUILT.intersection(inner.split("/"))
+    }
 
 
 def source_folder(name: str) -> Path:
@@ -229,10 +233,6 @@ def _version(name: str) -> str:
     """Return the version of a recipe's package, as the class Native does."""
     file = source_folder(name) / "VERSION"
     return file.read_text(encoding="utf-8").strip() if file.is_file() else _VERSION
-
-
-def _is_built(inner: str) -> bool:
-    return not _NOT_BUILT.intersection(inner.split("/"))
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:

@@ -3,7 +3,8 @@
     python -m toolchains.testing.type_checks
 
 A group is what mypy cannot see together with the rest, because two groups have modules of one name. In a group, kernels
-have no types, because Triton gives them none, and what NumPy computes may be Any; but tests/ is as strict as a package.
+have no types, because Triton gives them none, and what NumPy computes may be Any; but tests/ and sdks/ are as strict
+as a package.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "e2e": (),
     "tests": ("e2e",),
     # It has UPMEM's module dpu; e2e has another of this name.
-    "tests/upmem": ("sdks/upmem/host/python",),
+    "sdks/upmem/host/tests": ("sdks/upmem/host/python",),
 }
 _OPTIONS = ("--explicit-package-bases", "--follow-imports=silent")
 _UNTYPED = ("--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-decorators", "--allow-untyped-calls")
@@ -40,7 +41,7 @@ def main() -> int:
     for group, imported in ({"": ()} | _GROUPS | plugins).items():
         own = str(Path(group).parent) if (paths.ROOT / group / "__init__.py").exists() else group
         found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (own, *imported) if each)])
-        kernels = bool(group) and not group.startswith("tests")
+        kernels = bool(group) and not group.startswith(("tests", "sdks"))
         inner = [f"--exclude=^{each}/" for each in _GROUPS if group and each.startswith(f"{group}/")]
         options = [*_OPTIONS, *inner, *(_WITH_KERNELS if kernels else ()), group] if group else []
         # mypy cannot use a cache that it wrote with other options.

@@ -50,6 +50,7 @@ def copies(dpus: DpuSet, words: DpuSymbol) -> None:
     expect_error("too small", lambda: dpus.copy("words", bytearray(8), size=16))
     expect_error("different sizes", lambda: dpus.copy("words", [bytes(8 + 8 * (i == 3)) for i in range(DPUS)]))
     expect_error("list with a buffer", lambda: dpus.copy(bytearray(8), "words"))
+    expect_error("needs a buffer", lambda: dpus.copy("words", None))
     expect_error("read-only", lambda: dpus.dpus()[0].copy(bytes(8), "words"))
     expect_error("not contiguous", lambda: dpus.copy("words", np.zeros((4, 4), np.uint64)[:, 0]))
     expect_error("undefined symbol", lambda: dpus.copy("no such", bytes(8)))
