@@ -24,6 +24,7 @@ from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
 from foundry_core.mapping.base.mapping import Part
+from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.workgroup import program as workgroup
 from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
@@ -108,7 +109,7 @@ class _Commanded(workitem.WorkItem):
 
     bridge: Bridge | None = None
 
-    def __init__(self, function: tt.FuncOp, tiles: workitem.Tiles) -> None:
+    def __init__(self, function: tt.FuncOp, tiles: Tiles) -> None:
         super().__init__(function, tiles)
         self.commands: list[bytes] = []
 
@@ -117,7 +118,8 @@ class _Commanded(workitem.WorkItem):
 
     def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         (m, k), n = a.extents, b.extents[1]
-        matmul = Matmul(m, n, k, *((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c)))
+        a_strides, b_strides, c_strides = ((buffer.stride(0), buffer.stride(1)) for buffer in (a, b, c))
+        matmul = Matmul(m, n, k, a_strides, b_strides, c_strides)
         if {a.elem, b.elem, c.elem} != {"f32"} or self.bridge is None or self.bridge.refuses(matmul):
             super().accumulate(op, a, b, c, part)
             return

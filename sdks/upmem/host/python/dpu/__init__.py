@@ -64,7 +64,7 @@ class DpuVariable:
         """Return the bytes."""
         return _one_or_all(self.contents)
 
-    def _cast(self, format: str) -> Any:
+    def _cast(self, format: Any) -> Any:
         return _one_or_all([_one_or_all(view.cast(format)) for view in self.contents])
 
     def int8(self) -> Any:
@@ -337,8 +337,11 @@ class DpuSet:
         at = (symbol.encode(), offset) if isinstance(symbol, str) else (symbol.c_symbol, offset)
         suffix = "" if isinstance(symbol, str) else "_symbol"
         if to_dpu and not several:
+            (one,) = buffers
+            if one is None:
+                raise DpuError("a copy to all DPUs needs a buffer")
             broadcast = getattr(ffi.library, f"dpu_broadcast_to{suffix}")
-            _check(broadcast(self.c_set, *at, buffers[0].address, size, flags))
+            _check(broadcast(self.c_set, *at, one.address, size, flags))
         else:
             for dpu, buffer in zip(self._dpus, buffers, strict=True):
                 _check(ffi.library.dpu_prepare_xfer(dpu.c_set, None if buffer is None else buffer.address))
