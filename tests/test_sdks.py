@@ -16,9 +16,11 @@ from toolchains.lockfile import lock
 from toolchains.system import paths
 
 PROJECTS = sorted(path for path in (paths.ROOT / "sdks").iterdir() if path.is_dir())
-# What recipes package, each with the builder of a target that has it.
+# What recipes package, each with the builder of the first target that has it: variants have images of their own.
 PACKAGED = {
-    native.source_folder(name): target.builder for target in lock.load().targets.values() for name in target.recipes
+    native.source_folder(name): target.builder
+    for target in [*lock.load().targets.values()][::-1]
+    for name in target.recipes
 }
 # The one package of this repository that is a dependency: zen-compiler's README says so.
 INSTALLED = {"verisilicon": {"foundry_core"}}
