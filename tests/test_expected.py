@@ -102,7 +102,7 @@ def test_an_image_that_podman_built_is_not_compared_and_says_so(
     monkeypatch.setattr(target_image, "build_image", lambda *_, **__: image)
     monkeypatch.setattr(host, "installs_engine", lambda: False)
     monkeypatch.setattr(host, "ensure_engine", lambda: None)
-    assert ensure.ensure_image(Request.read("spirv", allow_drift=True)) == (None, image)
+    assert ensure.ensure_image(Request.read("spirv", allow_drift=True))[1] == image
     assert f"made by buildah 1.28.2: the layers and the ID of {image.name} are not compared" in capsys.readouterr().err
 
 
