@@ -1,6 +1,6 @@
 """The numbers of SPIR-V by Khronos's names: of instructions, of enumerants, and of extended instructions.
 
-toolchains/testing/spirv_numbers.py generates spirv_numbers.json from Khronos's grammar. An instruction has no `Op` at
+tests/test_spirv_numbers.py generates spirv_numbers.json from Khronos's grammar. An instruction has no `Op` at
 the beginning of its name, and no KHR or EXT at the end.
 """
 

@@ -27,6 +27,7 @@ from ...ir.arith import ConstantOp, SelectOp
 from ...ir.build import builder_before, like
 from ...ir.effects import effects, is_pure
 from ...ir.elements import extents, index_mapping
+from ...ir.facts import combined_axis
 from ...ops.elementwise import is_elementwise
 from .layouts import layout
 from .target import REGISTERS_OF_SLOW_COMPILER
@@ -69,8 +70,15 @@ def _slice_stores_of(function: tt.FuncOp, block: Block) -> bool:
 
 def _slice_reductions_of(function: tt.FuncOp, block: Block) -> bool:
     """Slice the reductions of a block; return whether there are any."""
-    changes = [_slice_reduction(function, op) for op in list(block.ops) if isinstance(op, tt.ReduceOp)]
+    axes = [(op, axis) for op in block.ops if (axis := _reduced_axis(op)) is not None]
+    changes = [_slice_reduction(function, op, axis) for op, axis in axes]
     return any(changes)
+
+
+def _reduced_axis(op: object) -> int | None:
+    """Return the dimension that an operation reduces; None if it does anything else."""
+    found = combined_axis(op)
+    return found.number if found and not found.is_kept else None
 
 
 def _needed(value: SSAValue, along: Along) -> list[tuple[SSAValue, Along]] | None:
@@ -83,9 +91,8 @@ def _needed(value: SSAValue, along: Along) -> list[tuple[SSAValue, Along]] | Non
     is_load = isinstance(op, tt.LoadOp) and not (op.is_volatile or op.boundary_check)
     if is_load or is_elementwise(op) or isinstance(op, _ON_EACH_ELEMENT):
         return [(operand, along if isinstance(operand.type, TensorType) else ()) for operand in op.operands]
-    if isinstance(op, tt.ReduceOp):
-        axis = op.axis.value.data
-        return [(src, (*along[:axis], None, *along[axis:])) for src in op.srcs]
+    if (axis := _reduced_axis(op)) is not None:
+        return [(operand, (*along[:axis], None, *along[axis:])) for operand in op.operands]
     mapping = index_mapping(value)
     if mapping is None:
         return None
@@ -144,7 +151,7 @@ def _slice_shape(values: Sequence[SSAValue], dimensions: Sequence[int]) -> dict[
         return {}
     tiles = [(values[0], along)]
     for value, ways in found.items():
-        if isinstance(value.owner, tt.ReduceOp):
+        if _reduced_axis(value.owner) is not None:
             tiles += [(src, way) for each in ways for src, way in _needed(value, each) or ()]
 
     def outermost(value: SSAValue, way: Along) -> int | None:
@@ -284,20 +291,20 @@ def _slice_stores(function: tt.FuncOp, stores: Sequence[tt.StoreOp]) -> bool:
     return True
 
 
-def _slice_reduction(function: tt.FuncOp, op: tt.ReduceOp) -> bool:
+def _slice_reduction(function: tt.FuncOp, op: Operation, axis: int) -> bool:
     """Replace a reduction by a loop that combines those of slices along its axis; return whether that is possible."""
-    axis, shape = op.axis.value.data, extents(op.srcs[0])
-    sizes = _slice_shape(op.srcs, [axis])
+    shape, combine = extents(op.operands[0]), op.regions[0].block
+    sizes = _slice_shape(op.operands, [axis])
     along = _only(axis, len(shape))
-    sources = _sources((value, along) for value in op.srcs)
-    inner = [each for each in op.combine.block.ops if each is not op.combine.block.last_op]
+    sources = _sources((value, along) for value in op.operands)
+    inner = [each for each in combine.ops if each is not combine.last_op]
     is_known = all(isinstance(each, ConstantOp | SelectOp) or is_elementwise(each) for each in inner)
     if not sizes or sources is None or not is_known or not _may_wait(function, _loads(sources), op):
         return False
 
     def reduced(here: Builder, start: SSAValue) -> Sequence[SSAValue]:
         slice = _Slice(sizes, {axis: start}, {axis: here})
-        copy = here.insert(op.clone({value: slice.write(value, along) for value in op.srcs}))
+        copy = here.insert(op.clone({value: slice.write(value, along) for value in op.operands}))
         copy.location = op.location
         return copy.results
 
@@ -307,16 +314,16 @@ def _slice_reduction(function: tt.FuncOp, op: tt.ReduceOp) -> bool:
     body = Block(arg_types=[i32, *(value.type for value in total)])
     inside = Builder(InsertPoint.at_end(body))
     known: dict[SSAValue, SSAValue] = {}
-    known.update(zip(op.combine.block.args, [*body.args[1:], *reduced(inside, body.args[0])], strict=True))
+    known.update(zip(combine.args, [*body.args[1:], *reduced(inside, body.args[0])], strict=True))
     for each in inner:
         made = each.clone(known)
         made.location = each.location
         for result, new in zip(each.results, made.results, strict=True):
-            Rewriter.replace_value_with_new_type(new, alike(op.res[0].type, result.type))
+            Rewriter.replace_value_with_new_type(new, alike(op.results[0].type, result.type))
         inside.insert(made)
         known.update(zip(each.results, made.results, strict=True))
-    assert op.combine.block.last_op is not None
-    body.add_op(scf.YieldOp(*(known.get(value, value) for value in op.combine.block.last_op.operands)))
+    assert combine.last_op is not None
+    body.add_op(scf.YieldOp(*(known.get(value, value) for value in combine.last_op.operands)))
     loop = here.insert(scf.ForOp(size, _constant(here, shape[axis]), size, total, Region(body)))
     Rewriter.replace_op(op, [], loop.results)
     return True
