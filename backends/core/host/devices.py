@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from foundry_core.mapping.simt.lower import lower_simt
+from foundry_core.mapping.simt.lower import Simt, lower_simt
 from foundry_core.mapping.simt.target import Fragment, SimtTarget
 
 from .machine import Device, launch
+from .memory import Array, Result
 
 _ALL = (16, 32, 64)
 # An H100 through Vulkan (driver 580): four subgroups a program.
@@ -61,17 +61,24 @@ def promised(target: SimtTarget) -> Device:
     return Device(target.warp_size, target.fuses, target.accurate_exp2, target.preserves_denormals, nearest)
 
 
-def run(ttgir: str, target: SimtTarget, arguments: Sequence[Any], grid: int = 1) -> list[np.ndarray]:
-    """Lower a kernel for a device and launch it; return its arrays as they are afterwards."""
-    made = lower_simt(ttgir, target)
+def launch_on(
+    made: Simt, target: SimtTarget, arguments: Sequence[Any], grid: Sequence[int] = (1, 1, 1), log: Array | None = None
+) -> Result:
+    """Launch a kernel that was lowered for a device; `log` as in machine.launch."""
     return launch(
         made.module,
         promised(target),
         arguments,
-        (grid, 1, 1),
+        grid,
         offsets=made.offsets if target.flavour == "shader" else (),
         tables=made.tables,
-        trailing=(grid, 1, 1, 0) if target.splits_grids else (),
+        trailing=(*grid, 0) if target.splits_grids else (),
         push_bytes=target.argument_bytes,
         shared=made.local_bytes,
+        log=log,
     )
+
+
+def run(ttgir: str, target: SimtTarget, arguments: Sequence[Any], grid: int = 1) -> list[Array]:
+    """Lower a kernel for a device and launch it; return its arrays as they are afterwards."""
+    return launch_on(lower_simt(ttgir, target), target, arguments, (grid, 1, 1)).arrays

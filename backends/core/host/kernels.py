@@ -1,4 +1,4 @@
-"""Kernels in TTGIR as text, for any subgroup: a test writes the operations that it is about, and needs no Triton."""
+"""Kernels as text, in TTIR, or in TTGIR for any subgroup: a test writes the operations that it is about."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def _module(layouts: Mapping[str, str], warps: int, lanes: int, parameters: str, lines: Sequence[str]) -> str:
-    head = "".join(f"#{name} = #ttg.{layout}\n" for name, layout in layouts.items())
     body = "".join(f"    {line}\n" for line in lines)
+    function = (
+        f"  tt.func public @kernel({parameters}) attributes {{noinline = false}} {{\n{body}    tt.return\n  }}\n}}\n"
+    )
+    if not lanes:
+        return f"module {{\n{function}"
+    head = "".join(f"#{name} = #ttg.{layout}\n" for name, layout in layouts.items())
     return (
         f'{head}module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = '
-        f'"hip:gfx942", "ttg.threads-per-warp" = {lanes} : i32}} {{\n  tt.func public @kernel({parameters}) '
-        f"attributes {{noinline = false}} {{\n{body}    tt.return\n  }}\n}}\n"
+        f'"hip:gfx942", "ttg.threads-per-warp" = {lanes} : i32}} {{\n{function}'
     )
 
 
@@ -32,6 +36,7 @@ def elementwise(
     """Return a kernel on arrays of `size` elements a program.
 
     Args:
+        lanes: invocations of a subgroup; 0 for TTIR, which has no layouts.
         inputs: the types of arrays, which are the values %x0, %x1 and so on.
         outputs: the values that are stored, with their types.
         lines: what computes these values. TILE(f32) stands for the type of a tile of f32.
@@ -39,7 +44,7 @@ def elementwise(
     """
 
     def tile(elem: str) -> str:
-        return f"tensor<{size}x{elem}, #b>"
+        return f"tensor<{size}x{elem}{', #b' * bool(lanes)}>"
 
     types = [*inputs, *outputs.values()]
     made = [

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from foundry_core.spirv_numbers import numbers
 
-from .memory import Array, Fault, GlobalMemory, SharedMemory
+from .memory import Array, Fault, GlobalMemory, Result, SharedMemory
 from .spirv import PRIVATE, PUSH, WORKGROUP, Function, Instruction, Module, Type
 
 # What an invocation is told, by the numbers of SPIR-V's BuiltIn.
@@ -534,8 +534,8 @@ class _Frame:
                 base, type = base + self.get(index).astype(np.int64) * stride, part
         return base
 
-    def _access(self, pointer: int, size: int, how: Sequence[int], here: Array) -> tuple[Array, Array]:
-        """Return memory, and the places in it of the bytes."""
+    def _access(self, pointer: int, size: int, how: Sequence[int], here: Array, ways: str) -> tuple[Array, Array]:
+        """Return memory, and the places in it of the bytes; `ways` as in GlobalMemory.places."""
         run, address = self._run, self.get(pointer)
         storage = self._module.types[self._module.type_of[pointer]].parts[0]
         if storage == WORKGROUP:
@@ -546,7 +546,7 @@ class _Frame:
             first = np.where(here, address + np.arange(run.count) * run.private_size, 0)
             return run.private, first[:, None] + np.arange(size)
         alignment = how[1] if how and how[0] & _ALIGNED else 0
-        return run.memory.bytes, run.memory.places(address, size, alignment, here)
+        return run.memory.bytes, run.memory.places(address, size, alignment, here, ways)
 
     def _load(self, words: Sequence[int], kind: Type, here: Array) -> Array:
         run, module, pointer = self._run, self._module, words[0]
@@ -555,7 +555,7 @@ class _Frame:
         if module.types[module.type_of[pointer]].parts[0] == PUSH:
             raw = np.stack([run.arguments[at : at + kind.size] for at in self.get(pointer)])
         else:
-            memory, at = self._access(pointer, kind.size, words[1:], here)
+            memory, at = self._access(pointer, kind.size, words[1:], here, "r")
             if memory is run.shared.bytes:
                 run.shared.touch(at, here)
             raw = memory[at]
@@ -565,7 +565,7 @@ class _Frame:
     def _store(self, words: Sequence[int], here: Array) -> None:
         value = np.ascontiguousarray(self.get(words[1]))
         raw = value.reshape(self._run.count, -1).view(np.uint8)
-        memory, at = self._access(words[0], raw.shape[1], words[2:], here)
+        memory, at = self._access(words[0], raw.shape[1], words[2:], here, "w")
         if memory is self._run.shared.bytes:
             self._run.shared.touch(at, here, raw)
         else:
@@ -574,7 +574,8 @@ class _Frame:
     def _atomic(self, name: str, pointer: int, value: Array, compared: Array | None, here: Array) -> Array:
         """Change a number in one step, invocation by invocation; return what was there."""
         size = value.dtype.itemsize
-        memory, at = self._access(pointer, size, (_ALIGNED, size), here)
+        ways = {"AtomicLoad": "r", "AtomicStore": "w"}.get(name, "rw")
+        memory, at = self._access(pointer, size, (_ALIGNED, size), here, ways)
         old = np.zeros(self._run.count, value.dtype)
         for number in np.flatnonzero(here):
             place = slice(at[number, 0], at[number, 0] + size)
@@ -597,8 +598,9 @@ def launch(
     trailing: Sequence[int] = (),
     push_bytes: int = 256,
     shared: int = 0,
-) -> list[Array]:
-    """Launch a kernel; return its arrays as they are afterwards.
+    log: Array | None = None,
+) -> Result:
+    """Launch a kernel.
 
     Args:
         arguments: arrays, and NumPy's numbers.
@@ -608,13 +610,15 @@ def launch(
         trailing: the numbers of 32 bits at the last offsets.
         push_bytes: the most push constants. More arguments are in memory, and their address is pushed.
         shared: of a module for Vulkan, the bytes of workgroup memory.
+        log: the launch's log, for a kernel that has sites: the first table, and the last array of the result.
 
     Raises:
         Fault: the module does what no device promises.
     """
     arrays = [x for x in arguments if isinstance(x, np.ndarray)]
     block = np.zeros(max(offsets, default=0) + 8, np.uint8)
-    memory = GlobalMemory([*arrays, *[np.zeros(1024, np.uint8)] * tables, block])
+    logs = [log] if log is not None else []
+    memory = GlobalMemory([*arrays, *logs, *[np.zeros(1024, np.uint8)] * (tables - len(logs)), block])
     *lows, of_block = map(np.int64, memory.lows)
     rest = iter(lows)
     values: Any = [next(rest) if isinstance(x, np.ndarray) else x for x in arguments]
@@ -631,4 +635,4 @@ def launch(
     step = max(1, _MOST // module.invocations)
     for first in range(0, count, step):
         _Run(module, device, memory, grid, values, shared, range(first, min(first + step, count))).start()
-    return [memory.array(number, array) for number, array in enumerate(arrays)]
+    return memory.result([*arrays, *logs])

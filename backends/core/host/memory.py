@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 Array = np.ndarray
+Reached = tuple[int, int] | None
 
 
 class Fault(Exception):
     """Something that no device promises to do as the kernel means it."""
+
+
+class Result(NamedTuple):
+    """What a run left.
+
+    Attributes:
+        arrays: the arrays as they are afterwards.
+        read, written: of each, the first byte that was read or written and the byte behind the last; None if none was.
+    """
+
+    arrays: list[Array]
+    read: list[Reached]
+    written: list[Reached]
 
 
 class GlobalMemory:
@@ -26,9 +41,14 @@ class GlobalMemory:
         self.lows = base + np.cumsum([0, *(-(-sizes // 256) * 256 + 256)])[:-1]
         self._highs, self._starts = self.lows + sizes, np.cumsum([0, *sizes])
         self.bytes = np.frombuffer(b"".join(array.tobytes() for array in arrays), np.uint8).copy()
+        self._is_read, self._is_written = (np.zeros(len(self.bytes), bool) for _ in range(2))
 
-    def places(self, address: Array, size: int, alignment: int, active: Array) -> Array:
-        """Return the places of the bytes that active invocations access; of others, places that exist."""
+    def places(self, address: Array, size: int, alignment: int, active: Array, how: str) -> Array:
+        """Return the places of the bytes that active invocations access; of others, places that exist.
+
+        Args:
+            how: "r" if they are read, "w" if they are written, or both.
+        """
         if alignment and np.any(address[active] % alignment):
             raise Fault(f"an address is no multiple of {alignment}, as the access promises")
         number = np.maximum(np.searchsorted(self.lows, address, "right") - 1, 0)
@@ -36,16 +56,28 @@ class GlobalMemory:
         if not np.all(inside[active]):
             raise Fault("an access out of bounds of all arrays")
         first = np.where(inside, address - self.lows[number] + self._starts[number], 0)
-        return np.minimum(first[:, None] + np.arange(size), len(self.bytes) - 1)
+        found = np.minimum(first[:, None] + np.arange(size), len(self.bytes) - 1)
+        for letter, noted in (("r", self._is_read), ("w", self._is_written)):
+            if letter in how:
+                noted[found[active]] = True
+        return found
 
     def fill(self, number: int, content: Array) -> None:
         """Write an array."""
         self.bytes[self._starts[number] : self._starts[number + 1]] = content
 
-    def array(self, number: int, like: Array) -> Array:
-        """Return what an array is now."""
-        found = self.bytes[self._starts[number] : self._starts[number + 1]]
-        return found.copy().view(like.dtype).reshape(like.shape)
+    def result(self, arrays: Sequence[Array]) -> Result:
+        """Return what the first arrays are now, and what of them was reached."""
+        parts = [slice(*self._starts[number : number + 2]) for number in range(len(arrays))]
+        now = [self.bytes[part].copy().view(x.dtype).reshape(x.shape) for part, x in zip(parts, arrays, strict=True)]
+        return Result(
+            now, [_span(self._is_read[part]) for part in parts], [_span(self._is_written[part]) for part in parts]
+        )
+
+
+def _span(noted: Array) -> Reached:
+    places = np.flatnonzero(noted)
+    return (int(places[0]), int(places[-1]) + 1) if len(places) else None
 
 
 class _Touched:

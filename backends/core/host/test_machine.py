@@ -28,7 +28,7 @@ def stored(body: Body) -> Array:
     offset = t.cast("arith.extsi", t.binary("arith.muli", number, t.integer(4, "i32")), "i64")
     group.store(t.binary("arith.addi", base, offset), [value], 4)
     module, out = group.finish("kernel"), np.full(LANES * WARPS, 77, np.int32)
-    return launch(module, Device(LANES), [out], offsets=group.argument_offsets, shared=1024)[0]
+    return launch(module, Device(LANES), [out], offsets=group.argument_offsets, shared=1024).arrays[0]
 
 
 def exchanged(by: int, barrier: Callable[[ShaderWorkgroup], None]) -> Body:

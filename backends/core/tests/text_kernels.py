@@ -1,0 +1,287 @@
+"""The kernels whose texts are in texts/: backends/core/host runs these without Triton.
+
+test_texts.py, in backends/spirv/tests, writes them again and compares. To write them after a change of a kernel or of
+Triton:
+
+    ./foundry run spirv backends/core/tests/text_kernels.py FOLDER
+
+Each is TTIR, and TTGIR for subgroups of 8 and of 32 invocations, 4 a program, without places in the source.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import triton
+import triton.language as tl
+from foundry_core.mapping.simt.target import SimtTarget
+from foundry_core.mapping.workitem.target import WorkItemTarget
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import ASTSource
+
+LANES = (8, 32)
+
+
+@triton.jit
+def limits(x, out, n, lo, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + offs, mask=(offs <= n) & (offs > lo), other=-7)
+    b = (v > 3) < (v > 100)
+    c = (v > 3) <= ((v & 1) == 1)
+    w = tl.arange(0, B) + tl.arange(0, B) * 33554432 + 1500000000
+    found = v + b.to(tl.int64) * 1000 + c.to(tl.int64) * 100000 + w.to(tl.int64)
+    tl.store(out + offs, found, mask=(n >= offs) & (lo < offs))
+
+
+@triton.jit
+def softmax(x, out, stride, n, B: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, B)
+    v = tl.load(x + row * stride + offs, mask=offs < n, other=float("-inf"))
+    v = v - tl.max(v, 0)
+    e = tl.exp(v)
+    tl.store(out + row * stride + offs, e / tl.sum(e, 0), mask=offs < n)
+
+
+@triton.jit
+def matmul(a, b, c, m, n, k, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    pa = a + (rm % m)[:, None] * sa + rk[None, :]
+    pb = b + rk[:, None] * sb + (rn % n)[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, k, BK):
+        x = tl.load(pa, mask=rk[None, :] + at < k, other=0.0)
+        y = tl.load(pb, mask=rk[:, None] + at < k, other=0.0)
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+        pa += BK
+        pb += BK * sb
+    tl.store(c + rm[:, None] * sc + rn[None, :], acc, mask=(rm[:, None] < m) & (rn[None, :] < n))
+
+
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+@triton.jit
+def histogram(x, counts, sums, n, B: tl.constexpr, BINS: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    m = offs < n
+    v = tl.load(x + offs, mask=m, other=0)
+    tl.atomic_add(counts + (v & (BINS - 1)), 1, mask=m)
+    tl.atomic_max(counts + BINS, tl.max(v, 0))
+    tl.store(sums + offs, tl.associative_scan(v, 0, _add), mask=m)
+
+
+@triton.jit
+def transposes(x, out, steps, R: tl.constexpr, C: tl.constexpr):
+    r = tl.arange(0, R)
+    c = tl.arange(0, C)
+    acc = tl.load(x + r[:, None] * C + c[None, :])
+    for _ in range(steps):
+        t = tl.trans(acc)
+        m = tl.max(t, 0)
+        acc = acc * 2 + m[:, None] + tl.sum(acc, 0)[None, :]
+        acc = tl.reshape(tl.trans(acc), (R, C))
+    tl.store(out + r[:, None] * C + c[None, :], acc)
+
+
+@triton.jit
+def exchanged(a, b, c, n, stride, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    p = a
+    q = b
+    for k in range(n):
+        tl.store(p + offs + stride * k * B, tl.load(c + offs) + k)
+        t = p
+        p = q
+        q = t
+
+
+@triton.jit
+def strided(x, out, n, stride, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    for k in range(n):
+        tl.store(out + stride * k + offs, tl.load(x + offs) + k)
+
+
+@triton.jit
+def gathered(x, index, out, n, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    at = tl.load(index + offs, mask=offs < n, other=0)
+    v = tl.load(x + at, mask=(offs < n) & (at >= 0), other=-1.0)
+    tl.store(out + n - 1 - offs, v * 2, mask=offs < n)
+
+
+@triton.jit
+def largest(x, values, places, rows, columns, R: tl.constexpr, C: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, C)
+    inside = (r[:, None] < rows) & (c[None, :] < columns)
+    v = tl.load(x + r[:, None] * columns + c[None, :], mask=inside, other=float("-inf"))
+    tl.store(values + r, tl.max(v, 1), mask=r < rows)
+    tl.store(places + r, tl.argmax(v, 1), mask=r < rows)
+
+
+@triton.jit
+def moved(x, out, n, steps, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    here = x + offs
+    total = tl.zeros((B,), tl.float32)
+    scale = 1.0
+    for step in range(steps):
+        total += tl.load(here, mask=step * B + offs < n, other=3.0) * scale
+        here += B
+        scale *= 0.5
+    tl.store(out + offs, total)
+
+
+@triton.jit
+def in_place(x, n, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    for k in range(n):
+        v = tl.load(x + offs)
+        before = tl.load(x + (offs ^ 1))
+        tl.store(x + offs, v + before + k)
+
+
+@triton.jit
+def _sign(v):
+    if v < 0:
+        return -1
+    if v == 0:
+        return 0
+    return 1
+
+
+@triton.jit
+def branches(x, out, n, B: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    first = tl.load(x + pid)
+    steps = 0
+    while first > 1:
+        first = tl.where(first % 2 == 0, first // 2, first * 3 + 1)
+        steps += 1
+    offs = tl.arange(0, B)
+    if steps % 2 == 1:
+        tl.store(out + pid * B + offs, offs * steps)
+    else:
+        tl.store(out + pid * B + offs, offs + steps + _sign(tl.load(x + pid)))
+
+
+@triton.jit
+def sums(x, out, rows, columns, R: tl.constexpr, C: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    total = tl.zeros((R,), tl.int32)
+    for at in range(0, columns, C):
+        c = at + tl.arange(0, C)
+        inside = (r[:, None] < rows) & (c[None, :] < columns)
+        total += tl.sum(tl.load(x + r[:, None] * columns + c[None, :], mask=inside, other=0).to(tl.int32), 1)
+    tl.store(out + r, total, mask=r < rows)
+
+
+@triton.jit
+def halves(x, y, out, wide, n, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    a = tl.load(x + offs, mask=offs < n, other=1.5)
+    b = tl.load(y + offs, mask=offs < n, other=-2.0)
+    s = a * b + a
+    tl.store(out + offs, s, mask=offs < n)
+    tl.store(wide + offs, s.to(tl.float32) + b.to(tl.float32), mask=offs < n)
+
+
+@triton.jit
+def diagonal(x, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tile = tl.load(x + i[:, None] * n + i[None, :], mask=(i[:, None] < n) & (i[None, :] <= i[:, None]), other=0.0)
+    turned = tl.trans(tile)
+    tl.store(out + i[:, None] * n + i[None, :], tile + turned * 2, mask=(i[:, None] < n) & (i[None, :] < n))
+
+
+@triton.jit
+def joined(x, out, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    v = tl.load(x + offs)
+    both = tl.join(v, v * v)
+    tl.store(out + tl.arange(0, 2 * B), tl.reshape(tl.flip(tl.cumsum(both, 0), 0), (2 * B,)))
+
+
+@triton.jit
+def chosen(a, b, out, n, first, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    source = a if first > 0 else b
+    tl.store(out + offs, tl.load(source + offs, mask=offs < n, other=0))
+
+
+@triton.jit
+def said(x, out, n, B: tl.constexpr):
+    offs = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + offs, mask=offs < n, other=0)
+    tl.device_assert(v < 100, "too large", mask=offs < n)
+    tl.device_print("v", v)
+    tl.store(out + offs, v + 1, mask=offs < n)
+
+
+class Text(NamedTuple):
+    """A kernel, the types of its parameters, and its constants."""
+
+    kernel: Any
+    types: Mapping[str, str]
+    constants: Mapping[str, int]
+
+
+TEXTS = {
+    "limits": Text(limits, {"x": "*i64", "out": "*i64", "n": "i32", "lo": "i32"}, {"B": 64}),
+    "softmax": Text(softmax, {"x": "*fp32", "out": "*fp32", "stride": "i32", "n": "i32"}, {"B": 128}),
+    "matmul": Text(
+        matmul,
+        {"a": "*fp32", "b": "*fp32", "c": "*fp32", **dict.fromkeys(("m", "n", "k", "sa", "sb", "sc"), "i32")},
+        {"BM": 16, "BN": 16, "BK": 16},
+    ),
+    "histogram": Text(histogram, {"x": "*i32", "counts": "*i32", "sums": "*i32", "n": "i32"}, {"B": 64, "BINS": 8}),
+    "transposes": Text(transposes, {"x": "*i32", "out": "*i32", "steps": "i32"}, {"R": 16, "C": 8}),
+    "exchanged": Text(exchanged, {"a": "*i32", "b": "*i32", "c": "*i32", "n": "i32", "stride": "i32"}, {"B": 16}),
+    "strided": Text(strided, {"x": "*i32", "out": "*i32", "n": "i32", "stride": "i32"}, {"B": 16}),
+    "gathered": Text(gathered, {"x": "*fp32", "index": "*i32", "out": "*fp32", "n": "i32"}, {"B": 32}),
+    "largest": Text(
+        largest, {"x": "*fp32", "values": "*fp32", "places": "*i32", "rows": "i32", "columns": "i32"}, {"R": 4, "C": 32}
+    ),
+    "moved": Text(moved, {"x": "*fp32", "out": "*fp32", "n": "i32", "steps": "i32"}, {"B": 32}),
+    "in_place": Text(in_place, {"x": "*i32", "n": "i32"}, {"B": 32}),
+    "branches": Text(branches, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}),
+    "sums": Text(sums, {"x": "*i8", "out": "*i32", "rows": "i32", "columns": "i32"}, {"R": 8, "C": 16}),
+    "halves": Text(halves, {"x": "*fp16", "y": "*bf16", "out": "*fp32", "wide": "*fp32", "n": "i32"}, {"B": 32}),
+    "diagonal": Text(diagonal, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"N": 16}),
+    "joined": Text(joined, {"x": "*i32", "out": "*i32"}, {"B": 32}),
+    "chosen": Text(chosen, {"a": "*i32", "b": "*i32", "out": "*i32", "n": "i32", "first": "i32"}, {"B": 16}),
+    "said": Text(said, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}),
+}
+_PLACE = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield the name of each file, and what it must contain."""
+    from triton_spirv_backend import compiler, simt
+
+    targets: list[tuple[str, str, GPUTarget]] = [("ttir", "ttir", compiler.target(WorkItemTarget()))]
+    targets += [(f"{lanes}.ttgir", "ttgir", simt.target(SimtTarget(lanes))) for lanes in LANES]
+    for name, (kernel, types, constants) in TEXTS.items():
+        signature = {each: types.get(each, "constexpr") for each in kernel.arg_names}
+        attributes = {(at,): [["tt.divisibility", 16]] for at, type in enumerate(signature.values()) if type[0] == "*"}
+        for suffix, stage, target in targets:
+            source = ASTSource(kernel, signature, dict(constants), attributes)
+            asm = triton.compile(source, target=target, options={"num_warps": 4} if stage == "ttgir" else {}).asm
+            yield f"{name}.{suffix}", _PLACE.sub("", asm[stage])
+
+
+if __name__ == "__main__":
+    for file, content in texts():
+        Path(sys.argv[1], file).write_text(content)
