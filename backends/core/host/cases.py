@@ -12,7 +12,7 @@ import numpy as np
 from .memory import Array
 from .roads import Kernel
 
-_TEXTS = Path(__file__).parents[1] / "tests" / "texts"
+TEXTS = Path(__file__).parents[1] / "tests" / "texts"
 I32, F32 = np.int32, np.float32
 
 
@@ -34,7 +34,7 @@ class Case:
 
     def kernel(self, lanes: int) -> Kernel:
         """Return the kernel's texts, for subgroups of 8 or of 32 invocations."""
-        ttir, ttgir = ((_TEXTS / f"{self.name}{suffix}").read_text() for suffix in (".ttir", f".{lanes}.ttgir"))
+        ttir, ttgir = ((TEXTS / f"{self.name}{suffix}").read_text() for suffix in (".ttir", f".{lanes}.ttgir"))
         return Kernel(ttir, ttgir)
 
 

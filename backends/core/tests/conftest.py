@@ -1,4 +1,4 @@
-"""Select the tests for each backend."""
+"""Select the tests for each backend, and for the host."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ _BY_AN_OLDER_RELEASE = ("scalars", "pointers", "returns", "constants", "workgrou
 _NEWEST = (3, 9)
 
 
+# They need no Triton, and run on the host: every image would find the same.
+_ON_HOST = ("functions",)
+_FOLDER = Path(__file__).parent
+
+
 def _left_to_others() -> list[str]:
-    """Return the files that this image leaves to others; none on a developer's machine, which has no Triton."""
+    """Return the files that this image, or a machine without Triton, leaves to others."""
+    on_host = [f"test_{what}.py" for what in _ON_HOST]
     if importlib.util.find_spec("triton") is None:
-        return []
+        return ["vulkan", *(file.name for file in _FOLDER.glob("test_*.py") if file.name not in on_host)]
     import triton
 
-    if triton.runtime.driver.active.get_current_target().backend != "vsi":
-        return []
-    is_newest = tuple(map(int, triton.__version__.split(".")[:2])) >= _NEWEST
-    left = [f"test_{what}.py" for what in (*_BY_SPIRV, *(_BY_AN_OLDER_RELEASE if is_newest else ()))]
-    assert all(Path(__file__).with_name(file).exists() for file in left), "a file of tests has another name now"
+    left = on_host
+    if triton.runtime.driver.active.get_current_target().backend == "vsi":
+        is_newest = tuple(map(int, triton.__version__.split(".")[:2])) >= _NEWEST
+        left += [f"test_{what}.py" for what in (*_BY_SPIRV, *(_BY_AN_OLDER_RELEASE if is_newest else ()))]
+    assert all((_FOLDER / file).exists() for file in left), "a file of tests has another name now"
     return left
 
 

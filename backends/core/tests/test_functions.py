@@ -17,9 +17,6 @@ import numpy as np
 import pytest
 from arrays import FLOATS, compute
 
-# NumPy on the processor: every image would find the same.
-pytestmark = pytest.mark.anywhere
-
 # x86's extended precision has 64 bits of mantissa.
 Wide = np.longdouble
 INF, NAN = math.inf, math.nan
@@ -163,7 +160,12 @@ def pairs(elem: str) -> list[tuple[np.ndarray, np.ndarray]]:
 
 @pytest.mark.parametrize(
     ("name", "elem", "bound"),
-    [(name, elem, row[place]) for name, row in BINARY.items() for elem, place in PLACES if row[place] is not None],
+    [
+        pytest.param(name, elem, row[place], marks=[pytest.mark.slow] * (name in ("fmod", "pow")))
+        for name, row in BINARY.items()
+        for elem, place in PLACES
+        if row[place] is not None
+    ],
 )
 def test_a_function_of_two_numbers_is_as_exact_as_stated(name: str, elem: str, bound: float) -> None:
     function = BINARY[name][0]

@@ -231,11 +231,12 @@ def said(x, out, n, B: tl.constexpr):
 
 
 class Text(NamedTuple):
-    """A kernel, the types of its parameters, and its constants."""
+    """A kernel, the types of its parameters, its constants, and options of its launch."""
 
     kernel: Any
     types: Mapping[str, str]
     constants: Mapping[str, int]
+    options: Mapping[str, Any] = {}  # noqa: RUF012  nobody changes it
 
 
 TEXTS = {
@@ -262,7 +263,7 @@ TEXTS = {
     "diagonal": Text(diagonal, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"N": 16}),
     "joined": Text(joined, {"x": "*i32", "out": "*i32"}, {"B": 32}),
     "chosen": Text(chosen, {"a": "*i32", "b": "*i32", "out": "*i32", "n": "i32", "first": "i32"}, {"B": 16}),
-    "said": Text(said, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}),
+    "said": Text(said, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}, {"debug": True}),
 }
 _PLACE = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
 
@@ -273,12 +274,13 @@ def texts() -> Iterator[tuple[str, str]]:
 
     targets: list[tuple[str, str, GPUTarget]] = [("ttir", "ttir", compiler.target(WorkItemTarget()))]
     targets += [(f"{lanes}.ttgir", "ttgir", simt.target(SimtTarget(lanes))) for lanes in LANES]
-    for name, (kernel, types, constants) in TEXTS.items():
+    for name, (kernel, types, constants, options) in TEXTS.items():
         signature = {each: types.get(each, "constexpr") for each in kernel.arg_names}
         attributes = {(at,): [["tt.divisibility", 16]] for at, type in enumerate(signature.values()) if type[0] == "*"}
         for suffix, stage, target in targets:
             source = ASTSource(kernel, signature, dict(constants), attributes)
-            asm = triton.compile(source, target=target, options={"num_warps": 4} if stage == "ttgir" else {}).asm
+            warps = {"num_warps": 4} if stage == "ttgir" else {}
+            asm = triton.compile(source, target=target, options={**options, **warps}).asm
             yield f"{name}.{suffix}", _PLACE.sub("", asm[stage])
 
 
