@@ -236,7 +236,7 @@ class Text(NamedTuple):
     kernel: Any
     types: Mapping[str, str]
     constants: Mapping[str, int]
-    options: Mapping[str, Any] = {}  # noqa: RUF012  nobody changes it
+    options: Mapping[str, Any] = {}
 
 
 TEXTS = {
