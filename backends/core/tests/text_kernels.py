@@ -285,5 +285,8 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    for file, content in texts():
+    # Functions that are called have the module's name in theirs.
+    import text_kernels
+
+    for file, content in text_kernels.texts():
         Path(sys.argv[1], file).write_text(content)
