@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import cf, scf
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from ..errors import unsupported
@@ -37,17 +37,38 @@ def incoming_values(value: SSAValue) -> list[SSAValue] | None:
     return None
 
 
-def yield_targets(use: Use) -> list[SSAValue]:
+def yield_targets(op: Operation, number: int) -> list[SSAValue]:
     """Return what an operand of the end of a `for` loop's or a branch's block becomes; nothing for any other."""
-    around = use.operation.parent_op()
-    if not isinstance(use.operation, scf.YieldOp):
+    around = op.parent_op()
+    if not isinstance(op, scf.YieldOp):
         return []
     match around:
         case scf.ForOp():
-            return [around.body.block.args[use.index + 1], around.results[use.index]]
+            return [around.body.block.args[number + 1], around.results[number]]
         case scf.IfOp():
-            return [around.results[use.index]]
+            return [around.results[number]]
     return []
+
+
+def joined_values(op: Operation) -> list[SSAValue]:
+    """Return the values for which `incoming_values` has several: of a `for` loop or a branch; none of anything else."""
+    match op:
+        case scf.ForOp():
+            return [*op.body.block.args[1:], *op.results]
+        case scf.IfOp():
+            return list(op.results)
+    return []
+
+
+def yields(op: Operation | None) -> list[scf.YieldOp]:
+    """Return the operations that end the blocks of a `for` loop or a branch; none of anything else."""
+    blocks = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.ForOp | scf.IfOp) else []
+    return [block.last_op for block in blocks if isinstance(block.last_op, scf.YieldOp)]
+
+
+def is_loop(op: Operation | None) -> bool:
+    """Return whether an operation is a loop."""
+    return isinstance(op, scf.ForOp | scf.WhileOp)
 
 
 def extend_operands(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
@@ -41,7 +41,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
         value, dimensions, carried = pending.pop()
         for use in list(value.uses):
             user = use.operation
-            after = dimensions
+            after, passed = dimensions, yield_targets(user, use.index)
             if user.results and row_major_source(user.results[0]) and len(shape(user.results[0])) == 1:
                 # A reduction without an axis: along each dimension.
                 pending += [(user.results[0], (d,), carried) for d in dimensions if d is not None]
@@ -63,12 +63,12 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
                 continue
             elif user.results and (to := index_mapping(user.results[0])) is not None:
                 after = tuple(to.to_result(dimensions, None))
-            elif not isinstance(user, scf.YieldOp) and not _passes(user):
+            elif not passed and not _passes(user):
                 continue
-            for result in yield_targets(use) if isinstance(user, scf.YieldOp) else user.results:
+            for result in passed or user.results:
                 if isinstance(result.type, TensorType | ttg.MemoryType) and (result, after) not in seen:
                     seen.add((result, after))
-                    pending.append((result, after, carried or isinstance(user, scf.YieldOp)))
+                    pending.append((result, after, carried or bool(passed)))
 
 
 def _passes(op: Operation) -> bool:

@@ -13,13 +13,13 @@ memory stays within a subgroup: it needs no barrier of the workgroup.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
+from ...analysis.flow import is_loop, yield_targets, yields
 from ...ir import tt, ttg
 from ...ir.arith import ConstantOp, SelectOp
 from ...ir.elements import index_mapping, is_same, source
@@ -201,8 +201,9 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
     for op in able:
         sources = able & _makers(op.a)
         chained |= sources | ({op} if sources else set())
-    for op in able:
-        assert isinstance(op, tt.DotOp)
+    for op in dots:
+        if op not in able:
+            continue
         product = choose_product(op, target, op in chained)
         assert product is not None
         made.products[op] = product
@@ -266,20 +267,11 @@ def _makers(value: SSAValue) -> set[Operation]:
     open_values = [value]
     while open_values:
         owner = open_values.pop().owner
-        if not isinstance(owner, Operation) or owner in found or isinstance(owner, (scf.ForOp, scf.WhileOp)):
+        if not isinstance(owner, Operation) or owner in found or is_loop(owner):
             continue
         found.add(owner)
-        open_values += owner.operands
-        if isinstance(owner, scf.IfOp):
-            open_values += [operand for _, last in _yields(owner) for operand in last.operands]
+        open_values += [*owner.operands, *(operand for last in yields(owner) for operand in last.operands)]
     return found
-
-
-def _yields(op: scf.IfOp | scf.ForOp) -> Iterator[tuple[int, Operation]]:
-    """Return the operations that end the regions of a branch or a loop."""
-    for number, region in enumerate(op.regions):
-        if region.blocks and (last := region.block.last_op) is not None:
-            yield number, last
 
 
 def _by_rows(product: Product, target: SimtTarget) -> ttg.BlockedLayout:
@@ -348,9 +340,12 @@ def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
     while changed:
         before = len(made.fragments)
         for op in operations:
-            if isinstance(op, (scf.ForOp, scf.IfOp)):
-                _keep_yielded(op, made)
-            elif not any(result in made.fragments for result in op.results):
+            for last in yields(op):
+                for number, operand in enumerate(last.operands):
+                    if operand in made.fragments:
+                        for target in yield_targets(last, number):
+                            made.fragments.setdefault(target, made.fragments[operand])
+            if not op.regions and not any(result in made.fragments for result in op.results):
                 found = _combination(op, made)
                 if found is not None and _pays(op, made):
                     made.fragments[op.results[0]] = found
@@ -358,15 +353,6 @@ def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
     for value, fragments in made.fragments.items():
         if not all(_takes(use.operation, use.index, fragments, made) for use in value.uses):
             made.in_registers.add(value)
-
-
-def _keep_yielded(op: scf.ForOp | scf.IfOp, made: CooperativePlan) -> None:
-    for _, last in _yields(op):
-        for number, operand in enumerate(last.operands):
-            if operand in made.fragments and op.results[number] not in made.fragments:
-                made.fragments[op.results[number]] = made.fragments[operand]
-                if isinstance(op, scf.ForOp):
-                    made.fragments[op.body.block.args[number + 1]] = made.fragments[operand]
 
 
 def _pays(op: Operation, made: CooperativePlan) -> bool:
@@ -386,9 +372,8 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: CooperativeP
     if isinstance(user, scf.ForOp):
         wanted = made.fragments.get(user.results[index - 3]) if index >= 3 else None
         return wanted == fragments
-    if isinstance(user, scf.YieldOp):
-        parent = user.parent_op()
-        return isinstance(parent, (scf.ForOp, scf.IfOp)) and made.fragments.get(parent.results[index]) == fragments
+    if targets := yield_targets(user, index):
+        return made.fragments.get(targets[-1]) == fragments
     if is_same(user):
         return True
     return len(user.results) == 1 and user.results[0] in made.fragments
@@ -445,7 +430,7 @@ def _is_kept(load: Operation) -> bool:
     for user in _users(load.results[0]):
         parent = user.parent_op()
         while parent is not None and parent is not load.parent_op():
-            if isinstance(parent, (scf.ForOp, scf.WhileOp)):
+            if is_loop(parent):
                 return True
             parent = parent.parent_op()
     return False

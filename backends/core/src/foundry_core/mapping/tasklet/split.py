@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...analysis.flow import incoming_values
+from ...analysis.flow import incoming_values, is_loop, joined_values, yields
 from ...front.order import Meetings, Pending
 from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
@@ -132,11 +132,10 @@ class _Dimensions:
                         self._same(op.elements, d, moving.owner.offsets, d)
             case tile.IndexedOp():
                 pass
-            case scf.ForOp() | scf.IfOp():
-                inner = op.body.block.args[1:] if isinstance(op, scf.ForOp) else ()
-                for value in (*inner, *op.results):
+            case _ if joined := joined_values(op):
+                for value in joined:
                     self._alike((value, *(incoming_values(value) or ())))
-            case scf.YieldOp() if isinstance(op.parent_op(), scf.ForOp | scf.IfOp):
+            case _ if op in yields(op.parent_op()):
                 pass
             case _ if is_elementwise(op):
                 self._alike((*op.operands, *op.results))
@@ -298,7 +297,7 @@ def _may_meet(function: tt.FuncOp, stores: Sequence[tile.StoreOp], dimensions: M
     """
     meetings = Meetings(function, lambda op: dimensions[op.elements] if isinstance(op, tile.StoreOp) else None)
     for first, second in itertools.product(stores, stores):
-        around = [op for op in function.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
+        around = [op for op in function.walk() if is_loop(op)]
         both = [loop for loop in around if loop.is_ancestor(first) and loop.is_ancestor(second)]
         apart = [frozenset[Operation]()] * (first is not second) + [frozenset[Operation]([loop]) for loop in both]
         if any(meetings.may_meet(Pending(first, loops), second) for loops in apart):

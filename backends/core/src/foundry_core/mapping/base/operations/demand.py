@@ -76,7 +76,7 @@ class _Uses:
                 self.stores.add(op)
                 return True
             case scf.YieldOp() as op:
-                outer, values = op.parent_op(), yield_targets(use)
+                outer, values = op.parent_op(), yield_targets(op, use.index)
                 if isinstance(outer, scf.ForOp):
                     self.loops.add(outer)
                 return bool(values) and all(map(self.follow, reversed(values)))
