@@ -24,17 +24,15 @@ def wrong_imports(root: Path, scripts: Mapping[str, Sequence[str]]) -> Iterator[
         root: of the tree.
         scripts: for each folder in it, the packages and folders of this tree that its modules may import.
     """
-    packages = (*root.glob("*/__init__.py"), *root.glob("backends/*/src/*/__init__.py"))
-    named = {path.stem: path.stem for path in root.glob("*.py")} | {
-        path.parent.name: path.parent.name for path in packages
-    }
+    of_tree = (*root.glob("*.py"), *root.glob("*/__init__.py"), *root.glob("backends/*/src/*/__init__.py"))
+    named = {name: name for name in map(_name, of_tree)}
     named |= {path.stem: folder for folder in scripts for path in (root / folder).glob("*.py")}
     for folder, allowed in scripts.items():
         own = sorted((root / folder).rglob("*.py"))
         graph: dict[Path, set[Path]] = {}
         for path in own:
             # Two folders in this one may have modules of one name: the nearer one is meant.
-            known = {each.stem: each for each in (*own, *path.parent.glob("*.py"))}
+            known = {_name(each): each for each in (*own, *path.parent.glob("*.py"))}
             imported = _imported(path)
             graph[path] = {known[name] for name in imported & known.keys()}
             for name in sorted(imported & named.keys() - known.keys()):
@@ -44,6 +42,11 @@ def wrong_imports(root: Path, scripts: Mapping[str, Sequence[str]]) -> Iterator[
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             yield f"a circle: {' -> '.join(str(path.relative_to(root)) for path in error.args[1])}"
+
+
+def _name(path: Path) -> str:
+    """Return the name by which a module, or the package that begins with it, is imported."""
+    return path.parent.name if path.stem == "__init__" else path.stem
 
 
 def _imported(path: Path) -> set[str]:
@@ -58,7 +61,7 @@ def _imported(path: Path) -> set[str]:
 
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(folder) for folder in sorted(paths.BACKENDS.glob("*/src"))]
+    sys.path[:0] = [*map(str, sorted(paths.BACKENDS.glob("*/src"))), str(paths.ROOT / "sdks/verisilicon/compiler")]
     settings = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wrong = list(wrong_imports(paths.ROOT, settings["tool"]["foundry"]["scripts"]))
     print(*wrong, sep="\n", end="\n" * bool(wrong))
