@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from collections.abc import Mapping as Table
 from dataclasses import dataclass
-from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
 from ...emit.mlir import Reg, Text
 from ...ir import tt
 from .buffers import Buffer
-from .emission import ScalarValue, Statement
 from .tiles import Tiles
 
 
@@ -25,7 +23,7 @@ class Part:
     depth: Reg
 
 
-class Mapping(Protocol):
+class Mapping(ABC):
     """How one kernel in structured form becomes code for a kind of device.
 
     The grid counts programs. The mapping alone decides which invocations of a device execute one program: one
@@ -38,24 +36,13 @@ class Mapping(Protocol):
         function: the kernel.
         text: the MLIR text written so far.
         tiles: the kernel's registers and buffers.
-        statements, scalar_values: the functions that write operations (emission.py).
     """
 
-    @property
-    def function(self) -> tt.FuncOp: ...
+    function: tt.FuncOp
+    text: Text
+    tiles: Tiles
 
-    @property
-    def text(self) -> Text: ...
-
-    @property
-    def tiles(self) -> Tiles: ...
-
-    @property
-    def statements(self) -> Table[type, Statement]: ...
-
-    @property
-    def scalar_values(self) -> Table[type, ScalarValue]: ...
-
+    @abstractmethod
     def write(self) -> str:
         """Return the MLIR of the kernel.
 
@@ -63,40 +50,39 @@ class Mapping(Protocol):
             UnsupportedOperation: an operation, or a type in it, that this mapping does not support.
             LoweringError: the kernel's tiles need more memory than the device has.
         """
-        ...
 
+    @abstractmethod
     def parameter(self, argument: SSAValue) -> str:
         """Assign a register to an argument of the Triton kernel; return the parameter as MLIR text."""
-        ...
 
+    @abstractmethod
     def more_parameters(self) -> list[str]:
         """Return the parameters that follow those of the Triton kernel. Called after the body is written."""
-        ...
 
+    @abstractmethod
     def write_operations(self, operations: Iterable[Operation]) -> None:
         """Write some operations of a block, in their order."""
-        ...
 
+    @abstractmethod
     def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
         """Return a tile's buffer; evaluate the tile, up to some ends (Tiles.fill), into a new one if it has none."""
-        ...
 
+    @abstractmethod
     def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
         """Return a row-major buffer of a tile that may be overwritten: its own buffer if this is the only use."""
-        ...
 
+    @abstractmethod
     def program_id(self, axis: int) -> Reg:
         """Return the index of this program in the grid along an axis (0 to 2), an i32."""
-        ...
 
+    @abstractmethod
     def num_programs(self, axis: int) -> Reg:
         """Return the number of programs in the grid along an axis (0 to 2), an i32."""
-        ...
 
+    @abstractmethod
     def log(self) -> Reg:
         """Return a pointer to the launch's log (foundry_core/log.py), which becomes the kernel's last parameter."""
-        ...
 
+    @abstractmethod
     def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
         """Write c += a b, for a part of it, for tiles (M, K), (K, N) and (M, N) in memory; b and c are row-major."""
-        ...

@@ -6,7 +6,6 @@ their bits in i16. The arguments that a mapping adds follow.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -23,7 +22,7 @@ from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
 from .buffers import Buffer
 from .emission import SCALARS, STATEMENTS, OperationKind, ScalarValue, Statement, Writers
-from .mapping import Part
+from .mapping import Mapping
 from .plan import is_tile
 from .tiles import Tiles
 
@@ -32,12 +31,11 @@ _LOG = Reg("%log", GLOBAL)
 _HINT = " {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}"
 
 
-class Program(ABC):
-    """The control flow of one kernel. A mapping derives from this class and implements what mapping.Mapping declares.
+class Program(Mapping):
+    """The control flow of one kernel. A mapping derives from this class, and implements what is left of Mapping.
 
     Attributes:
         statements, scalar_values: the functions that write operations; a mapping may have its own tables.
-        function, text, tiles: the kernel, the MLIR text written so far, and the registers and buffers.
     """
 
     statements: ClassVar[Writers[Statement]] = STATEMENTS
@@ -51,7 +49,6 @@ class Program(ABC):
         self._logs = False
 
     def write(self) -> str:
-        """Write the kernel and return its MLIR."""
         with self.text.location(source_line(self.function.location)):
             parameters = [self.parameter(argument) for argument in self._body.args]
             self.write_operations(self._body.ops)
@@ -60,12 +57,7 @@ class Program(ABC):
             parameters.append(self.log_parameter())
         return self.text.function(self.function.sym_name.data, parameters)
 
-    @abstractmethod
-    def more_parameters(self) -> list[str]:
-        """See mapping.Mapping."""
-
     def log(self) -> Reg:
-        """See mapping.Mapping."""
         self._logs = True
         return _LOG
 
@@ -73,16 +65,7 @@ class Program(ABC):
         """Return the last parameter of a kernel that writes to the launch's log."""
         return f"{_LOG.name}: {_LOG.type}"
 
-    @abstractmethod
-    def program_id(self, axis: int) -> Reg:
-        """See mapping.Mapping."""
-
-    @abstractmethod
-    def num_programs(self, axis: int) -> Reg:
-        """See mapping.Mapping."""
-
     def parameter(self, argument: SSAValue) -> str:
-        """See mapping.Mapping."""
         name = f"%{argument.name_hint or 'arg'}_{self._body.args.index(argument)}"
         if isinstance(argument.type, tt.PointerType):
             self.tiles.scalars[argument] = Reg(name, GLOBAL)
@@ -95,7 +78,6 @@ class Program(ABC):
     # Blocks and their operations.
 
     def write_operations(self, operations: Iterable[Operation]) -> None:
-        """See mapping.Mapping."""
         for op in operations:
             self._operation(op)
 
@@ -150,7 +132,6 @@ class Program(ABC):
         return self.tiles.allocate(value, op, order, as_bits=value in self.tiles.plan.across)
 
     def buffer_of(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
-        """See mapping.Mapping."""
         if value in self.tiles.buffers:
             return self.tiles.buffers[value]
         buffer = self._store_tile(value, op, ends)
@@ -166,7 +147,6 @@ class Program(ABC):
         return buffer
 
     def writable_buffer(self, value: SSAValue, op: Operation) -> Buffer:
-        """See mapping.Mapping."""
         buffer = self.tiles.buffers.get(value)
         rank = len(extents(value))
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -178,10 +158,6 @@ class Program(ABC):
         ):
             return buffer
         return self.copy_tile(value, op)
-
-    @abstractmethod
-    def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
-        """See mapping.Mapping."""
 
     # Control flow. The MLIR operation carries scalars; tiles are in buffers that all iterations share.
 

@@ -24,7 +24,7 @@ from ...ir.elements import extents, finds, selected_operands
 from ...ir.facts import combined_axis
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.buffers import Buffer
-from ..base.mapping import Mapping, Part
+from ..base.mapping import Part
 from ..base.operations import dot
 from ..base.operations.reduce import Reduction, write_reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
@@ -194,7 +194,7 @@ def _written(function: tt.FuncOp, piece: int, room: int, shape: _Shape) -> tuple
     if _computes(function):
         shape = replace(shape, unrolled=min(shape.unrolled, _UNROLLED_COMPUTING))
     tiles = TaskletTiles(TaskletPlan(function.body.block, room), piece, shape)
-    program: Mapping = TaskletProgram(function, tiles)
+    program = TaskletProgram(function, tiles)
     return program.write(), tiles.text.private_bytes
 
 

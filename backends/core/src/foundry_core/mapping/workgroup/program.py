@@ -17,7 +17,6 @@ from ...ir import tt
 from ...ir.effects import logs, waits, writes
 from ...ops.numeric import element_name, in_register
 from ..base.buffers import Buffer
-from ..base.mapping import Mapping
 from ..base.operations.reduce import Reduction, array_type, write_reduction
 from ..base.plan import BufferPlan, is_tile
 from ..base.space import Point, Space
@@ -35,8 +34,7 @@ def lower_work_group(module: ModuleOp, target: WorkGroupTarget) -> str:
         LoweringError: the kernel's tiles need more memory than a work-group has.
     """
     function = kernel(module)
-    program: Mapping = WorkGroup(function, work_group_tiles(function, target))
-    return program.write()
+    return WorkGroup(function, work_group_tiles(function, target)).write()
 
 
 def work_group_tiles(function: tt.FuncOp, target: WorkGroupTarget) -> WorkGroupTiles:

@@ -17,7 +17,7 @@ from ...ir import tile, tt
 from ...ir.elements import extents
 from ...ops.numeric import element_name, in_memory
 from ..base.buffers import Buffer
-from ..base.mapping import Mapping, Part
+from ..base.mapping import Part
 from ..base.operations import dot
 from ..base.plan import BufferPlan, stored_across
 from ..base.tiles import Tiles
@@ -36,8 +36,7 @@ def lower_work_item(module: ModuleOp, target: WorkItemTarget) -> str:
         LoweringError: the kernel's tiles need more private memory than the target has.
     """
     function = kernel(module)
-    program: Mapping = WorkItem(function, work_item_tiles(function, target))
-    return program.write()
+    return WorkItem(function, work_item_tiles(function, target)).write()
 
 
 def work_item_tiles(function: tt.FuncOp, target: WorkItemTarget) -> Tiles:
