@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.rewriter import Rewriter
 
 from ..errors import unsupported
+from ..ir import tt
 
 
 def incoming_values(value: SSAValue) -> list[SSAValue] | None:
@@ -64,6 +65,16 @@ def yields(op: Operation | None) -> list[scf.YieldOp]:
     """Return the operations that end the blocks of a `for` loop or a branch; none of anything else."""
     blocks = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.ForOp | scf.IfOp) else []
     return [block.last_op for block in blocks if isinstance(block.last_op, scf.YieldOp)]
+
+
+def is_combined(op: Operation) -> bool:
+    """Return whether an operation is in a region that is not control flow: of a reduction, a scan or a map."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, tt.FuncOp):
+        if not around.name.startswith("scf."):
+            return True
+        around = around.parent_op()
+    return False
 
 
 def is_loop(op: Operation | None) -> bool:

@@ -50,6 +50,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..analysis.flow import is_combined
 from ..errors import source_lines
 from ..front.addresses import pointee_bytes
 from ..front.offsets import alike, splat_constant
@@ -665,7 +666,7 @@ class _Checks:
         lhs, rhs = op.operands
         known = splat_constant(rhs)
         signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
-        if integer_width(rhs) == 1 or _combines(op) or known not in (None, 0, -1) or (known == -1 and not signed):
+        if integer_width(rhs) == 1 or is_combined(op) or known not in (None, 0, -1) or (known == -1 and not signed):
             return
         sinks = _sinks(op.results[0])
         report = _Report(self._sites, op, ())
@@ -872,16 +873,6 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
             else:
                 return None
     return found or None
-
-
-def _combines(op: Operation) -> bool:
-    """Return whether an operation is in a region that is not control flow."""
-    around = op.parent_op()
-    while around is not None and not isinstance(around, tt.FuncOp):
-        if not around.name.startswith("scf."):
-            return True
-        around = around.parent_op()
-    return False
 
 
 def _terms(mask: SSAValue) -> list[SSAValue]:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..analysis.flow import is_combined
 from ..errors import source_lines, unsupported
 from ..ir import tile, tt
 from ..log import Site
@@ -31,7 +32,7 @@ def replace_prints(module: ModuleOp) -> list[Site]:
     """
     sites: list[Site] = []
     for op in list(module.walk()):
-        if isinstance(op, tt.PrintOp | tt.AssertOp) and _combines(op):
+        if isinstance(op, tt.PrintOp | tt.AssertOp) and is_combined(op):
             if not isinstance(op, tt.AssertOp) or not _OVERFLOW.match(op.message.data):
                 raise unsupported(op, "in a function that combines elements, as of tl.reduce")
         elif isinstance(op, tt.PrintOp):
@@ -44,16 +45,6 @@ def replace_prints(module: ModuleOp) -> list[Site]:
             continue
         Rewriter.erase_op(op)
     return sites
-
-
-def _combines(op: Operation) -> bool:
-    """Return whether an operation is in a region that is not control flow: of a reduction or a scan."""
-    around = op.parent_op()
-    while around is not None and not isinstance(around, tt.FuncOp):
-        if not around.name.startswith("scf."):
-            return True
-        around = around.parent_op()
-    return False
 
 
 def _print(op: tt.PrintOp, sites: list[Site]) -> None:
