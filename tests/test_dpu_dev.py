@@ -151,7 +151,7 @@ FILES = {
     "other/short.cpp": SHORT_VECTOR,
 }
 # One program, and what hosts in C++ and in Python do with it.
-FILES |= {f"other/{path.name}": path.read_text() for path in (paths.ROOT / "sdks/upmem/host/tests").iterdir()}
+FILES |= {f"other/{path.name}": path.read_text() for path in (paths.ROOT / "sdks/upmem/host/tests").glob("*.*")}
 FOLDER = "/tmp/example"
 BUILD = "dpu-upmem-dpurte-clang -O2 -DNR_TASKLETS=1 -o bin/words words.c"
 
