@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from foundry_core.prototypes import members, prototypes
+from foundry_core.vulkan.device import _State
 
 BACKENDS = Path(__file__).parents[2]
 SOURCE = """
@@ -64,3 +65,9 @@ def test_no_function_is_missed(path: str, prefix: str, count: int) -> None:
     source = (BACKENDS / path).read_text()
     defined = re.findall(rf"^(?!static)\S.*\b{prefix}(\w+)\(", source, re.MULTILINE)
     assert list(prototypes(source, prefix)) == defined and len(defined) == count
+
+
+def test_states_of_a_device_are_those_of_the_source() -> None:
+    source = (BACKENDS / "core/src/foundry_core/vulkan/vulkan.c").read_text()
+    (names,) = re.findall(r"^enum { (WELL, .*) };", source, re.MULTILINE)
+    assert [(state.name, state.value) for state in _State] == [(n, i) for i, n in enumerate(names.split(", "))]
