@@ -270,10 +270,10 @@ _PLACE = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
 
 def texts() -> Iterator[tuple[str, str]]:
     """Yield the name of each file, and what it must contain."""
-    from triton_spirv_backend import compiler, simt
+    from triton_spirv_backend.compiler import target as as_target
 
-    targets: list[tuple[str, str, GPUTarget]] = [("ttir", "ttir", compiler.target(WorkItemTarget()))]
-    targets += [(f"{lanes}.ttgir", "ttgir", simt.target(SimtTarget(lanes))) for lanes in LANES]
+    targets: list[tuple[str, str, GPUTarget]] = [("ttir", "ttir", as_target(WorkItemTarget()))]
+    targets += [(f"{lanes}.ttgir", "ttgir", as_target(SimtTarget(lanes))) for lanes in LANES]
     for name, (kernel, types, constants, options) in TEXTS.items():
         signature = {each: types.get(each, "constexpr") for each in kernel.arg_names}
         attributes = {(at,): [["tt.divisibility", 16]] for at, type in enumerate(signature.values()) if type[0] == "*"}
