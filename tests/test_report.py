@@ -28,6 +28,7 @@ from toolchains.lockfile import lock
 from toolchains.report import page, results
 from toolchains.report.results import FORMAT, Report, collect
 from toolchains.resolve import age
+from toolchains.system import paths
 from toolchains.system.errors import FileError, MissingToolError, UsageError
 
 # What a test, a kernel or a device might be called by somebody who wants to write into the page.
@@ -391,21 +392,35 @@ def test_the_message_of_a_failed_test_is_found_behind_what_else_it_has(folder: P
 
 
 # Reads in a browser what it made of a page: what a reader with good eyes would say.
-PROBE = """
-<script>
+CONTRAST = """
 const number = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
 const linear = c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
 const light = colour => { const [r, g, b] = number(colour).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const contrast = (ink, paper) => (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+"""
+PROBE = """
 const paper = light(getComputedStyle(document.body).backgroundColor);
-const contrast = e => { const ink = light(getComputedStyle(e).color);
-  return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); };
 const texts = [...document.querySelectorAll("body, .faint, .good, .bad, a, caption")];
 const charts = [...document.querySelectorAll("svg")].map(e => e.getBoundingClientRect());
 document.title = JSON.stringify({ paper, width: document.documentElement.scrollWidth,
-  contrast: Math.min(...texts.map(contrast)), texts: texts.length,
+  contrast: Math.min(...texts.map(e => contrast(light(getComputedStyle(e).color), paper))), texts: texts.length,
   charts: charts.map(r => [r.left, r.right, r.height]), cells: document.querySelectorAll("#runs td").length,
   bars: [...document.querySelectorAll("svg rect.rect")].map(e => getComputedStyle(e).fill) });
-</script>
+"""
+# The same of a picture, and which texts leave their boxes.
+PICTURE = """
+const style = getComputedStyle(document.querySelector(".paper, main"));
+const paper = light(document.querySelector(".paper") ? style.fill : style.backgroundColor);
+const texts = [...document.querySelectorAll("svg text, td, th, h1, h2")];
+const ink = e => { const style = getComputedStyle(e); return light(e.tagName == "text" ? style.fill : style.color); };
+const whole = document.querySelector("svg").getBoundingClientRect();
+const boxes = [...document.querySelectorAll(".box")].map(e => e.getBoundingClientRect());
+const fits = e => { const r = e.getBoundingClientRect();
+  const box = boxes.find(b => b.left <= r.left && r.left < b.right && b.top <= r.top && r.top < b.bottom) || whole;
+  return r.right <= box.right && r.bottom <= box.bottom; };
+document.title = JSON.stringify({ paper, texts: texts.length,
+  outside: texts.filter(e => !fits(e)).map(e => e.textContent),
+  contrast: Math.min(...texts.map(e => contrast(ink(e), paper))) });
 """
 
 
@@ -417,20 +432,40 @@ def browser() -> str:
         pytest.skip(str(error))
 
 
+def probed(browser: str, folder: Path, page: str, probe: str, width: int, *, dark: bool) -> dict[str, Any]:
+    """Return what a probe finds when a browser shows a page."""
+    (folder / "page.html").write_text(page.replace("</body>", f"<script>{CONTRAST}{probe}</script></body>"))
+    words = [browser, "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
+    words += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={folder / 'profile'}"]
+    words.append((folder / "page.html").as_uri())
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    title = re.search("<title>(.*?)</title>", done.stdout)
+    assert title
+    found: dict[str, Any] = json.loads(html.unescape(title[1]))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("picture", sorted((paths.ROOT / "docs").glob("*.svg")), ids=lambda path: path.stem)
+def test_a_browser_shows_pictures_whose_text_is_readable_and_in_its_box(
+    browser: str, tmp_path: Path, picture: Path, dark: bool
+) -> None:
+    # An SVG has a title of its own.
+    text = f"<!doctype html><title></title><body>{picture.read_text(encoding='utf-8')}</body>"
+    found = probed(browser, tmp_path, text, PICTURE, 960, dark=dark)
+    assert found["outside"] == [] and found["texts"] > 10
+    assert found["contrast"] >= 4.5
+    assert (found["paper"] < 0.1) == dark
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1200])
 def test_a_browser_shows_it_on_narrow_and_wide_screens_light_and_dark(
     browser: str, made: Report, tmp_path: Path, width: int, dark: bool
 ) -> None:
-    (tmp_path / "page.html").write_text(page.render(made, lock.load(), made).replace("</body>", f"{PROBE}</body>"))
-    words = [browser, "--no-sandbox", "--disable-gpu", f"--window-size={width},900", "--dump-dom"]
-    words += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--user-data-dir={tmp_path / 'profile'}"]
-    words.append((tmp_path / "page.html").as_uri())
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
-    title = re.search("<title>(.*?)</title>", done.stdout)
-    assert title
-    found = json.loads(html.unescape(title[1]))
+    found = probed(browser, tmp_path, page.render(made, lock.load(), made), PROBE, width, dark=dark)
     # Nothing is wider than the screen, and text is readable: 4.5 is what WCAG 2 asks of it (AA).
     assert found["width"] <= width
     assert found["contrast"] >= 4.5 and found["texts"] > 10
