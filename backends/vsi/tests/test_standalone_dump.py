@@ -53,7 +53,7 @@ def test_a_dump_has_the_irs_both_binaries_and_the_launcher(tmp_path: Path) -> No
         "kernel_cmd_gen.so": b"library",
     }
     text = source.read_text()
-    assert '{"x", "*fp32", true, 4, {"<f4"}, "np.float32", 1},' in text
+    assert '{"x", "\\052fp32", true, 4, {"<f4"}, "np.float32", 1},' in text
     assert '{"n", "i32", false, 4, {"<i4"}, "np.int32", 1},' in text
     assert '{"m", "i32", false, 4, {"<i4"}, "np.int32", 8},' in text
     assert "NUM_WARPS = 4;" in text
