@@ -631,8 +631,20 @@ def launch(
         values = block if size <= push_bytes else np.frombuffer(of_block.tobytes(), np.uint8)
     else:
         values = [*values, *map(np.int32, grid), *rest]
-    module, count = Module(binary), math.prod(grid)
+    execute(Module(binary), device, memory, grid, values, shared)
+    return memory.result([*arrays, *logs])
+
+
+def execute(
+    module: Module, device: Device, memory: GlobalMemory, grid: Sequence[int], arguments: Any, shared: int
+) -> None:
+    """Run all workgroups of a launch, some at a time.
+
+    Args:
+        arguments: the bytes of the push constants; of a module for OpenCL, the kernel's arguments.
+        shared: as for `launch`.
+    """
+    count = math.prod(grid)
     step = max(1, _MOST // module.invocations)
     for first in range(0, count, step):
-        _Run(module, device, memory, grid, values, shared, range(first, min(first + step, count))).start()
-    return memory.result([*arrays, *logs])
+        _Run(module, device, memory, grid, arguments, shared, range(first, min(first + step, count))).start()

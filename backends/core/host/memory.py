@@ -31,14 +31,18 @@ class Result(NamedTuple):
 class GlobalMemory:
     """Arrays at addresses that are multiples of 256, apart from each other. Only their own bytes may be reached.
 
+    Args:
+        lows: the address of each array, in ascending order, in place of these.
+
     Attributes:
         lows: the address of each array.
         bytes: the bytes of all.
     """
 
-    def __init__(self, arrays: Sequence[Array], base: int = 1 << 40) -> None:
+    def __init__(self, arrays: Sequence[Array], lows: Sequence[int] | None = None) -> None:
         sizes = np.array([array.nbytes for array in arrays], np.int64)
-        self.lows = base + np.cumsum([0, *(-(-sizes // 256) * 256 + 256)])[:-1]
+        apart = (1 << 40) + np.cumsum([0, *(-(-sizes // 256) * 256 + 256)])[:-1]
+        self.lows = apart if lows is None else np.array(lows, np.int64)
         self._highs, self._starts = self.lows + sizes, np.cumsum([0, *sizes])
         self.bytes = np.frombuffer(b"".join(array.tobytes() for array in arrays), np.uint8).copy()
         self._is_read, self._is_written = (np.zeros(len(self.bytes), bool) for _ in range(2))
