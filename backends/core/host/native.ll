@@ -63,6 +63,15 @@ found:
   %made = getelementptr i8, ptr %real, i64 %offset
   ret ptr %made
 }
+define internal ptr @reach_if(i1 %is, ptr %pointer, i64 %size, i64 %alignment, i32 %how) {
+entry:
+  br i1 %is, label %there, label %not
+there:
+  %made = call ptr @reach(ptr %pointer, i64 %size, i64 %alignment, i32 %how)
+  ret ptr %made
+not:
+  ret ptr @scratch
+}
 define internal void @note(ptr %row, i64 %place, i64 %first, i64 %behind, i1 %is) {
   %low.p = getelementptr i64, ptr %row, i64 %place
   %high.p = getelementptr i64, ptr %low.p, i64 1

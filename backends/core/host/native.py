@@ -17,6 +17,7 @@ from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
+from foundry_core.emit.mlir import LLVM_INTRINSIC
 
 from .llvm import Translation, type_text
 from .memory import Array, Fault, Reached, Result
@@ -78,6 +79,62 @@ def _library(name: str, parameters: Sequence[str], result: str) -> tuple[str, st
     return "\n".join(text), "" if symbol in _DEFINED else f"declare {kind} @{symbol}({', '.join(kinds)})"
 
 
+def _masked(name: str, way: str, lanes: int, elem: str) -> str:
+    """Define an access of the lanes of a vector that a mask has; the others do not reach memory."""
+    vector, kind, size = f"<{lanes} x {type_text(elem)}>", type_text(elem), int(elem[1:]) // 8
+    others = {
+        "load": f"ptr %base, i32 %align, <{lanes} x i1> %mask, {vector} %r",
+        "store": f"{vector} %r, ptr %base, i32 %align, <{lanes} x i1> %mask",
+    }
+    lines = [
+        f'define {vector if way == "load" else "void"} @"{name}"({others[way]}) {{',
+        "  %wide = zext i32 %align to i64",
+    ]
+    last, how = "%r", 1 if way == "load" else 2
+    for lane in range(lanes):
+        lines += [
+            f"  %is{lane} = extractelement <{lanes} x i1> %mask, i32 {lane}",
+            f"  %at{lane} = getelementptr {kind}, ptr %base, i32 {lane}",
+            f"  %p{lane} = call ptr @reach_if(i1 %is{lane}, ptr %at{lane}, i64 {size}, i64 %wide, i32 {how})",
+            f"  %o{lane} = extractelement {vector} %r, i32 {lane}",
+        ]
+        if way == "store":
+            lines.append(f"  store {kind} %o{lane}, ptr %p{lane}, align 1")
+        else:
+            lines += [
+                f"  %l{lane} = load {kind}, ptr %p{lane}, align 1",
+                f"  %c{lane} = select i1 %is{lane}, {kind} %l{lane}, {kind} %o{lane}",
+                f"  %v{lane} = insertelement {vector} {last}, {kind} %c{lane}, i32 {lane}",
+            ]
+            last = f"%v{lane}"
+    return "\n".join([*lines, f"  ret {f'{vector} {last}' if way == 'load' else 'void'}", "}"])
+
+
+# x86's conversions of eight numbers.
+_F16 = {
+    "xlvm.x86.vcvtph2ps.256": "<8 x float> @{name}(<8 x i16> %x) {{\n  %h = bitcast <8 x i16> %x to <8 x half>\n"
+    "  %f = fpext <8 x half> %h to <8 x float>\n  ret <8 x float> %f\n}}",
+    "xlvm.x86.vcvtps2ph.256": "<8 x i16> @{name}(<8 x float> %x, i32 %how) {{\n"
+    "  %h = fptrunc <8 x float> %x to <8 x half>\n  %b = bitcast <8 x half> %h to <8 x i16>\n  ret <8 x i16> %b\n}}",
+}
+
+
+def _intrinsic(name: str, parameters: Sequence[str], result: str) -> str:
+    """Define what the lowering calls for an intrinsic of LLVM: an access under a mask, or arithmetic."""
+    if name in _F16:
+        return "define " + _F16[name].format(name=f'"{name}"')
+    if found := re.fullmatch(r"xlvm\.masked\.(load|store)\.v(\d+)(\w+)\.p1", name):
+        return _masked(name, found[1], int(found[2]), found[3])
+    head = ", ".join(f"{type_text(type)} %a{k}" for k, type in enumerate(parameters))
+    if name == "xlvm.prefetch.p1":
+        return f'define void @"{name}"({head}) {{\n  ret void\n}}'
+    if name.startswith("xlvm.fma."):
+        kind = type_text(result)
+        call = f"call {kind} @llvm.{name.removeprefix('xlvm.')}({head})"
+        return f'define {kind} @"{name}"({head}) {{\n  %r = {call}\n  ret {kind} %r\n}}'
+    raise NotImplementedError(name)
+
+
 class _Waiting:
     """The work-items of a work-group, each a thread; what they call."""
 
@@ -128,6 +185,8 @@ class Native:
         for name, (parameters, result) in self._module.declared.items():
             if name in _Waiting.calls:
                 declared.add(f"declare {type_text(result)} @{name}(i32)")
+            elif name.startswith(LLVM_INTRINSIC):
+                defined.append(_intrinsic(name, parameters, result))
             elif name not in _DEFINED:
                 text, needed = _library(name, parameters, result)
                 defined.append(text)
@@ -201,7 +260,9 @@ def _compiled(ir: str) -> Any:
     _initialize()
     module = binding.parse_assembly(ir)
     module.verify()
-    machine = binding.Target.from_default_triple().create_target_machine(opt=0)
+    machine = binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=0
+    )
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine

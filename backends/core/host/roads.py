@@ -43,6 +43,8 @@ from .devices import DEVICES, launch_on
 from .memory import Array, Result
 
 _WORK_ITEMS = 8
+# PoCL on a processor with AVX2, as images have it.
+_POCL = WorkItemTarget(32, llvm_intrinsics=True, call_bytes=32, converts_f16=True)
 # How many printed values a log has room for.
 _LINES = 256
 
@@ -143,6 +145,7 @@ def _tasklet(structured: str) -> tuple[str, int, int]:
 _NATIVE: dict[str, Callable[[str], tuple[str, int, int]]] = {
     "tasklet": _tasklet,
     "work-item": lambda text: (to_mlir(text, WorkItemTarget(vector_bytes=16)), 1, 1),
+    "pocl": lambda text: (to_mlir(text, _POCL), 1, 1),
     "work-group": lambda text: (
         to_work_group_mlir(text, WorkGroupTarget(vector_bytes=16, work_items=_WORK_ITEMS)),
         1,

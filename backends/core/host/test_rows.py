@@ -83,7 +83,7 @@ def _kernels() -> list[tuple[str, str, list[Meaning]]]:
 KERNELS = _kernels()
 
 
-@pytest.mark.parametrize("road", ["tasklet", "work-item", "keeping"])
+@pytest.mark.parametrize("road", ["tasklet", "pocl", "keeping"])
 @pytest.mark.parametrize(("elem", "meanings"), [each[1:] for each in KERNELS], ids=[each[0] for each in KERNELS])
 def test_row_computes_what_it_means(elem: str, meanings: list[Meaning], road: str) -> None:
     if road == "tasklet":
@@ -94,4 +94,4 @@ def test_row_computes_what_it_means(elem: str, meanings: list[Meaning], road: st
     _, _, _, *found = run(road, texts, [*inputs, *outs]).arrays
     for meaning, out in zip(meanings, found, strict=True):
         # A work-item has the C library's functions here; glibc's manual states up to 4 units.
-        check(meaning, out, inputs, max(meaning.error, 4.0 * (road == "work-item" and meaning.error > 0.5)))
+        check(meaning, out, inputs, max(meaning.error, 4.0 * (road == "pocl" and meaning.error > 0.5)))
