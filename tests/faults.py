@@ -26,11 +26,11 @@ FAULTS: Mapping[str, Sequence[str]] = {
     ),
     "kill -9 while files are fetched": (
         "test_store.py::test_a_killed_process_blocks_nobody",
-        "test_store.py::test_what_a_killed_process_left_is_cleared",
+        "test_store.py::test_fetch_removes_files_of_a_killed_process",
     ),
-    "kill -9 while an image is built": ("test_engine.py::test_what_a_killed_build_left_is_removed_children_first",),
+    "kill -9 while an image is built": ("test_engine.py::test_images_of_a_killed_build_are_removed_children_first",),
     "kill -9 while the base image is made": (
-        "test_scratch.py::test_what_a_killed_mmdebstrap_had_mounted_and_started_is_gone",
+        "test_scratch.py::test_mounts_and_children_of_a_killed_mmdebstrap_are_gone",
     ),
     "kill -9 of a build from source": ("test_fromsource_build.py::test_a_killed_build_goes_on_where_it_was",),
     "kill -9 of what runs the kernels of a proof": (
@@ -40,7 +40,7 @@ FAULTS: Mapping[str, Sequence[str]] = {
     "kill -9 while the lock is written": (
         "test_faults.py::test_a_lock_that_is_being_replaced_is_the_old_one_or_the_new_one",
     ),
-    "kill -9 with temporary files": ("test_scratch.py::test_what_a_killed_process_left_is_removed_by_the_next",),
+    "kill -9 with temporary files": ("test_scratch.py::test_sweep_removes_the_scratch_folder_of_a_killed_process",),
     "a push that breaks off": ("test_share.py::test_a_push_that_broke_off_sends_no_finished_layer_again",),
     "Ctrl-C": (
         "test_engine.py::test_an_interrupted_build_leaves_nothing",
@@ -58,9 +58,9 @@ FAULTS: Mapping[str, Sequence[str]] = {
         "test_diagnosis.py::test_an_engine_that_dies_during_a_build_is_not_blamed_on_what_was_built",
     ),
     "an engine that is silent, or answers garbage": (
-        "test_diagnosis.py::test_what_answers_and_is_no_good_engine_is_told_apart",
+        "test_diagnosis.py::test_each_bad_answer_of_an_engine_has_its_own_reason_and_advice",
         "test_answers.py::test_an_engine_that_answers_anything_gives_an_error_for_people",
-        "test_answers.py::test_what_answers_anything_is_no_engine",
+        "test_answers.py::test_hostile_answer_is_not_taken_for_an_engine",
     ),
     "two builds at once, and a second engine": (
         "test_faults.py::test_two_builds_at_once_and_after_all_that_give_the_image_that_others_have",

@@ -140,7 +140,7 @@ def test_an_engine_that_answers_anything_gives_an_error_for_people(
 
 
 @pytest.mark.parametrize("request_", ["version", "info"])
-def test_what_answers_anything_is_no_engine(request_: str, engine: ScriptedEngine, place: Path) -> None:
+def test_hostile_answer_is_not_taken_for_an_engine(request_: str, engine: ScriptedEngine, place: Path) -> None:
     for how, answer in HOSTILE.items():
         engine.answers = {request_: answer}
         with suppress(EngineError):
@@ -150,9 +150,7 @@ def test_what_answers_anything_is_no_engine(request_: str, engine: ScriptedEngin
 
 
 @pytest.mark.parametrize("request_", ["remove_container", "remove_image", "inspect_image"])
-def test_what_an_engine_answers_to_the_cleaning_up_does_not_hide_the_cause(
-    request_: str, engine: ScriptedEngine
-) -> None:
+def test_hostile_answer_to_a_cleanup_does_not_hide_the_original_error(request_: str, engine: ScriptedEngine) -> None:
     docker = client.connect()
     for answer in HOSTILE.values():
         engine.answers = {request_: answer}

@@ -152,7 +152,7 @@ def test_a_whiteout_stays_only_where_there_is_something_to_hide(tmp_path: Path) 
     assert set(layers_of(normalised(tmp_path, lower, upper))[1]) == {"d/.wh.old"}
 
 
-def test_what_was_hidden_is_gone_for_the_layers_above(tmp_path: Path) -> None:
+def test_repeated_whiteout_is_dropped_from_the_layers_above(tmp_path: Path) -> None:
     lower = layer(folder("d"), folder("d/in"), entry("d/in/x", b"1"))
     upper = layer(entry(".wh.d"))
     again = layer(entry(".wh.d"), folder("d"))
@@ -216,7 +216,7 @@ def test_a_base_image_depends_on_the_content_of_its_tar_only(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", layer(), layer(entry("manifest.json", b"[]"))])
-def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_archive_without_one_image_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "saved.tar").write_bytes(content)
     with pytest.raises(ImageError, match="not an archive of one image"):
         docker_archive.normalise(tmp_path / "saved.tar", tmp_path / "normal.tar", name=NAME)

@@ -82,7 +82,7 @@ def no_image(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_image")
-def test_what_is_not_there_is_a_usage_error_before_an_image_is_made(dpu: Request, tmp_path: Path) -> None:
+def test_missing_input_is_a_usage_error_before_an_image_is_built(dpu: Request, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no script .*nowhere\.py"):
         pack.pack(dpu, str(tmp_path / "nowhere.py"), "out")
     with pytest.raises(UsageError, match="--artifact-dir"):

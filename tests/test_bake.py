@@ -239,7 +239,7 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_what_could_not_be_finished_leaves_no_folder(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+def test_failed_bake_leaves_no_folder(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
     layer.wheels[0].path.unlink()
     with pytest.raises(FileNotFoundError):
         bake.write(tmp_path / "there" / "out", base, [("top", layer)], names=[])
@@ -298,7 +298,7 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
     archives.tar(file, {"layer": packed.getvalue()} | {name: json.dumps(text).encode() for name, text in texts.items()})
 
 
-def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(
+def test_adopted_image_is_normalised_and_gets_the_names_of_the_target(
     loading: Loading, target: LockedTarget, tmp_path: Path
 ) -> None:
     name = "triton-foundry/spirv:0123456789abcdef"
@@ -314,7 +314,7 @@ def test_what_comes_back_is_normalised_and_gets_the_names_of_the_target(
 
 
 @pytest.mark.parametrize("what", ["another target", "another release", "another lock", "no image"])
-def test_what_is_no_image_of_the_target_as_locked_is_not_loaded(
+def test_archive_that_is_no_image_of_the_locked_target_is_not_loaded(
     loading: Loading, target: LockedTarget, tmp_path: Path, what: str
 ) -> None:
     file = tmp_path / "image.tar"

@@ -73,7 +73,7 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
     assert "beyond theirs: +0.12 s" in table and "beyond others: -0.50 s" in table
 
 
-def test_what_a_process_prints_of_its_first_launch_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spawn_reads_the_times_that_the_process_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bench").mkdir()
     script = "import os, sys; print(1, 2.5, 0.5, len(sys.argv[1] + os.environ['WHERE']), 2)"
     (tmp_path / "bench" / "first_launch.py").write_text(script)

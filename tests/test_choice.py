@@ -51,7 +51,7 @@ def test_with_all_projects_a_folder_narrows_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["triton", "triton=", "=x", ""])
-def test_what_is_no_pair_is_refused(word: str) -> None:
+def test_source_option_without_name_and_value_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="NAME=VALUE"):
         choice.read(None, [word], [])
 
@@ -99,7 +99,7 @@ def test_a_choice_is_said_in_the_words_that_are_read() -> None:
         SourceChoice(("upmem-llvm",), {"pocl": Path("/x")}),
     ],
 )
-def test_what_a_target_does_not_take_is_refused_with_what_it_does(
+def test_project_that_a_target_does_not_take_is_refused_with_a_list(
     dpu: tuple[LockedTarget, LockedTriton], given: SourceChoice
 ) -> None:
     with pytest.raises(UsageError, match="cannot take") as caught:
@@ -159,14 +159,14 @@ def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerf
     assert names == {path.stem for path in (paths.DOCKER / "from-source").glob("*.Dockerfile")}
 
 
-def test_what_nobody_built_is_not_there(
+def test_find_built_returns_none_for_an_empty_store(
     dpu: tuple[LockedTarget, LockedTriton], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
     assert choice.find_built(*dpu) is None
 
 
-def test_what_has_been_built_is_there_and_said(
+def test_find_built_returns_and_reports_a_built_project(
     dpu: tuple[LockedTarget, LockedTriton],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -36,14 +36,14 @@ FIELDS = "Subject: s\nWhy: w\nUpstream: u\nUntil: u\n\n"
 
 
 @pytest.mark.parametrize("path", LEADING_OUT)
-def test_what_may_leave_its_folder_is_refused_with_the_reason(path: str) -> None:
+def test_path_that_may_leave_its_folder_is_refused_with_the_reason(path: str) -> None:
     with pytest.raises(UnsafeArchiveError, match=r"sdk\.tar has a path that leaves its folder") as caught:
         confine.relative_path(path, "sdk.tar")
     assert caught.value.why and caught.value.next
 
 
 @pytest.mark.parametrize("path", ["a", "a/b", "./a/b", "a//b/", "..a/b..", "a/.../b", "ü/ b"])
-def test_what_stays_is_given_in_its_normal_form(path: str) -> None:
+def test_path_inside_its_folder_is_normalised(path: str) -> None:
     assert confine.relative_path(path, "x") == str(Path(path))
 
 

@@ -191,7 +191,7 @@ class ArgumentError(TypeError):
         (LoweringError("a constant of type i7"), None),
     ],
 )
-def test_what_a_target_refuses_is_named(outcomes: Any, error: Exception, expected: str | None) -> None:
+def test_refusal_by_a_rule_is_told_from_an_error(outcomes: Any, error: Exception, expected: str | None) -> None:
     found = outcomes.judge(error, outcomes.read_rules())
     assert (found.outcome, found.reason) == (
         ("refused", expected) if expected else ("error", f"{type(error).__name__}: {str(error).splitlines()[0]}")
@@ -276,7 +276,7 @@ def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = Tr
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_what_changed_since_the_last_run_of_each_test_is_said(
+def test_report_lists_changes_since_the_last_run_of_each_test(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "there is no earlier run" in report(tmp_path, capsys, a="pass", b="refused", c="wrong", d="pass")

@@ -330,7 +330,7 @@ def test_a_wheels_licence_is_what_its_metadata_names(tmp_path: Path, fields: str
         ("llvm", "trixie", "pkg:github/llvm/llvm-project@"),
     ],
 )
-def test_what_is_built_from_source_has_its_source_and_patches(
+def test_component_built_from_source_lists_its_source_and_patches(
     tmp_path: Path, name: str, suite: str, source: str
 ) -> None:
     want = build.describe_build(name, suite)

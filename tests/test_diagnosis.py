@@ -90,7 +90,9 @@ def old(request: bytes) -> bytes:
     ],
     ids=["silent", "hangs up", "ssh", "web server", "other json", "a list", "another version", "refuses"],
 )
-def test_what_answers_and_is_no_good_engine_is_told_apart(place: Path, answer: Answer, why: str, next: str) -> None:
+def test_each_bad_answer_of_an_engine_has_its_own_reason_and_advice(
+    place: Path, answer: Answer, why: str, next: str
+) -> None:
     with listening(place, answer), pytest.raises(EngineError, match="no container engine answers") as raised:
         client.connect()
     assert why in raised.value.why

@@ -343,7 +343,7 @@ def test_a_process_that_fails_after_its_last_case_is_a_fault(tmp_path: Path) -> 
     assert not verdict.proven
 
 
-def test_what_a_case_cost_on_a_modelled_device_is_reported_as_modelled(
+def test_cycles_on_a_modelled_device_are_reported_as_modelled(
     e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from report import Case, run
@@ -379,7 +379,7 @@ def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Pa
     assert processes["a1"] == processes["a2"]
 
 
-def test_what_says_the_same_with_every_triton_can_be_left_out_and_that_is_said(tmp_path: Path) -> None:
+def test_not_anywhere_skips_cases_equal_in_every_triton_and_prints_a_notice(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, "--not-anywhere")
     assert ("k", "same") not in verdict.results
     assert verdict.proven, "another run has the case that was left out"

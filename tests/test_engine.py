@@ -81,7 +81,7 @@ def test_a_limit_on_processes_holds_and_no_smaller_one(
 
 
 @pytest.mark.docker
-def test_what_goes_in_comes_out(container: Container, tmp_path: Path) -> None:
+def test_files_copied_into_a_container_come_back_unchanged(container: Container, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
     (source / "deep/file").write_text("content")
@@ -303,7 +303,7 @@ def test_a_sandbox_has_limits_and_says_so(docker: Engine, sandbox: Sandbox) -> N
     assert f"{settings['Memory'] / 1e9:.1f} GB of memory, {settings['PidsLimit']} processes" in str(sandbox.limits)
 
 
-def test_what_an_engine_cannot_limit_is_said() -> None:
+def test_limits_name_what_the_engine_cannot_limit() -> None:
     limits = Limits.of({"MemTotal": 8 << 30, "MemoryLimit": False, "NCPU": 2}, None)
     assert str(limits) == "memory without a limit, processes without a limit"
 
@@ -320,7 +320,7 @@ def test_a_command_is_ended_at_its_sandbox_s_time_limit_and_the_part_of_a_line_i
 
 
 @pytest.mark.docker
-def test_what_a_living_process_has_at_work_on_a_volume_is_left_alone(docker: Engine, tiny: str, volume: str) -> None:
+def test_evict_refuses_a_volume_that_a_live_process_uses(docker: Engine, tiny: str, volume: str) -> None:
     with docker.container(tiny, volumes={volume: "/foundry/work"}) as container:
         with pytest.raises(EngineError, match=f"the volume {volume} is in use") as raised:
             docker.evict(volume)
@@ -555,7 +555,7 @@ with connected.build(data, arguments={}, line=die):
 
 @pytest.mark.docker
 @pytest.mark.parametrize("point", ["at work", "built"])
-def test_what_a_killed_build_left_is_removed_children_first(docker: Engine, tiny: str, point: str) -> None:
+def test_images_of_a_killed_build_are_removed_children_first(docker: Engine, tiny: str, point: str) -> None:
     dockerfile = f"FROM {tiny} AS first\nRUN echo 1 > /one\nFROM {tiny}\nCOPY --from=first /one /two\n"
     dockerfile += "RUN echo at work && sleep 1000\n" if point == "at work" else ""
     child = subprocess.run(

@@ -114,7 +114,7 @@ def test_our_own_part_can_be_asked_for(
 
 
 @pytest.mark.parametrize("option", [{"sha256": "1"}, {"version": "1"}])
-def test_what_is_said_of_an_sdk_that_is_not_there_is_an_error(vsi: LockedTarget, option: dict[str, str]) -> None:
+def test_sdk_digest_or_version_without_an_sdk_is_refused(vsi: LockedTarget, option: dict[str, str]) -> None:
     for word in ("", "reference"):
         with pytest.raises(UsageError, match="need a vendor's SDK"):
             selection.select_sdk(vsi, word, {}, **option)
@@ -135,7 +135,7 @@ def test_an_sdk_is_named_only_by_all_variables_of_a_target_that_takes_one(
     assert not selection.is_named(targets["spirv"], environ) and not selection.is_named(targets["dpu"], environ)
 
 
-def test_what_a_target_does_not_have_is_said() -> None:
+def test_sdk_that_a_target_cannot_take_is_refused() -> None:
     targets = lock.load().targets
     with pytest.raises(UsageError, match="spirv accepts no vendor SDK"):
         selection.select_sdk(targets["spirv"], "a.tgz", {})

@@ -126,9 +126,7 @@ def with_parts(store: Store, content: Callable[[str], str]) -> Store:
     return store
 
 
-def test_what_is_published_of_a_build_is_found_equal_and_what_is_not_is_named(
-    file: Path, store: Store, tmp_path: Path
-) -> None:
+def test_check_parts_accepts_published_parts_and_names_a_changed_one(file: Path, store: Store, tmp_path: Path) -> None:
     with_parts(store, lambda kind: kind)
     archive = image(tmp_path / "a.tar", {"x": b"1"})
     known = expected.update(Expected({}, {}), Saving(archive), store, made(), TARGET, RELEASE)  # type: ignore[arg-type]
@@ -161,7 +159,7 @@ def test_an_edit_makes_the_entries_of_the_targets_that_have_it_out_of_date(monke
     assert title in list(expected.stale(known, LOCKED))
 
 
-def test_what_is_locked_no_more_is_out_of_date_and_removed() -> None:
+def test_expected_entry_that_is_no_longer_locked_is_stale_and_pruned() -> None:
     entry = ExpectedImage("0" * 64, ID, LAYERS)
     known = published()
     gone = Expected(

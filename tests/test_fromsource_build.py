@@ -201,7 +201,7 @@ def test_a_killed_build_goes_on_where_it_was(
 
 
 @pytest.mark.docker
-def test_what_the_compiler_says_is_what_one_reads(toy: Toy, make: Callable[[Wanted], Built]) -> None:
+def test_compiler_error_appears_in_the_message(toy: Toy, make: Callable[[Wanted], Built]) -> None:
     toy.patch.write_text(PATCH.replace('return "as it was patched"', "return nothing"))
     with pytest.raises(CommandError, match=r"toy/1\.0 could not be built") as caught:
         make(toy.wanted())

@@ -126,7 +126,7 @@ class TestACommit:
         assert first.path.read_bytes() == second.path.read_bytes()
         assert first.identity == second.identity
 
-    def test_what_is_in_the_store_needs_no_network(self, origin: Repository, store: Store) -> None:
+    def test_tree_in_the_store_needs_no_network(self, origin: Repository, store: Store) -> None:
         pin = GitPin((origin.url,), origin.commit())
         made = of_git(pin, store)
         offline = Store(store.root, offline=True)
@@ -174,7 +174,7 @@ class TestACommit:
         with pytest.raises(PinError, match="not locked as it is pinned"):
             tree.describe_tree("tool", profile(replace(pin, commit="3" * 40)), locked(pin), folder=None)
 
-    def test_what_only_a_user_has_is_asked_for(self) -> None:
+    def test_folder_that_only_the_user_has_is_asked_for(self) -> None:
         with pytest.raises(PinError, match=r"--source=tool=PATH"):
             tree.describe_tree("tool", profile(FolderPin()), None, folder=None)
 
@@ -311,7 +311,7 @@ class TestASourcePackage:
         extra = next(file.sha256 for file in lock.files if "extra" in file.filename)
         assert made.commit == f"1:1.0-2 {hashlib.sha256(main).hexdigest()} {extra}"
 
-    def test_what_it_is_is_known_before_it_is_there(self, publish: Callable[..., LockedSource], store: Store) -> None:
+    def test_identity_is_known_before_the_tree_exists(self, publish: Callable[..., LockedSource], store: Store) -> None:
         lock = publish(_orig_tar_xz=archived(PLAIN))
         before = tree.describe_tree("tool", profile(self.PIN), lock, folder=None)
         assert not store.root.exists()
@@ -337,7 +337,7 @@ class TestASourcePackage:
             ({"t/x": "1", "u/x": "1"}, "", r"more than one topmost folder: t and u"),
         ],
     )
-    def test_what_leaves_the_tree_is_refused(
+    def test_path_outside_the_tree_is_refused(
         self, publish: Callable[..., LockedSource], store: Store, files: dict[str, str], top: str, complaint: str
     ) -> None:
         lock = publish(_orig_tar_xz=archived({"CMakeLists.txt": "", **files} if top else files, top=top))
@@ -352,7 +352,7 @@ class TestASourcePackage:
         made = self.prepare(publish(_orig_tar_xz=archived({**PLAIN, **links})), store)
         assert content(made) == {**PLAIN, **links}
 
-    def test_what_is_no_archive_is_refused(self, publish: Callable[..., LockedSource], store: Store) -> None:
+    def test_damaged_source_archive_is_refused(self, publish: Callable[..., LockedSource], store: Store) -> None:
         with pytest.raises(UnsafeArchiveError, match=r"cannot be read"):
             self.prepare(publish(_orig_tar_xz=b"nothing of a tar"), store)
 
@@ -434,7 +434,7 @@ class TestAFolder:
         assert other.commit != made.commit
         assert other.identity != made.identity
 
-    def test_what_is_left_of_a_repository_is_no_part_of_it(self, tmp_path: Path, store: Store) -> None:
+    def test_git_metadata_is_left_out_of_the_tree(self, tmp_path: Path, store: Store) -> None:
         given = tmp_path / "given"
         for name in (".git/config", "lib/.git", "lib/.gitignore"):
             (given / name).parent.mkdir(parents=True, exist_ok=True)
@@ -473,7 +473,7 @@ class TestAFolder:
         ],
         ids=["nothing", "a file", "an empty folder"],
     )
-    def test_what_is_no_source_tree_is_refused(
+    def test_path_without_a_source_tree_is_refused(
         self, tmp_path: Path, make: Callable[[Path], object], complaint: str
     ) -> None:
         path = tmp_path / "given"

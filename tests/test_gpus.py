@@ -109,7 +109,7 @@ def test_an_engine_without_the_toolkit_says_what_to_install() -> None:
 @pytest.mark.parametrize(
     "given", ["0", "-1", "some", "device=", "device=a,,b", "/dev/dri/card0", "/dev/nvidia0", "none"]
 )
-def test_what_names_no_gpu_is_refused(given: str) -> None:
+def test_invalid_gpus_option_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match=f"--gpus={given}"):
         Gpus.read(given)
 

@@ -141,7 +141,7 @@ def test_the_engine_is_asked_once_where_nothing_may_be_installed(
     connect.assert_called_once()
 
 
-def test_what_only_fetching_and_making_need_stops_nobody_who_has_an_engine(machine: Machine) -> None:
+def test_missing_build_tools_do_not_stop_ensure_engine(machine: Machine) -> None:
     machine.answers = True
     host.ensure_engine()
     with pytest.raises(MissingToolError, match="mmdebstrap, strip, git"):

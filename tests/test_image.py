@@ -222,7 +222,7 @@ def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
         have(target, triton, Other(()), tmp_path)
 
 
-def test_what_pip_compares_with_is_the_locks_hash_and_not_that_of_the_file(tmp_path: Path) -> None:
+def test_requirements_have_the_locked_hash_and_not_that_of_the_file(tmp_path: Path) -> None:
     wheel = tmp_path / "toy-1.0-py3-none-any.whl"
     wheel.write_text("swapped after it was looked at")
     wheels = [layer.Wheel(wheel, "5" * 64)]

@@ -68,9 +68,7 @@ def store_with_packages(root: Path, target: LockedTarget) -> Store:
 
 
 @pytest.mark.network
-def test_what_the_recipe_leaves_is_a_tar_with_the_same_bytes_each_time(
-    recipe: Path, target: LockedTarget, tmp_path: Path
-) -> None:
+def test_linked_part_has_the_same_bytes_each_time(recipe: Path, target: LockedTarget, tmp_path: Path) -> None:
     parts = []
     for name in ("one", "other"):
         store = store_with_packages(tmp_path / name, target)

@@ -231,7 +231,7 @@ def test_whatever_a_target_uses_is_in_its_digest_and_in_the_locks_but_in_no_othe
     assert after.digest != before.digest
 
 
-def test_what_pins_it_came_from_is_in_the_locks_digest_and_not_in_the_targets() -> None:
+def test_pins_change_the_digest_of_the_lock_and_not_that_of_the_target() -> None:
     before, after = sealed(target()), sealed(replace(target(), pins={"debs": "0" * 64}))
     assert after.targets["one"].digest == before.targets["one"].digest
     assert after.digest != before.digest

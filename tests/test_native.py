@@ -60,7 +60,7 @@ def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarg
     assert native.identity("toy", locked) != before
 
 
-def test_what_it_is_built_with_is_part_of_the_name(toy: Path, locked: LockedTarget) -> None:
+def test_builder_packages_change_the_name_of_a_native_part(toy: Path, locked: LockedTarget) -> None:
     others = [replace(locked, debs=locked.debs[1:]), replace(locked, wheels=()), replace(locked, sdists=())]
     assert len({native.identity("toy", builder) for builder in (locked, *others)}) == 4
 

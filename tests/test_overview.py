@@ -34,9 +34,7 @@ def test_every_profile_is_listed_with_its_source_on_a_terminal_of_80_columns(
     assert max(map(len, said.splitlines())) <= 80
 
 
-def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
-    cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_upstream_lists_a_built_project_with_its_suite(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(cache)
     want = build.describe_build("upmem-llvm", "bookworm", llvm_targets=components.target("dpu").llvm_targets)
 
@@ -51,7 +49,7 @@ def test_what_has_been_built_is_listed_with_the_suite_that_it_was_built_for(
 
 
 @pytest.mark.parametrize(("name", "target"), [("nothing", ""), ("upmem-llvm", "spirv"), ("pocl", "dpu")])
-def test_what_is_no_project_or_is_taken_by_no_such_target_is_refused(name: str, target: str) -> None:
+def test_unknown_project_or_target_that_does_not_take_it_is_refused(name: str, target: str) -> None:
     with pytest.raises(UsageError, match=name):
         upstream.build_project(name, target, SourceChoice())
 

@@ -111,7 +111,7 @@ def test_compile_only_refuses_a_stage_that_does_not_exist_and_lists_those_that_d
     assert "['ttir', 'toytext']" in message
 
 
-def test_what_was_only_compiled_in_part_is_not_taken_for_a_whole_kernel(launch: Launch) -> None:
+def test_partial_compilation_in_the_cache_is_not_taken_for_a_whole_kernel(launch: Launch) -> None:
     cache = {"TRITON_CACHE_DIR": "/tmp/shared-cache"}
     assert outcome(launch(TRITON_COMPILE_ONLY="ttir", **cache))["result"] == [-1.0]
     assert outcome(launch(**cache))["result"] == [2.0]

@@ -105,6 +105,6 @@ def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureF
         ("status", "2.0", "Triton 2.0 is not locked\n  why:  locked: 1.0\n  next: ./foundry pin"),
     ],
 )
-def test_what_does_not_exist_is_refused_with_what_does(series: Path, action: str, release: str, said: str) -> None:
+def test_missing_or_unlocked_release_is_refused_with_advice(series: Path, action: str, release: str, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         act(action, release=release)

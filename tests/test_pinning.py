@@ -173,7 +173,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 class TestAge:
-    def test_what_is_behind_the_archives_is_listed_and_a_security_update_is_an_error(
+    def test_check_age_lists_newer_versions_and_rejects_missed_security_updates(
         self, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         locked, archive = world.resolve(), world.archive.archive
@@ -225,7 +225,7 @@ class TestResolving:
         assert plain.default_triton == "2.0"
         assert plain.left_out == ("/usr/share/doc/*",)
 
-    def test_what_a_program_is_linked_with_is_locked_without_what_it_depends_on(self, world: World) -> None:
+    def test_linked_packages_are_locked_without_their_dependencies(self, world: World) -> None:
         archive = world.archive.add("archive", "1", Depends="compiler")
         program = DebPin("program", linked=LinkedProgram("program", ("archive",), ("/b/*",)))
         world.targets.append(replace(world.targets[0], name="linked", pins=(*world.targets[0].pins, program)))
@@ -371,7 +371,7 @@ class TestNativeParts:
             replace(plain, name="native", recipes=("part",), build=(COMPILER, LIBRARY, SOURCES), sdk="vendor")
         )
 
-    def test_what_they_are_built_in_is_resolved_by_itself(self, world: World) -> None:
+    def test_builder_of_native_parts_is_resolved_separately(self, world: World) -> None:
         target = world.resolve().targets["native"]
         assert (target.recipes, target.sdk) == (("part",), "vendor")
         assert [a.name for a in target.debs] == ["essential", "tool"]
@@ -381,7 +381,7 @@ class TestNativeParts:
         assert [a.name for a in builder.debs] == ["compiler", "essential"]
         assert [a.name for a in builder.sdists] == ["made"]
 
-    def test_what_sources_need_is_resolved_with_the_wheels(self, world: World) -> None:
+    def test_build_requirements_of_sources_are_resolved_with_the_wheels(self, world: World) -> None:
         world.targets[-1] = replace(world.targets[-1], build=(COMPILER, SOURCES))
         builder = world.resolve().targets["native"].builder
         assert builder is not None

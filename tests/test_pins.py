@@ -280,7 +280,7 @@ class TestOurs:
         used |= {pin.name for suite in components.builder_suites() for pin in components.builder(suite).pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
-    def test_what_any_target_stands_on_has_a_builder_of_its_python(self) -> None:
+    def test_suite_of_each_target_has_a_builder_with_the_same_python(self) -> None:
         for name in components.names():
             target = components.target(name)
             assert components.builder(target.suite).python == target.python

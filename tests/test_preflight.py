@@ -146,9 +146,7 @@ def test_a_library_beside_those_that_we_need_must_be_for_this_machine_too(check:
     ]
 
 
-def test_what_is_for_the_device_or_never_loaded_may_be_for_another_machine(
-    check: Check, whole: Files, elf: Elf
-) -> None:
+def test_firmware_and_kernel_modules_may_be_for_another_machine(check: Check, whole: Files, elf: Elf) -> None:
     foreign = elves.for_aarch64(elf())
     # Byte 16 is the type: 1 is a relocatable object, such as a kernel module.
     relocatable = foreign[:16] + b"\1" + foreign[17:]
@@ -222,7 +220,7 @@ def test_so_is_one_that_a_library_of_theirs_needs(check: Check, whole: Files, el
     ]
 
 
-def test_what_we_do_not_use_may_lack_a_library_and_it_is_remarked(check: Check, whole: Files, elf: Elf) -> None:
+def test_missing_library_of_an_unused_program_is_only_remarked(check: Check, whole: Files, elf: Elf) -> None:
     files = {**whole, "bin/viewer": elf(others={"libgtk.so.3": elf(soname="libgtk.so.3")}, loader=elves.LOADER)}
     assert check(files) == []
     assert check(files, fatal=False) == ["bin/viewer needs libgtk.so.3, which neither the SDK nor this image has"]

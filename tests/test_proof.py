@@ -196,7 +196,7 @@ def test_records_of_another_shape_break_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["a death", "a container that is gone", "a limit", "no end"])
-def test_what_ends_a_run_names_the_case_and_keeps_the_results_before(start: Start, how: str, tmp_path: Path) -> None:
+def test_broken_run_names_its_case_and_keeps_earlier_results(start: Start, how: str, tmp_path: Path) -> None:
     records, status = BROKEN[how]
     start(records, status)
     with pytest.raises(ProofError) as raised:
@@ -272,7 +272,7 @@ def test_one_measurement_keeps_the_others_and_is_the_one_reported(start: Start, 
         ("vsi-torch", "", "", False),
     ],
 )
-def test_what_says_the_same_with_every_triton_is_run_with_the_default_one_or_if_asked_for(
+def test_cases_equal_in_every_triton_run_with_the_default_release_or_on_request(
     start: Start, target: str, triton: str, only: str, all_of_them: bool
 ) -> None:
     container = start()

@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def test_what_was_made_is_taken_also_by_another_process(store: Store) -> None:
+def test_another_process_accepts_a_noted_image(store: Store) -> None:
     provenance.note(NAME, MADE, store)
     assert found(MADE, Store(store.root)) == MADE
     # Tags, and the size that an engine reports, do not identify an image.

@@ -125,7 +125,7 @@ def test_nothing_goes_without_being_asked_for(
     assert [[*column.cells] for column in prune._table([]).columns] == [["nothing"], ["0"], ["0"]]
 
 
-def test_what_is_not_used_goes_children_first_and_what_cannot_go_is_said(
+def test_prune_removes_unused_images_children_first_and_names_what_stays(
     machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, docker, kept = machine

@@ -197,7 +197,7 @@ def test_sources_without_the_releases_patches_do_not_get_its_name(
     assert "its patches: none; those of the release: triton/1.0.0" in caught.value.why
 
 
-def test_what_it_was_built_from_is_part_of_the_wheels_name(trees: Trees) -> None:
+def test_sources_and_slimming_rules_change_the_identity_of_the_wheel(trees: Trees) -> None:
     first = trees.wanted()
     before = compiled_triton.identity(RELEASE, first)
     trees.triton.commit({"lib/triton.cpp": "\n"})

@@ -73,7 +73,7 @@ def test_the_changelog_says_what_is_new_and_since_when(old: str, new: str, said:
     assert list(release.wrong_changelog()) == [said]
 
 
-def test_what_is_new_is_printed_and_nothing_older(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_release_prints_only_the_newest_changelog_section(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release.release(check=False)
     assert capsys.readouterr().out == f"{VERSION} - 2026-01-31\n\n- New.\n"
     release.CHANGELOG.write_text(CHANGELOG.replace(f"## {VERSION}", "## 9.8.5"))

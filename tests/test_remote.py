@@ -202,7 +202,7 @@ def tar(store: Store, want: Wanted) -> bytes:
 
 
 @pytest.mark.docker
-def test_what_is_pulled_is_what_was_built_nobody_builds_it_again_and_pushed_on_it_sends_nothing(
+def test_pulled_package_equals_the_built_one_and_is_not_built_or_sent_again(
     room: Room, want: Wanted, pushed: Moved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert pushed.moved
@@ -432,12 +432,12 @@ def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "example.org", "ftp://example.org", "file:///srv/conan", "http://"])
-def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
+def test_invalid_remote_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="not the address of a Conan remote"):
         remote.check_remote_url(url)
 
 
-def test_what_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
+def test_package_that_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
     with pytest.raises(AbsentError, match=r"the store has no toy/1\.0"):
         remote.push(want, URL, store=Store(tmp_path), engine=NO_ENGINE)
     with pytest.raises(AbsentError, match=r"not built here: toy/1\.0"):
@@ -473,9 +473,7 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
         ("pull", {"target": "spirv", "only": "upmem-llvm"}, "spirv cannot take upmem-llvm from source"),
     ],
 )
-def test_what_the_verb_cannot_do_is_said_before_anything_is_done(
-    action: str, options: dict[str, str], said: str
-) -> None:
+def test_cache_refuses_wrong_arguments_before_it_does_anything(action: str, options: dict[str, str], said: str) -> None:
     given = {"url": URL, "target": "", "expect": ""} | options
     names = tuple(filter(None, [given.pop("only", "")]))
     with pytest.raises(UsageError, match=said):

@@ -171,7 +171,7 @@ def shown(report: Report, other: Report | None = None) -> Page:
     return Page(page.render(report, lock.load(), other))
 
 
-def test_what_is_behind_the_archives_is_shown_and_so_is_that_nobody_asked(made: Report, tmp_path: Path) -> None:
+def test_report_shows_newer_versions_or_that_nothing_was_compared(made: Report, tmp_path: Path) -> None:
     assert shown(made).row(f"deb {NASTY}") == [f"deb {NASTY}", "1", "2", "yes", "dpu"]
     assert "Not compared with the archives" in shown(collect(tmp_path / "none", lock.load())).text
 
@@ -224,7 +224,7 @@ def test_a_run_of_some_cases_is_no_pass_and_no_point_of_the_history(folder: Path
     assert [[(point.passed, point.applicable) for point in points] for points in found.history.values()] == [[(1, 2)]]
 
 
-def test_what_was_not_run_is_said(made: Report, tmp_path: Path) -> None:
+def test_report_marks_checks_that_were_not_run(made: Report, tmp_path: Path) -> None:
     for target in lock.load().proven():
         for release in target.tritons:
             row = shown(made).row(target.name, release, "our own parts", "e2e")
@@ -316,7 +316,7 @@ def test_changes_and_history_count_from_the_last_report(
         (f'<script type="application/json" id="foundry-report">{{"format": {FORMAT}}}</script>', FileError),
     ],
 )
-def test_what_is_no_report_is_refused(tmp_path: Path, content: str, error: type[Exception]) -> None:
+def test_malformed_or_missing_report_is_refused(tmp_path: Path, content: str, error: type[Exception]) -> None:
     (tmp_path / "page.html").write_text(content)
     with pytest.raises(error):
         page.read(tmp_path / "page.html")

@@ -217,7 +217,7 @@ def test_a_command_names_the_image_in_words_that_a_shell_reads() -> None:
     assert made.command("shell") == "./foundry shell dpu --triton=3.6.0 '--sdk=some where/sdk.tgz'"
 
 
-def test_what_was_built_is_taken_only_where_nothing_is_said_of_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_project_is_used_only_without_source_options(monkeypatch: pytest.MonkeyPatch) -> None:
     there = SourceChoice(("upmem-llvm",))
     monkeypatch.setattr(choice, "find_built", lambda *_: there)
     assert Request.read("dpu", built=True).choice == there

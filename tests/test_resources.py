@@ -30,7 +30,7 @@ def test_as_many_jobs_run_as_memory_allows(cpus: int, memory: int, asked: int, c
     assert (made.compile, made.link) == (compile, link)
 
 
-def test_what_may_run_at_a_time_has_its_memory_wherever_one_link_has() -> None:
+def test_parallel_jobs_fit_in_memory_unless_one_link_does_not() -> None:
     for cpus, memory in itertools.product(range(1, 20), range(1, 80, 7)):
         made = resources.jobs(cpus, memory * GB, per_compile=2 * GB, per_link=6 * GB)
         assert 1 <= made.link <= made.compile <= cpus

@@ -49,7 +49,7 @@ def swept(temporary: Path, seconds: float = 30) -> list[scratch.Leftover]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_what_a_killed_process_left_is_removed_by_the_next(point: str, tmp_path: Path) -> None:
+def test_sweep_removes_the_scratch_folder_of_a_killed_process(point: str, tmp_path: Path) -> None:
     killed(POINTS[point], tmp_path)
     (left,) = swept(tmp_path)
     assert left.size > 0
@@ -128,7 +128,7 @@ def test_a_folder_that_another_user_may_have_made_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="as another user than root, mmdebstrap makes its own namespaces")
-def test_what_a_killed_mmdebstrap_had_mounted_and_started_is_gone(tmp_path: Path) -> None:
+def test_mounts_and_children_of_a_killed_mmdebstrap_are_gone(tmp_path: Path) -> None:
     script = "mkdir $TMPDIR/proc && mount -t proc proc $TMPDIR/proc && echo at work; sh -c 'sleep 1000; echo'"
     killed(f"run(['sh', '-c', {script!r}], log='t', isolated=True, line=die)", tmp_path)
     (left,) = swept(tmp_path)
@@ -137,7 +137,7 @@ def test_what_a_killed_mmdebstrap_had_mounted_and_started_is_gone(tmp_path: Path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
-def test_what_is_mounted_is_not_deleted(tmp_path: Path) -> None:
+def test_sweep_does_not_delete_through_a_mount(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
     killed("paths.scratch(); die()", tmp_path)

@@ -144,7 +144,7 @@ def test_an_sdk_for_another_machine_is_refused(check: Check, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken"])
-def test_what_is_no_archive_is_said_to_be_none(check: Check, tmp_path: Path, content: bytes) -> None:
+def test_damaged_sdk_archive_is_refused(check: Check, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
         check(tmp_path / "a.tgz")
@@ -307,7 +307,7 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
     assert [word for what, word in engine.asked if what == "tag"] == moving
 
 
-def test_what_is_in_an_image_names_it_in_the_place_of_our_own_part(
+def test_image_contents_name_the_vendor_sdk_instead_of_our_own_part(
     check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
     found, store = check(archive), Store(tmp_path / "store", offline=True)

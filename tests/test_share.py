@@ -488,7 +488,7 @@ def test_a_label_that_names_an_sdk_is_enough(tmp_path: Path, store: Store) -> No
         vendor.refuse_vendor_files(archive, "a:b", store)
 
 
-def test_what_cannot_be_proven_to_be_ours_is_not_pushed(tmp_path: Path, store: Store) -> None:
+def test_image_not_proven_to_be_ours_is_not_pushed(tmp_path: Path, store: Store) -> None:
     archive = image(tmp_path / "image.tar", [dict.fromkeys(SDK, b"ours")])
     with pytest.raises(ImageError, match="is not pushed") as raised:
         vendor.refuse_vendor_files(archive, "a:b", store)
@@ -572,7 +572,7 @@ def test_a_registry_that_refuses_says_what_to_type(
 @pytest.mark.parametrize(
     "address", ["", "team", "http://localhost:5000", "me:secret@registry.example", "a.b/Team", "a.b/"]
 )
-def test_what_is_no_registry_is_refused_before_anything_is_done(address: str) -> None:
+def test_invalid_registry_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="not the address of a registry") as raised:
         Repository(address, "spirv")
     assert "secret" not in str(raised.value)

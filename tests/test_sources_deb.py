@@ -122,9 +122,7 @@ class TestAFurtherSuite:
         ]
 
 
-def test_what_has_newer_versions_and_what_security_asks_for_is_told_apart(
-    archive: DebianArchive, tmp_path: Path
-) -> None:
+def test_newer_tells_security_updates_from_other_versions(archive: DebianArchive, tmp_path: Path) -> None:
     security = DebianArchive(archive.folder, "trixie-security")
     backports = DebianArchive(archive.folder, "trixie-backports", DebianArchive.BACKPORTS)
     locked = [archive.add(name, "1") for name in ("current", "gone", "fixed", "newer", "ported")]

@@ -50,7 +50,7 @@ def test_a_version_that_does_not_exist_is_a_pin_error(index: Index, tmp_path: Pa
         Sdists("3.11").resolve({"top": "2.0"}, into=tmp_path / "into")
 
 
-def test_what_was_fetched_is_the_locked_one(index: Index, tmp_path: Path) -> None:
+def test_fetch_takes_the_locked_sdist_and_not_the_newest(index: Index, tmp_path: Path) -> None:
     locked = publish(index, "top", "1.0")
     publish(index, "top", "2.0")
     Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)

@@ -66,7 +66,7 @@ class TestFetching:
         assert file.name == locked.filename
         assert file.parent.name == hashlib.sha256(file.read_bytes()).hexdigest() == locked.sha256
 
-    def test_what_is_there_is_not_fetched_again(self, index: Index, store: Store) -> None:
+    def test_stored_artifact_is_not_fetched_again(self, index: Index, store: Store) -> None:
         locked = index.add("top", "1.0")
         fetch(store, [locked])
         index.remove("top")
@@ -83,7 +83,7 @@ class TestFetching:
         fetch(store, [index.add("top", "1.0")])
         assert not list(store.root.glob("incoming*"))
 
-    def test_what_a_killed_process_left_is_cleared(self, index: Index, store: Store) -> None:
+    def test_fetch_removes_files_of_a_killed_process(self, index: Index, store: Store) -> None:
         stale = store.root / "incoming-wheels" / "killed" / "half.whl"
         stale.parent.mkdir(parents=True)
         stale.write_text("half")
@@ -244,7 +244,9 @@ class TestUse:
         assert store.path(locked).read_bytes() == good
         assert f"damaged in the store: {file}" in capsys.readouterr().err.replace("\n", "")
 
-    def test_what_cannot_be_fetched_again_is_never_used(self, index: Index, store: Store, locked: Artifact) -> None:
+    def test_damaged_file_that_cannot_be_fetched_again_is_never_used(
+        self, index: Index, store: Store, locked: Artifact
+    ) -> None:
         flip(store.path(locked))
         index.remove("top")
         with pytest.raises(FoundryError):
@@ -252,7 +254,7 @@ class TestUse:
         with pytest.raises(HashMismatchError):
             store.path(locked)
 
-    def test_what_did_not_change_is_not_hashed_again(
+    def test_unchanged_content_is_not_hashed_again(
         self, store: Store, locked: Artifact, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object) -> None:
@@ -441,7 +443,7 @@ class TestDamagedParts:
             os.utime(path, (1, 1))
         assert Store(store.root).has_part("kind", "digest")
 
-    def test_what_did_not_change_is_not_hashed_again(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unchanged_content_is_not_hashed_again(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.make(store)
         monkeypatch.setattr(hashlib, "file_digest", lambda *_: 1 / 0)
         assert Store(store.root).has_part("kind", "digest")

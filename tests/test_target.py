@@ -87,7 +87,7 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 
 @pytest.mark.slow
-def test_what_is_written_also_like_a_new_target_passes_the_linter_the_formatter_and_the_type_checker(
+def test_scaffolded_target_passes_linter_formatter_and_type_checker(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Names of the minimum and the maximum length.

@@ -379,7 +379,7 @@ def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -
     ]
 
 
-def test_what_says_the_same_in_several_images_is_run_in_the_first_of_them() -> None:
+def test_tests_equal_in_several_images_run_in_the_first_one() -> None:
     locked = lock.load()
     targets = [locked.targets[name] for name in ("dpu", "vsi", "vsi-torch")]
     dpu, vsi, torch = targets
@@ -421,7 +421,7 @@ def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> No
     assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
 
 
-def test_what_is_copied_for_another_python_is_importable_and_complete(tmp_path: Path) -> None:
+def test_distribution_copied_for_another_python_has_all_its_packages(tmp_path: Path) -> None:
     distributions.copy("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
         path.name for path in tmp_path.iterdir()

@@ -70,7 +70,7 @@ def test_a_build_without_steps_has_a_table() -> None:
     assert "all 0 steps, in 0.0 s" in shown(timings.read("# ninja log v7\n"))
 
 
-def test_what_is_no_log_of_ninja_s_is_an_error() -> None:
+def test_malformed_ninja_log_is_rejected() -> None:
     with pytest.raises(FoundryError, match="cannot be read"):
         timings.read("cat: .ninja_log: No such file or directory")
 

@@ -256,7 +256,7 @@ def test_an_image_that_nobody_recorded_here_is_compared_with_the_published_id(
         ("", {"Env": ["LD_PRELOAD=/evil"]}, "the configuration's config.Env: "),
     ],
 )
-def test_what_was_committed_over_an_image_is_named(
+def test_verify_names_each_change_committed_over_an_image(
     docker: Engine, as_spirv: str, script: str, settings: dict[str, object], said: str
 ) -> None:
     name = f"{as_spirv}-changed"
@@ -288,7 +288,7 @@ def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_what_nobody_makes_or_locks_is_not_verified_without_a_signature(tmp_path: Path) -> None:
+def test_unknown_file_is_verified_only_with_a_signature(tmp_path: Path) -> None:
     stranger = tmp_path / "stranger-1.0-py3-none-any.whl"
     stranger.write_bytes(b"anything")
     with pytest.raises(UsageError, match=f"there is nothing to compare {stranger.name} with"):
@@ -382,7 +382,7 @@ def test_a_changed_statement_is_signed_by_nobody(tmp_path: Path) -> None:
     ["x", "{}", "[]", '{"payload": 1, "payloadType": 2, "signatures": 3}']
     + [json.dumps({"payload": "eA==", "payloadType": kind, "signatures": []}) for kind in (statement.PAYLOAD, "text")],
 )
-def test_what_is_no_statement_is_refused(tmp_path: Path, text: str) -> None:
+def test_malformed_statement_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(FileError, match="has no statement"):
         statement.read(tmp_path / "x")

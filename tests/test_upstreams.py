@@ -69,14 +69,14 @@ def test_a_source_package_and_a_folder_are_read(folder: Path) -> None:
     assert project.profile("two").source == FolderPin()
 
 
-def test_what_profiles_have_in_common_is_said_once_and_each_may_say_otherwise(folder: Path) -> None:
+def test_profile_inherits_common_keys_and_may_override_them(folder: Path) -> None:
     text = '[common]\ntake = ["src"]\nassertions = true\nsource = "folder"\n[profile.one]\nversion = "1.0"\n'
     project = load(folder, HEAD + text + '[profile.two]\nversion = "2.0"\nassertions = false\ntake = ["lib"]\n')
     assert project.profile() == Profile("one", "1.0", FolderPin(), take=("src",), assertions=True)
     assert project.profile("two") == Profile("two", "2.0", FolderPin(), take=("lib",))
 
 
-def test_what_is_not_there_names_what_is(folder: Path) -> None:
+def test_unknown_profile_or_project_is_refused_with_the_known_ones(folder: Path) -> None:
     project = load(folder, HEAD + GIT)
     with pytest.raises(UsageError, match=r"(?s)project has no profile three.*known: one"):
         project.profile("three")
@@ -140,7 +140,7 @@ def test_a_wrong_profile_is_refused_with_its_key_and_what_was_expected(
         load(folder, HEAD + GIT.replace(old, new))
 
 
-def test_what_is_wanted_of_a_commit_is_all_but_where_it_is_fetched_from() -> None:
+def test_wanted_commit_ignores_the_urls_and_nothing_else() -> None:
     pin = GitPin(("https://a.invalid/b",), COMMIT, "v1", TREE, {"a": OTHER})
     assert pin.wanted == GitPin(("https://c.invalid/d",), COMMIT, "v1", TREE, {"a": OTHER}).wanted
     others = (
@@ -194,7 +194,7 @@ class TestOurs:
         assert isinstance(source, GitPin) and source.commit == commit
         assert projects.load("triton").profile("triton-spirv").llvm_hash == commit
 
-    def test_what_targets_name_exists_and_what_has_a_pin_of_a_suite_has_a_builder(self) -> None:
+    def test_targets_name_every_project_except_llvm(self) -> None:
         named = {name for target in map(components.target, components.names()) for name in target.upstreams}
         # LLVM is a requirement of Triton; no target names it.
         assert named | {"llvm"} == set(projects.names())

@@ -157,7 +157,7 @@ def test_a_library_that_would_not_load_elsewhere_is_refused(library: Path, tmp_p
         platform_wheel.tag(tmp_path / "text.so")
 
 
-def test_what_is_required_and_not_locked_is_an_error(
+def test_requirement_that_is_not_locked_is_an_error(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
     less = replace(target, wheels=tuple(wheel for wheel in target.wheels if wheel.name != "leaf"))

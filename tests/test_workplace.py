@@ -57,7 +57,7 @@ def gift(folder: Path, *needs: str) -> None:
     wheel(folder, "gift", "1", needs, files={"gift.py": "WORD = 'unwrapped'\n"})
 
 
-def test_what_follows_a_script_is_the_scripts() -> None:
+def test_words_after_a_script_belong_to_the_script() -> None:
     def run(c: object, target: str, script: str, with_: str = "", offline: bool = False) -> None: ...
 
     def cut(line: str) -> list[str]:
@@ -120,7 +120,7 @@ def test_a_home_is_not_copied_unless_it_is_named(tmp_path: Path, monkeypatch: py
     assert "--with=PATH" in caught.value.next
 
 
-def test_what_cannot_be_run_is_said_before_anything_is_built(tmp_path: Path) -> None:
+def test_wrong_script_or_folder_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "x.ipynb").touch()
     for name in ("env/pyvenv.cfg", "bare/HEAD", "bare/objects"):

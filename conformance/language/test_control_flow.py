@@ -172,7 +172,7 @@ def stores_in_a_loop(out, n, BLOCK: tl.constexpr):
         tl.debug_barrier()
 
 
-def test_what_one_turn_of_a_loop_stores_the_next_one_loads() -> None:
+def test_loop_iteration_loads_what_the_one_before_stored() -> None:
     out = poisoned(32, dtype=np.int32)
     launch(stores_in_a_loop, (1,), out, 6, BLOCK=32)
     check(out, np.full(32, sum(range(6))))

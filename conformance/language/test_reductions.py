@@ -322,7 +322,7 @@ UPDATES = {
 @pytest.mark.operation("tl.max")
 @pytest.mark.operation("tl.min")
 @pytest.mark.parametrize("kind", UPDATES)
-def test_what_a_loop_makes_of_a_reduction(kind: str) -> None:
+def test_reduction_in_a_loop_updates_carried_values(kind: str) -> None:
     """All numbers are small integers, so every order of a sum gives the same. A row is longer than a warp."""
     steps, n = 3, 256
     x = np.random.default_rng(1).integers(-4, 5, (steps, M, n)).astype(np.float32)

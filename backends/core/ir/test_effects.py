@@ -140,7 +140,7 @@ def test_a_load_is_not_moved_behind_a_wait_for_another_program() -> None:
 
 
 @pytest.mark.parametrize(("argument", "expected"), [("p", [0, 1]), ("q", [1])])
-def test_what_an_operation_writes_through_is_written(argument: str, expected: list[int]) -> None:
+def test_argument_that_an_operation_writes_through_is_in_the_write_set(argument: str, expected: list[int]) -> None:
     assert write_set(exchanged(argument)[0]).by_any == expected
 
 

@@ -179,7 +179,7 @@ def test_sums_before_a_remainder_wrap_around_before_they_are_extended() -> None:
     assert re.search(r"tile.wrapped .* : i32$", text, re.MULTILINE)
 
 
-def test_what_is_no_range_stays_a_mask() -> None:
+def test_comparison_that_is_no_range_stays_a_mask() -> None:
     text = load(
         "%o = arith.addi %firsts, %range : tensor<64xi32>",
         "%odd = arith.andi %range, %ns : tensor<64xi32>\n%m = arith.cmpi ne, %odd, %firsts : tensor<64xi32>",
@@ -267,7 +267,7 @@ def test_numbers_of_a_narrow_type_are_read_and_printed_exactly(type: str, number
 
 
 @pytest.mark.parametrize("literal", ["1 : f32", "0x1FFFF : f16", "dense<[1, 2]> : tensor<3xi32>", "300 : i8"])
-def test_what_is_no_constant_is_refused(literal: str) -> None:
+def test_malformed_constant_is_refused(literal: str) -> None:
     with pytest.raises(LoweringError):
         constant_bits(literal)
 

@@ -68,7 +68,7 @@ def test_another_llvm_is_refused_whether_it_fails_or_not(
         stage("; 12 bytes or more, and no module")
 
 
-def test_what_is_no_module_of_the_needed_llvm_is_refused(install: Install) -> None:
+def test_llc_output_that_is_no_spirv_of_the_needed_llvm_is_refused(install: Install) -> None:
     install(llc=f'test "$1" = --version && echo LLVM version {tools.LLVM_MAJOR}.1.0 || head -c 20 /dev/zero')
     with pytest.raises(ToolError, match=f"did not write a SPIR-V module of LLVM {tools.LLVM_MAJOR}"):
         tools.llvm_to_spirv("")

@@ -112,7 +112,7 @@ def chosen(x, out, n, first):
         here += 1
 
 
-def test_what_is_only_read_may_be_read_only() -> None:
+def test_kernel_reads_a_read_only_array() -> None:
     x = np.frombuffer(np.arange(8, dtype=np.float32).tobytes(), np.float32)
     out = np.full(8, np.nan, np.float32)
     copy[(1,)](Tensor(x), Tensor(out), 8, BLOCK=8)

@@ -156,7 +156,7 @@ def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: Op
     np.testing.assert_allclose(x, expected, rtol=4 * 2.0**-24)  # 3 ulp by OpenCL C, and rounding
 
 
-def test_what_is_imported_as_an_intrinsic_is_right_on_a_processor_without_that_instruction(
+def test_imported_llvm_fma_is_right_on_a_processor_without_fma(
     device: OpenCLDevice,
 ) -> None:
     a, b = (drawn(-1, 1, np.float32, seed, 32 * 32).reshape(32, 32) for seed in (4, 5))

@@ -272,7 +272,7 @@ def write_and_read(x, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.skipif(BACKEND == "dpu", reason="docs/checked-mode.md: not where a kernel also writes the array")
-def test_what_a_kernel_has_written_is_no_poison() -> None:
+def test_bytes_equal_to_poison_that_a_kernel_wrote_are_not_reported() -> None:
     x = np.empty(16, np.int8)
     memory.fill(x.view(np.uint8))
     write_and_read[(1,)](Tensor(x), 16, BLOCK=16, check=True)

@@ -50,7 +50,7 @@ def test_there_are_several_samples_and_no_time_of_the_cache(
     assert machine.cleared == len(taken) + 2
 
 
-def test_what_is_asked_for_is_computed_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_do_bench_returns_the_requested_statistic_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, 1e-3, 0.0)
     gradient = type("WithGradient", (), {"grad": 1})()
     monkeypatch.setattr(clock, "samples", lambda *_, **how: [4.0, 1.0, 3.0, 2.0, 10.0] * bool(how["grad_to_none"]))

@@ -107,7 +107,7 @@ def gather(x, index, out, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("type", ["*i32", "*i64"])
-def test_what_loaded_indices_reach_is_everything(type: str) -> None:
+def test_footprint_of_loaded_indices_covers_all_values_of_their_type(type: str) -> None:
     found = Footprints(structured(gather, {"x": "*fp32", "index": type, "out": "*fp32", "n": "i32"}, {"BLOCK": 16}))
     (part,) = found.compute([0, 0, 0, 100], (7, 1, 1), [0, 7])
     reads = part[0].reads
@@ -124,7 +124,7 @@ def searching(x, out, n):
     tl.store(out + tl.program_id(0), at)
 
 
-def test_what_a_while_loop_reaches_is_everything() -> None:
+def test_footprint_of_a_while_loop_is_unbounded() -> None:
     found = Footprints(structured(searching, {"x": "*i32", "out": "*i32", "n": "i32"}, {}))
     part, _ = found.compute([0, 0, 5], (4, 1, 1), [0, 2, 4])
     reads = part[0].reads

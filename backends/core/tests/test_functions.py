@@ -359,7 +359,7 @@ def test_the_inverse_root_is_correctly_rounded() -> None:
 
 @pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
 @pytest.mark.parametrize("elem", FLOATS)
-def test_what_is_exact_needs_no_direction(elem: str, mode: str) -> None:
+def test_directed_rounding_of_special_values_is_exact_with_the_right_zero_sign(elem: str, mode: str) -> None:
     """Infinities, NaN, and the signs of zeros: rounded down, a sum of 0 is -0 unless both terms are +0."""
     x, y = directed_arguments(elem, 2)
     with np.errstate(all="ignore"):

@@ -727,7 +727,7 @@ def nothing(x: Any, _semantic: Any = None) -> Any:
     return tl.core.extern_elementwise("", "", [x], symbols, is_pure=True, _semantic=_semantic)
 
 
-def test_what_there_is_not_is_refused_by_name_and_line() -> None:
+def test_unknown_libdevice_function_is_refused_by_name_and_line() -> None:
     x = Tensor(np.ones(BLOCK, np.float32))
     with pytest.raises(UnsupportedOperation, match=r"tt.extern_elementwise at .*\.py:\d+ .*__nv_nothingf") as caught:
         unheard_of[(1,)](x, x, BLOCK, BLOCK=BLOCK)

@@ -143,7 +143,7 @@ tt.func private @"f.g"(%to: !tt.ptr<i32>, %n: i32) -> i32 attributes {{noinline 
 """
 
 
-def test_what_a_function_stores_through_counts_as_written() -> None:
+def test_pointer_that_a_function_stores_through_counts_as_written() -> None:
     ttir = TTIR.format(body="tt.store %to, %n : !tt.ptr<i32>\n tt.return %n : i32")
     assert written_arguments(ttir) == ([1], [1])
     text = to_structured(ttir)

@@ -38,7 +38,7 @@ def test_the_best_library_that_is_there_is_chosen(
     monkeypatch.delenv("POCL_KERNELLIB_NAME", raising=False)
 
 
-def test_what_the_environment_says_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choose_library_keeps_the_users_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POCL_KERNELLIB_NAME", "avx2")
     (tmp_path / "kernel-x86_64-pc-linux-gnu-sse2.bc").touch()
     choose_library(tmp_path, SANDYBRIDGE)

@@ -43,7 +43,7 @@ kernel(cl.CommandQueue(context), (8,), (4,), *buffers).wait()
 @pytest.mark.skipif(
     not any("Portable Computing Language" in each.name for each in cl.get_platforms()), reason="PoCL is not here"
 )
-def test_what_pocl_compiles_is_the_same(tmp_path: Path) -> None:
+def test_pocl_compiles_the_same_bytes_with_the_lazy_library_reader(tmp_path: Path) -> None:
     objects = {}
     for how in ("whole", "lazily"):
         folder, said = tmp_path / how, tmp_path / f"{how}.txt"

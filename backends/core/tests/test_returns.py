@@ -137,7 +137,7 @@ def test_each_condition_has_its_return(x: np.ndarray) -> None:
     np.testing.assert_array_equal(result[6:], before[6:])
 
 
-def test_what_lies_behind_a_return_is_reached_by_those_that_did_not(x: np.ndarray) -> None:
+def test_programs_that_did_not_return_run_the_code_after_a_return(x: np.ndarray) -> None:
     rows = x.reshape(PROGRAMS, BLOCK)
     expected = rows.copy()
     expected[0::2] += 1

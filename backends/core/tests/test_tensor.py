@@ -60,7 +60,7 @@ def test_autotuning_can_reset_and_restore() -> None:
 
 
 @pytest.mark.parametrize("other", [[1, 2], 3.0, np.array([object()])])
-def test_what_is_no_array_of_numbers_is_refused(other: object) -> None:
+def test_tensor_refuses_anything_but_an_array_of_numbers(other: object) -> None:
     with pytest.raises(TypeError):
         Tensor(other)  # type: ignore[arg-type]
 

@@ -187,7 +187,7 @@ def test_the_same_module_is_written_the_same():
         ('%0 = "arith.addi"(%n, %n) : (i32, i32) -> i32', "arith.addi", ""),
     ],
 )
-def test_what_llvm_12_or_a_dpu_lacks_is_refused_by_name_and_line(operation: str, named: str, why: str):
+def test_operation_that_llvm_12_or_a_dpu_lacks_is_refused_by_name_and_line(operation: str, named: str, why: str):
     body = f'{operation} loc("kernel.py":7:3)\n"llvm.return"() : () -> ()'
     with pytest.raises(UnsupportedOperation, match=rf"^{named} at kernel.py:7 is not supported: {why}"):
         written(function(body, "void (ptr<255>, i32, f32)", "%p: !llvm.ptr<255>, %n: i32, %f: f32"))
@@ -199,7 +199,7 @@ def test_parameters_passed_in_a_way_of_their_own_are_refused(word: str):
         written(function('"llvm.return"() : () -> ()', "void (ptr)", "%p: !llvm.ptr", f"{{llvm.{word} = i32}}"))
 
 
-def test_what_is_not_the_generic_form_is_refused():
+def test_ir_outside_the_generic_form_is_refused():
     with pytest.raises(LoweringError, match="generic form"):
         write_typed_llvm("llvm.func @f() { llvm.return }", triple="", datalayout="")
 

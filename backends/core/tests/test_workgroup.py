@@ -111,7 +111,9 @@ def reverse_in_place(x, BLOCK: tl.constexpr):
 
 
 @every_way
-def test_what_is_overwritten_elsewhere_is_read_first(device: OpenCLDevice, work_items: int, mirror: bool) -> None:
+def test_all_work_items_read_before_one_overwrites_their_elements(
+    device: OpenCLDevice, work_items: int, mirror: bool
+) -> None:
     x = rng.integers(-(2**31), 2**31, 4096).astype(np.int32)
     expected = x[::-1].copy()
     run(device, reverse_in_place, {"x": "*i32"}, {"BLOCK": 4096}, work_items, mirror, x)
@@ -181,7 +183,7 @@ def conditional(x, y, out, which, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("which", [0, 1])
 @every_way
-def test_what_comes_out_of_a_branch_is_known_to_all(
+def test_all_work_items_get_the_results_of_a_branch(
     device: OpenCLDevice, work_items: int, mirror: bool, which: int
 ) -> None:
     x, y = (rng.integers(-1000, 1000, 64).astype(np.int32) for _ in range(2))

@@ -88,7 +88,7 @@ def test_each_operation_becomes_what_the_table_says():
     assert not re.search(r"\b(func|arith)\.", made.replace("llvm.func", ""))
 
 
-def test_what_it_makes_is_ir_that_llvm_13_and_14_read():
+def test_lowered_dialect_is_ir_that_llvm_13_and_14_read():
     done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=opt("--convert-dpu-to-llvm"))
     assert done.returncode == 0, done.stderr
     check_text(done.stdout, majors=(13, 14))
@@ -97,7 +97,7 @@ def test_what_it_makes_is_ir_that_llvm_13_and_14_read():
     assert "declare i32 @llvm.dpu.tid.i32()" in done.stdout
 
 
-def test_what_it_prints_it_reads():
+def test_printed_dialect_parses_back_to_the_same_text():
     once = opt()
     assert opt(text=once) == once
     for line in ALL.splitlines()[7:10]:
@@ -136,7 +136,7 @@ def test_a_name_in_a_string_or_comment_is_no_operation():
         ("dpu.ldma %w, %m, %q : !llvm.ptr, !llvm.ptr<255>, i32", None, "use of undeclared SSA value name"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_line_and_column(tmp_path: Path, line: str, column: int | None, complaint: str):
+def test_error_names_file_line_and_column(tmp_path: Path, line: str, column: int | None, complaint: str):
     said = refused(using(f"{line}\n  dpu.mem_reset"), tmp_path, "--convert-dpu-to-llvm")
     assert re.search(rf"^in\.mlir:4:{column or '[0-9]+'}: error: .*{re.escape(complaint)}", said, re.MULTILINE), said
     if column:
@@ -219,7 +219,7 @@ def test_the_dialect_and_the_pass_are_in_what_the_program_says_of_itself():
 
 
 @pytest.mark.parametrize("arguments", [[], ["--canonicalize"], ["--mlir-print-op-generic"], ["--no-such-thing"]])
-def test_what_has_nothing_of_the_dialect_is_mlir_opts_alone(tmp_path: Path, arguments: list[str]):
+def test_dpu_mlir_opt_acts_as_mlir_opt_on_ir_without_the_dialect(tmp_path: Path, arguments: list[str]):
     text = "func.func @f(%x: i32) -> i32 {\n  %y = arith.addi %x, %x : i32\n  return %y : i32\n}\n"
     (tmp_path / "in.mlir").write_text(text)
     for source, given in (("in.mlir", ""), ("-", text)):

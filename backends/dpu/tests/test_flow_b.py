@@ -229,7 +229,7 @@ LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifac
         ("TRITON_CACHE_DIR", "is not a folder that can be written to\n  next: set TRITON_CACHE_DIR"),
     ],
 )
-def test_what_is_set_and_cannot_be_used_is_an_error_with_its_name(tmp_path: Path, line: str, variable: str, why: str):
+def test_unusable_environment_variable_is_refused_by_name(tmp_path: Path, line: str, variable: str, why: str):
     folder = Folder(tmp_path)
     said = folder.said(line, status=1, env={variable: "/proc/nowhere"})
     assert f"error: {variable}=/proc/nowhere " in said

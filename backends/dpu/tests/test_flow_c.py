@@ -197,7 +197,7 @@ def gather(x, index, out, n, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("dpus", DPUS)
-def test_what_data_addresses_is_on_each_dpu_and_comes_back_from_all(folder: Folder, dpus: int) -> None:
+def test_array_with_data_dependent_addresses_is_replicated_and_merged(folder: Folder, dpus: int) -> None:
     n = 300
     x, index = RANDOM.integers(-1000, 1000, n, np.int32), RANDOM.permutation(n).astype(np.int32)
     artifact = folder.packed(GATHER)
@@ -277,7 +277,7 @@ def test_an_array_that_is_read_and_written(folder: Folder, dpus: int) -> None:
         ("--arg 3=30000000 --nr-dpus 2", "array 1 needs 60000000 bytes on a DPU, after 60000000 for those before it"),
     ],
 )
-def test_what_cannot_be_is_refused(add: Artifact, options: str, why: str) -> None:
+def test_wrong_argument_of_a_packed_kernel_is_refused(add: Artifact, options: str, why: str) -> None:
     assert why in add.said(options, status=1)
 
 
@@ -301,7 +301,7 @@ def test_a_file_that_does_not_fit_is_refused(add: Artifact) -> None:
         ("--kernel sub", "the IR has no kernel sub; it defines: add"),
     ],
 )
-def test_what_cannot_be_packed_is_refused(folder: Folder, options: str, why: str) -> None:
+def test_wrong_pack_option_is_refused(folder: Folder, options: str, why: str) -> None:
     line = f"./scripts/host_triton_pack.py --artifact-dir ./bin/no --triton-script {folder.script(ADD)} {options}"
     assert why in folder.said(line, status=2 if "two" in options else 1)
 

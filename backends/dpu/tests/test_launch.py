@@ -168,7 +168,7 @@ def test_the_script_says_how_many_and_does_not_fight_the_environment(monkeypatch
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "2.5", "many", "2561"])
-def test_what_is_no_number_of_dpus_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_number_of_dpus_in_the_environment_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_DPU_NUM_DPUS", number)
     with pytest.raises(DpuError, match=f"TRITON_DPU_NUM_DPUS='?{number}'? .* from 1 to 2560"):
         add(Tensor(integers(64)), Tensor(integers(64)), Tensor(integers(64)), 64)
@@ -388,7 +388,7 @@ def turned_kernel(x_ptr, out_ptr, rows, columns, ROWS: tl.constexpr, COLUMNS: tl
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32])
-def test_what_is_read_in_rows_and_written_in_columns_moves_in_rows_both_ways(dtype: Any) -> None:
+def test_transposed_tile_moves_by_rows_in_both_directions(dtype: Any) -> None:
     x = rng.integers(-50, 50, (100, 60)).astype(dtype)
     out = np.full((60, 100), 0x5A, dtype)
     with triton_dpu_backend.profile() as launches:

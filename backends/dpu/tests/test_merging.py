@@ -128,9 +128,7 @@ def test_an_array_that_is_merged_must_not_be_another_argument_too() -> None:
 
 
 @pytest.mark.parametrize(("grid", "bits"), [((100, 1, 1), 16), ((50, 7, 200), 12), ((3, 1 << 20, 1), 8)])
-def test_what_programs_on_two_dpus_store_is_compared_by_program_and_value_in_any_grid(
-    grid: tuple[int, int, int], bits: int
-) -> None:
+def test_conflict_check_finds_different_values_from_programs_on_two_dpus(grid: tuple[int, int, int], bits: int) -> None:
     places, others = [("k.py", 3)], [("k.py", 5)]
     common = {"kind": "conflict", "text": "store", "type": "i64", "shape": [8], "signed": True, "arguments": [0]}
     log = Log("k", [{**common, "places": places}, {**common, "places": others}])

@@ -261,7 +261,7 @@ def test_a_replicated_output_is_merged() -> None:
     assert np.array_equal(y, 3 * x)
 
 
-def test_what_cannot_be_sharded_is_not_sharded_because_somebody_asks() -> None:
+def test_request_to_shard_an_unshardable_array_is_refused() -> None:
     x = np.zeros(40, np.int32)
     with pytest.raises(MemoryExceeded, match="x cannot be sharded"):
         planned(
@@ -282,7 +282,7 @@ def test_a_span_beyond_both_ends_of_an_array_is_a_guess() -> None:
     assert made.placements[0][0].placement is Placement.SHARDED
 
 
-def test_what_all_programs_reach_is_called_replicated() -> None:
+def test_array_that_all_programs_reach_is_called_replicated() -> None:
     x = np.zeros(40, np.int32)
     made = planned([x], lambda first, last: {0: Footprint(Span(40, 80), None, False)}, programs=2, dpus=2)
     placed, size = made.placements[0]

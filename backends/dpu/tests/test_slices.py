@@ -137,7 +137,7 @@ def test_elements_are_split_into_runs(n: int) -> None:
     assert cost.parts > 1
 
 
-def test_what_needs_the_whole_tile_is_not_split() -> None:
+def test_operation_on_the_whole_tile_is_not_split() -> None:
     x = rng.integers(-1000, 1000, 256).astype(np.int32)
     out = np.full_like(x, -1)
     assert launch(running_kernel, (1,), x, out, BLOCK=256).parts == 1

@@ -22,7 +22,7 @@ WRONG = "define i32 @f(i32 %x) {\n  ret i64 %x\n}\n"
         (["-mtriple=spirv64", "-filetype=obj", "-o", "/no/folder"], GOOD, "cannot write to /no/folder"),
     ],
 )
-def test_what_llc_cannot_do_is_an_error(words: list[str], source: str, said: str) -> None:
+def test_unsupported_use_of_llc_is_an_error(words: list[str], source: str, said: str) -> None:
     done = subprocess.run(["llc", *words], input=source, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""

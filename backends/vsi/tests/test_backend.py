@@ -159,7 +159,7 @@ def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
     assert "K >= 8" in f"{caught.value} {caught.value.__cause__}"
 
 
-def test_what_zen_compiler_does_not_lower_is_refused_in_its_words_with_the_line() -> None:
+def test_refusal_by_zen_compiler_names_the_kernel_and_the_line() -> None:
     source = Path(__file__).read_text().splitlines()
     line = 1 + next(i for i, text in enumerate(source) if "tl.inline_asm_elementwise(" in text)
     with pytest.raises(ZenCompilerError) as caught:
@@ -253,7 +253,7 @@ def test_a_report_says_on_what_kernels_run_and_what_compiled_them() -> None:
         ("FOUNDRY_VSI_DEVICE", "no such device", "no OpenCL device fits FOUNDRY_VSI_DEVICE=no such device"),
     ],
 )
-def test_what_is_missing_makes_the_driver_inactive_and_is_said(
+def test_missing_component_makes_the_driver_inactive_with_a_reason(
     variable: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert VsiDriver.is_active()

@@ -155,7 +155,7 @@ def test_elements_are_taken_by_index() -> None:
     ],
     ids=["integers", "no summand", "scan", "sort"],
 )
-def test_what_the_compiler_refuses_is_left_to_the_device(function: Any, operator: str) -> None:
+def test_operator_that_inductor_cannot_compile_runs_on_the_device(function: Any, operator: str) -> None:
     inputs = torch.arange(25.0).reshape(5, 5) % 7
     result, _, by_the_cpu = compiled(function, inputs.to("vsi"))
     assert torch.equal(result, function(inputs))

@@ -123,7 +123,7 @@ def test_a_dump_waits_for_one_that_is_being_written(tmp_path: Path) -> None:
         ({"num_warps": 0}, "128 work-items a program are not 0 warps"),
     ],
 )
-def test_what_no_launcher_could_run_is_refused_before_anything_is_written(
+def test_kernel_without_a_possible_launcher_is_refused_before_any_file_is_written(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):

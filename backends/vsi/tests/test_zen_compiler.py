@@ -86,7 +86,7 @@ def test_a_refused_kernel_is_refused_in_the_compilers_own_words(fake_sdk: FakeSd
         ("sys.exit(3)", "it did not say"),
     ],
 )
-def test_what_goes_wrong_inside_is_told_apart(behaviour: str, said: str, fake_sdk: FakeSdk) -> None:
+def test_each_failure_of_zen_compiler_has_its_own_message(behaviour: str, said: str, fake_sdk: FakeSdk) -> None:
     fake_sdk.behave(behaviour)
     with pytest.raises(ZenCompilerError, match=said):
         compile_one()

@@ -88,7 +88,7 @@ def test_a_program_outside_the_grid_is_refused_and_nothing_written(bridge: Bridg
     assert bytes(command) == before
 
 
-def test_what_is_no_command_is_not_placed(bridge: Bridge) -> None:
+def test_bridge_refuses_to_place_a_malformed_command(bridge: Bridge) -> None:
     wrong = bytearray(bridge.encode(MATMUL, 0))
     wrong[0] ^= 1
     with pytest.raises(BridgeError, match="no command"):

@@ -88,7 +88,7 @@ def test_verification_and_the_bridge_may_be_left_out_where_they_are_not_needed(a
         ("/", 0, "one TTIR file"),
     ],
 )
-def test_what_must_be_there_is_missed_by_name(add: Path, start: str, values: int, said: str) -> None:
+def test_missing_required_argument_is_named(add: Path, start: str, values: int, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         commandline.parse(without(command(add), start, values))
 
@@ -109,7 +109,7 @@ def test_what_must_be_there_is_missed_by_name(add: Path, start: str, values: int
         ("-o=other.spv", "zero or one times"),
     ],
 )
-def test_what_is_not_documented_or_given_twice_is_refused(add: Path, argument: str, said: str) -> None:
+def test_unknown_or_repeated_argument_is_refused(add: Path, argument: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         commandline.parse(command(add, argument))
 

@@ -121,7 +121,7 @@ def test_an_operation_that_is_not_lowered_is_refused_by_name_and_line_and_leaves
 
 
 @pytest.mark.parametrize("text", [b"", b"no IR at all {", b"\xff\xfe\x00"])
-def test_what_is_no_ttir_is_refused_and_leaves_no_files(add: Path, text: bytes) -> None:
+def test_malformed_ttir_is_refused_and_leaves_no_files(add: Path, text: bytes) -> None:
     add.write_bytes(text)
     refused(run(command(add, *NOTHING_ENABLED)), f"{add}: error: ")
     assert left(add.parent) == ["add.ttir"]

@@ -15,7 +15,7 @@ from foundry_core.vulkan.memory import DeviceBuffer
 EMPTY = b"".join(word.to_bytes(4, "little") for word in (0x07230203, 0x00010600, 0, 1, 0))
 
 
-def test_what_the_validation_layer_says_is_an_error_and_the_device_is_usable_after_it() -> None:
+def test_validation_message_raises_an_error_and_leaves_the_device_usable() -> None:
     assert os.environ["FOUNDRY_VULKAN_VALIDATION"] == "1"
     device = opened()
     with pytest.raises(VulkanError, match=r"(?i)memory model|entry ?point"):

@@ -163,7 +163,7 @@ def test_warnings_are_clangs(tmp_path: Path) -> None:
         (["m.s"], "does not assemble DPU instructions"),
     ],
 )
-def test_what_it_does_not_know_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_unsupported_option_or_input_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "m.c").write_text(MAIN)
     (tmp_path / "m.s").write_text("")
     assert said in refused(tmp_path, *arguments, "m.c")

@@ -194,7 +194,7 @@ def test_optimised_ir_can_be_looked_at(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_a_dpu_does_not_know_is_refused(tmp_path: Path, what: str, ir: str, said: list[str]) -> None:
+def test_ir_that_a_dpu_does_not_support_is_refused(tmp_path: Path, what: str, ir: str, said: list[str]) -> None:
     message = refuses(tmp_path, ir)
     assert "error:" in message, what
     for words in said:

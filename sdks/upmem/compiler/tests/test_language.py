@@ -125,7 +125,7 @@ def test_an_aligned_one_does_not_nor_one_that_is_not_made(tmp_path: Path, type_:
         ("buddy, given back twice", "buddy_init(2048); void *b = buddy_alloc(8); buddy_free(b); buddy_free(b);"),
     ],
 )
-def test_what_goes_wrong_faults(tmp_path: Path, what: str, statement: str) -> None:
+def test_runtime_error_faults_the_dpu(tmp_path: Path, what: str, statement: str) -> None:
     (tmp_path / "w.c").write_text(
         "#include <alloc.h>\n#include <assert.h>\n#include <defs.h>\n#include <stdlib.h>\n"
         '#include "checks.h"\n'

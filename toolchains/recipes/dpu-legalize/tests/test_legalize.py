@@ -309,7 +309,7 @@ define i32 @k(i32 %a) {{
         ),
     ],
 )
-def test_what_it_cannot_do_is_refused(what: str, ir: str, said: str) -> None:
+def test_unsupported_ir_is_refused_by_dpu_legalize(what: str, ir: str, said: str) -> None:
     assert said in refusal(HEAD + ir), what
 
 
