@@ -76,7 +76,7 @@ FAULTS: Mapping[str, Sequence[str]] = {
     "a store, a part or an image that lies": (
         "test_store.py::test_a_damaged_file_is_refused_and_fetched_again",
         "test_store.py::test_a_damaged_part_is_named_and_built_again",
-        "test_provenance.py::test_another_under_its_name_is_not_taken_and_said",
+        "test_provenance.py::test_different_image_under_the_noted_name_is_reported_and_not_taken",
         "test_doctor.py::test_every_damaged_file_of_a_store_is_found_and_removed",
     ),
     "a store or a checkout that is read-only": ("test_faults.py::test_a_store_or_checkout_that_is_read_only_is_named",),

@@ -346,7 +346,7 @@ def contents(image: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.docker
-def test_from_the_written_contexts_the_classic_builder_makes_the_same_image(layer: Layer, tmp_path: Path) -> None:
+def test_classic_builder_makes_the_same_image_from_the_written_contexts(layer: Layer, tmp_path: Path) -> None:
     docker = client.connect()
     with tiny_image(docker, tmp_path) as tiny:
         image = docker.image(tiny)

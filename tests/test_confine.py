@@ -131,7 +131,7 @@ def test_a_series_names_patches_of_its_own_folder(tmp_path: Path) -> None:
         {"version": "../1"},
     ],
 )
-def test_a_lock_with_a_name_that_is_none_is_refused(tmp_path: Path, change: dict[str, str]) -> None:
+def test_lock_with_an_unsafe_name_is_malformed(tmp_path: Path, change: dict[str, str]) -> None:
     data = json.loads(paths.LOCK.read_text())
     data["targets"]["spirv"]["wheels"][0].update(change)
     (tmp_path / "lock.json").write_text(json.dumps(data))

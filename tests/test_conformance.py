@@ -221,7 +221,7 @@ def test_the_lowering_refuses_as_the_rules_expect(outcomes: Any) -> None:
         assert any(words in text for text in sources), words
 
 
-def test_of_an_error_in_a_kernel_the_reason_is_shown_and_not_the_place(outcomes: Any) -> None:
+def test_reason_of_a_kernel_error_omits_its_location(outcomes: Any) -> None:
     error = ValueError("at 9:18:\ndef kernel(x):\n    tl.load(x[10:])\n    ^\nunsupported tensor index: slice")
     assert outcomes.judge(error, ()).reason == "ValueError: unsupported tensor index: slice"
     explained = ValueError(f"at:   /k.py:7, in kernel\n{error}\n  why:  a pointer\n  next: add the offset")
@@ -367,7 +367,7 @@ def test_a_test_that_is_not_fine_is_a_failure_of_the_run(image: dict[str, Any], 
         conformance.conformance(Request.read("spirv"))
 
 
-def test_refused_and_not_applicable_tests_are_none(image: dict[str, Any]) -> None:
+def test_passed_count_leaves_out_refused_and_inapplicable_tests(image: dict[str, Any]) -> None:
     image["records"] = events(good="pass", refused="refused", other="not applicable")
     results = conformance.conformance(Request.read("spirv"))
     assert json.loads((results / "results.json").read_text())["passed"] == 1
@@ -436,7 +436,7 @@ def test_nothing_of_an_earlier_run_stays_in_the_results_whatever_ends_the_next_o
     assert "test_a.py::other" in (results.parent / "outcomes.json").read_text()
 
 
-def test_when_the_run_is_stopped_what_ran_is_kept_and_the_rest_is_named(
+def test_interrupted_run_keeps_results_and_counts_the_rest(
     image: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     image["records"] = [*events(a="pass", b="pass", c="pass")[:4], KeyboardInterrupt()]

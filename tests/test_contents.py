@@ -270,7 +270,9 @@ def test_a_package_may_share_the_copyright_file_of_another(store: Store, tmp_pat
     assert "nowhere" in debs.component(lost).licence.origin
 
 
-def test_a_package_without_a_copyright_file_and_one_that_is_none(store: Store, tmp_path: Path) -> None:
+def test_package_without_a_copyright_file_has_no_licence_and_a_broken_one_is_refused(
+    store: Store, tmp_path: Path
+) -> None:
     bare = deb(store, tmp_path, "bare")
     assert DebianPackages("trixie", (), store).component(bare).licence.expression == ""
     file = tmp_path / "none.deb"

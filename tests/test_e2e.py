@@ -453,7 +453,7 @@ def vsi(e2e: None, monkeypatch: pytest.MonkeyPatch) -> _Vsi:
     return driver
 
 
-def test_on_vsi_each_case_is_there_in_each_mode_and_every_release_sees_each_type(vsi: _Vsi) -> None:
+def test_vsi_cases_cover_each_mode_and_each_type_with_every_release(vsi: _Vsi) -> None:
     from report import Case
     from vsi import in_modes
 

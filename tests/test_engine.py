@@ -106,7 +106,7 @@ def test_copying_a_file_in_leaves_its_folder_s_mode_alone(container: Container, 
 
 
 @pytest.mark.docker
-def test_copying_out_what_is_not_there_is_an_error(container: Container, tmp_path: Path) -> None:
+def test_copying_out_a_missing_file_is_an_error(container: Container, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="cannot copy /nothing"):
         container.copy_out("/nothing", tmp_path / "x")
 
@@ -358,7 +358,7 @@ def test_large_files_go_in_and_out_without_being_held_in_memory(docker: Engine, 
 
 @pytest.mark.docker
 @pytest.mark.parametrize("source", ["/nothing", "/bin", "/foundry-link"])
-def test_fetching_what_is_no_plain_file_is_an_error(container: Container, tmp_path: Path, source: str) -> None:
+def test_copying_out_a_special_file_is_an_error(container: Container, tmp_path: Path, source: str) -> None:
     container.call(["ln", "-s", "/bin/sh", "/foundry-link"])
     with pytest.raises(EngineError, match=f"cannot copy {source}"):
         container.copy_out(source, tmp_path / "file", only="file")

@@ -35,15 +35,13 @@ def test_a_path_is_that_path_whatever_is_set(vsi: LockedTarget, environ: dict[st
     assert selection.select_sdk(vsi, "./environment", environ) == Given(Path("environment"))
 
 
-def test_without_anything_it_is_our_own_part_and_nothing_is_said(
-    vsi: LockedTarget, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_default_is_our_own_part_without_a_notice(vsi: LockedTarget, capsys: pytest.CaptureFixture[str]) -> None:
     assert selection.select_sdk(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("word", ["", "environment"])
-def test_all_three_variables_name_it_and_that_is_said(
+def test_three_variables_choose_the_sdk_with_a_notice(
     vsi: LockedTarget, environ: dict[str, str], word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = selection.select_sdk(vsi, word, environ)
@@ -62,7 +60,7 @@ def test_all_three_variables_name_it_and_that_is_said(
 
 
 @pytest.mark.parametrize("left", VARIABLES)
-def test_some_of_them_change_nothing_unasked_and_that_is_said(
+def test_incomplete_variables_are_ignored_with_a_notice(
     vsi: LockedTarget, environ: dict[str, str], left: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del environ[left]
@@ -73,7 +71,7 @@ def test_some_of_them_change_nothing_unasked_and_that_is_said(
 
 
 @pytest.mark.parametrize("left", VARIABLES[1:])
-def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
+def test_folder_supplies_a_file_without_a_variable_if_environment_is_chosen(
     vsi: LockedTarget, environ: dict[str, str], left: str
 ) -> None:
     del environ[left]
@@ -82,7 +80,7 @@ def test_asked_for_the_folder_does_for_what_the_others_do_not_name(
     assert len(found.files) == 1
 
 
-def test_asked_for_the_variable_of_the_folder_must_be_there(vsi: LockedTarget, environ: dict[str, str]) -> None:
+def test_environment_sdk_needs_the_variable_of_the_folder(vsi: LockedTarget, environ: dict[str, str]) -> None:
     del environ["VSI_SDK_DIR"]
     with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
         selection.select_sdk(vsi, "environment", environ)

@@ -134,7 +134,7 @@ class TestACommit:
         # Other patches or another selection need no other objects.
         assert content(of_git(pin, offline, left_out=("README",))).keys() == {"CMakeLists.txt", "src/main.c"}
 
-    def test_offline_what_is_missing_is_named(self, origin: Repository, tmp_path: Path) -> None:
+    def test_missing_commit_is_named_offline(self, origin: Repository, tmp_path: Path) -> None:
         pin = GitPin((origin.url,), origin.commit())
         with pytest.raises(OfflineError, match=rf"(?s)commit {pin.commit} .*{origin.url}.*--source NAME=PATH"):
             of_git(pin, Store(tmp_path / "store", offline=True))
@@ -167,7 +167,7 @@ class TestACommit:
             of_git(pin, store)
         assert content(of_git(pin, store, left_out=("docs/*",))) == PLAIN
 
-    def test_not_locked_or_otherwise_pinned_since_is_said(self, origin: Repository) -> None:
+    def test_source_that_is_unlocked_or_repinned_is_refused(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), origin.commit())
         with pytest.raises(PinError, match=r"(?s)tool/one is not locked\n.*--source=tool=PATH.*pin --update=tool"):
             tree.describe_tree("tool", profile(pin), None, folder=None)
@@ -487,7 +487,7 @@ class TestAFolder:
         with pytest.raises(UsageError, match=r"no CMakeLists\.txt in src"):
             tree.describe_tree("tool", profile(FolderPin(), take=("src",)), None, folder=origin.folder)
 
-    def test_a_link_out_of_it_and_what_is_no_file_are_refused(self, tmp_path: Path, store: Store) -> None:
+    def test_link_out_of_the_folder_and_special_file_are_refused(self, tmp_path: Path, store: Store) -> None:
         (tmp_path / "given").mkdir()
         (tmp_path / "given" / "CMakeLists.txt").touch()
         (tmp_path / "given" / "link").symlink_to("../secret")
@@ -529,7 +529,7 @@ class TestWhatIsTaken:
     ) -> None:
         assert (name in Selection(take, left_out)) == taken
 
-    def test_of_a_commit_only_what_is_taken_is_in_the_tree(self, origin: Repository, store: Store) -> None:
+    def test_tree_of_a_commit_has_only_the_selected_paths(self, origin: Repository, store: Store) -> None:
         pin = GitPin((origin.url,), origin.commit({"llvm/CMakeLists.txt": "1\n", "llvm/test/a": "2\n"}))
         assert content(of_git(pin, store, take=("llvm",), left_out=("llvm/test/*",))) == {"llvm/CMakeLists.txt": "1\n"}
         with pytest.raises(PinError, match="has no mlir"):
@@ -537,7 +537,7 @@ class TestWhatIsTaken:
         with pytest.raises(PinError, match=r"no CMakeLists\.txt in src"):
             of_git(pin, store, take=("src",))
 
-    def test_it_is_part_of_the_name(self, origin: Repository) -> None:
+    def test_selected_paths_are_part_of_the_identity(self, origin: Repository) -> None:
         pin = GitPin((origin.url,), "1" * 40)
         shapes: list[dict[str, Any]] = [
             {},
@@ -623,7 +623,7 @@ class TestPatches:
             ({"src/new.c/file": "x"}, (), UnsafeArchiveError, r"written through another: src/new\.c"),
         ],
     )
-    def test_not_over_one_that_is_there(
+    def test_patch_does_not_add_a_file_that_exists(
         self,
         origin: Repository,
         store: Store,
@@ -637,7 +637,7 @@ class TestPatches:
         with pytest.raises(error, match=complaint):
             of_git(GitPin((origin.url,), origin.commit(there)), store, patches="tool/1.0", left_out=left_out)
 
-    def test_not_through_a_link(self, origin: Repository, store: Store, patches: Path) -> None:
+    def test_patch_does_not_write_through_a_link(self, origin: Repository, store: Store, patches: Path) -> None:
         series(patches, self.ADD.replace("src/new.c", "link/new.c"))
         pin = GitPin((origin.url,), origin.commit({"link": "-> src"}))
         with pytest.raises(UnsafeArchiveError, match=r"written through a link: link/new\.c"):
@@ -656,7 +656,7 @@ class TestTheLlvmOfATriton:
         pin = GitPin((origin.url,), origin.commit({"cmake/llvm-hash.txt": "1" * 40 + "\n"}))
         assert content(of_git(pin, store, llvm_hash="1" * 40))["cmake/llvm-hash.txt"] == "1" * 40 + "\n"
 
-    def test_another_one_is_an_error_and_nothing_is_kept(self, origin: Repository, store: Store) -> None:
+    def test_mismatched_llvm_hash_is_an_error_each_time(self, origin: Repository, store: Store) -> None:
         pin = GitPin((origin.url,), origin.commit({"cmake/llvm-hash.txt": "1" * 40 + "\n"}))
         of_git(pin, store)
         for _ in range(2):

@@ -92,7 +92,7 @@ def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(mac
 
 
 @pytest.mark.parametrize("permission", ["FOUNDRY_YES", "CI"])
-def test_with_permission_what_is_missing_is_installed_and_the_engine_started(
+def test_permission_installs_missing_programs_and_starts_the_engine(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, permission: str
 ) -> None:
     monkeypatch.setenv(permission, {"FOUNDRY_YES": "1", "CI": "true"}[permission])

@@ -211,7 +211,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
     assert made.name == f"triton-foundry/spirv:{drifted}"
 
 
-def test_an_image_of_that_name_which_this_store_did_not_make_is_not_taken(
+def test_image_that_this_store_did_not_make_is_not_taken(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
     class Other(RecordingEngine):

@@ -254,7 +254,7 @@ class TestResolving:
             assert getattr(made, part) == getattr(plain, part)
         assert disagreements(locked, world.targets) == []
 
-    def test_of_a_new_target_what_nobody_has_is_resolved(self, world: World) -> None:
+    def test_new_target_resolves_only_packages_that_no_other_target_has(self, world: World) -> None:
         old = world.resolve()
         world.index.add("dependency", "2.0")
         new = replace(world.targets[0], name="new", pins=(*world.targets[0].pins, COMPILER))
@@ -387,7 +387,7 @@ class TestNativeParts:
         assert builder is not None
         assert [a.name for a in builder.wheels] == ["dependency"]
 
-    def test_it_agrees_with_its_lock_until_its_pins_change(self, world: World) -> None:
+    def test_native_target_agrees_with_its_lock_until_its_pins_change(self, world: World) -> None:
         locked = world.resolve()
         assert list(disagreements(locked, world.targets)) == []
         changed = SdistPin("sources", {"made": "2.0"})
@@ -564,7 +564,7 @@ class TestContradictions:
         projects = (Upstream("triton", "two", {"two": triton}, 1), Upstream("llvm", commits[0], llvm, 1))
         return replace(world.pinned, upstreams=projects)
 
-    def test_none_where_they_agree(self, world: World) -> None:
+    def test_agreeing_pins_have_no_contradictions(self, world: World) -> None:
         assert list(agreement.contradictions(self.pinned(world, "b" * 40, "a" * 40, "b" * 40))) == []
 
     def test_another_llvm_than_that_of_the_wheel_is_told_with_both_files(self, world: World) -> None:
@@ -576,7 +576,7 @@ class TestContradictions:
         (told,) = agreement.contradictions(self.pinned(world, "b" * 40, "a" * 40))
         assert told.startswith("triton/two goes with LLVM " + "b" * 40 + ", which no profile")
 
-    def test_ours_have_none(self) -> None:
+    def test_our_pins_have_no_contradictions(self) -> None:
         assert list(agreement.contradictions(inventory.load())) == []
 
 
@@ -619,7 +619,7 @@ class TestDisagreements:
         told = disagreements(locked, renamed)
         assert told == ["variant: in the lock, and there is no such target", "other: not in the lock"]
 
-    def test_ours_agree(self) -> None:
+    def test_our_lock_agrees_with_our_pins(self) -> None:
         assert list(agreement.disagreements(lock.load(), inventory.load())) == []
 
 
@@ -705,7 +705,7 @@ class TestTheVerb:
             pinning.verify(world.store, console)
         pinning.verify(world.store, console)
 
-    def test_check_without_a_network_checks_what_is_there_and_names_what_was_not(
+    def test_offline_check_names_what_it_did_not_check(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         looked: list[str] = []
@@ -740,7 +740,7 @@ class TestTheVerb:
             pinning.verify(world.store, console)
         assert looked == ["1.0", "2.0"]
 
-    def test_check_refuses_what_contradicts_itself_and_a_conan_lock_of_something_else(
+    def test_check_refuses_contradicting_pins_and_a_mismatched_conan_lock(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pinning.resolve(world.store, console)

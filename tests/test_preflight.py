@@ -92,7 +92,7 @@ def check(provided: Provided) -> Callable[..., list[str]]:
 Check = Callable[..., list[str]]
 
 
-def test_of_a_whole_one_there_is_nothing_to_say(check: Check, whole: Files) -> None:
+def test_complete_sdk_has_no_findings(check: Check, whole: Files) -> None:
     assert check(whole) == check(whole, fatal=False) == []
 
 
@@ -212,7 +212,7 @@ def test_a_library_that_nobody_has_is_named(check: Check, whole: Files, elf: Elf
     ]
 
 
-def test_so_is_one_that_a_library_of_theirs_needs(check: Check, whole: Files, elf: Elf) -> None:
+def test_missing_library_of_an_sdk_library_is_named(check: Check, whole: Files, elf: Elf) -> None:
     gal = elf(others={"libdrm.so.2": elf(soname="libdrm.so.2")}, soname="libGAL.so")
     driver = elf({"clGetPlatformIDs": ""}, others={"libGAL.so": gal})
     assert check({**whole, "drivers/libOpenCL.so.1": driver, "drivers/libGAL.so": gal}) == [
@@ -289,7 +289,7 @@ def test_a_compiler_that_nobody_may_execute_is_named(check: Check, whole: Files)
 
 
 @pytest.mark.parametrize("content", [b"", b"MZ", b"\xcf\xfa\xed\xfe"])
-def test_a_program_or_library_that_is_none_is_named(check: Check, whole: Files, content: bytes) -> None:
+def test_file_that_is_no_program_or_library_is_named(check: Check, whole: Files, content: bytes) -> None:
     assert check({**whole, "bin/zen-compiler": content, "lib/libZenTCBridge.so": content}) == [
         "bin/zen-compiler is neither an ELF file nor a script",
         "lib/libZenTCBridge.so is not an ELF file",
@@ -313,7 +313,7 @@ def test_without_a_library_that_is_a_driver_there_is_none(check: Check, whole: F
 
 
 @pytest.mark.parametrize("function", ["clIcdGetPlatformIDsKHR", "clGetExtensionFunctionAddress"])
-def test_a_driver_for_loaders_of_opencl_is_one(check: Check, whole: Files, elf: Elf, function: str) -> None:
+def test_opencl_icd_driver_counts_as_a_driver(check: Check, whole: Files, elf: Elf, function: str) -> None:
     files = {**whole, "lib/libOpenCL.so": elf({"clGetPlatformIDs": ""}), "drivers/libvsi.so": elf({function: ""})}
     del files["drivers/libOpenCL.so.1"]
     assert check(files) == []

@@ -53,7 +53,7 @@ def test_another_process_accepts_a_noted_image(store: Store) -> None:
         None,
     ],
 )
-def test_another_under_its_name_is_not_taken_and_said(
+def test_different_image_under_the_noted_name_is_reported_and_not_taken(
     store: Store, other: ImageInfo | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     provenance.note(NAME, MADE, store)
@@ -62,9 +62,7 @@ def test_another_under_its_name_is_not_taken_and_said(
     assert (NAME in said, "the store has noted another" in said) == (other is not None, other is not None)
 
 
-def test_nor_is_one_that_nobody_noted_or_of_which_the_note_is_damaged(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_image_without_a_readable_note_is_not_taken(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert found(MADE, store) is None
     assert f"the store {store.root} has noted none" in capsys.readouterr().err
     provenance.note(NAME, MADE, store)

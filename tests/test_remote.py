@@ -324,7 +324,7 @@ def test_a_remote_need_not_be_trusted_by_who_knows_the_sha256(
 
 
 @pytest.mark.docker
-def test_an_upload_that_the_remote_fails_at_leaves_nothing_and_the_next_one_mends_it(
+def test_failed_upload_leaves_no_package_and_the_next_push_succeeds(
     room: Room, want: Wanted, pushed: Moved, tmp_path: Path
 ) -> None:
     room.shell(f"rm -r {_package(pushed)}")
@@ -381,7 +381,7 @@ def test_a_push_without_a_user_says_which_variables_to_set(
 
 
 @pytest.mark.docker
-def test_who_may_only_read_cannot_push(room: Room, want: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_user_cannot_push(room: Room, want: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
     room.shell(SECOND)
     monkeypatch.setenv(remote.USER, "reader")
     monkeypatch.setenv(remote.PASSWORD, "word")
@@ -480,7 +480,7 @@ def test_cache_refuses_wrong_arguments_before_it_does_anything(action: str, opti
         cache.act(action, SourceChoice(names), port=server.PORT, **given)
 
 
-def test_a_pull_brings_what_there_is_and_lists_what_there_is_not(
+def test_pull_fetches_available_packages_and_lists_missing_ones(
     want: Wanted, other: Wanted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = []

@@ -200,7 +200,7 @@ def test_the_options_of_a_request_make_the_same_request(target: str, words: Mapp
 
 @pytest.mark.usefixtures("named")
 @pytest.mark.parametrize("word", ["", "environment", "reference"])
-def test_they_do_also_where_variables_name_an_sdk(word: str) -> None:
+def test_options_of_a_request_with_sdk_variables_make_the_same_request(word: str) -> None:
     made = Request.read("vsi", sdk=word)
     assert (made.given is None) == (word == "reference")
     assert reread(made) == made

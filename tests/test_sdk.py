@@ -103,7 +103,7 @@ def test_other_names_of_its_folder_are_known(check: Check, tmp_path: Path, top: 
 
 
 @pytest.mark.parametrize("top", ["sdk", ""])
-def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(check: Check, tmp_path: Path, top: str) -> None:
+def test_unknown_sdk_version_must_be_given_once(check: Check, tmp_path: Path, top: str) -> None:
     archive = pack(tmp_path / "a.tgz", FILES, top)
     with pytest.raises(SdkError, match="--sdk-version") as caught:
         check(archive)
@@ -113,7 +113,7 @@ def test_a_folder_that_does_not_tell_the_version_needs_it_told_once(check: Check
 
 
 @pytest.mark.parametrize("version", ["../../etc", "1 2", "$(x)"])
-def test_a_version_that_is_none_is_refused(check: Check, archive: Path, version: str) -> None:
+def test_malformed_version_is_refused(check: Check, archive: Path, version: str) -> None:
     with pytest.raises(SdkError, match="not a version"):
         check(archive, version=version)
 
@@ -220,7 +220,7 @@ def test_nothing_is_a_usage_error(check: Check, tmp_path: Path) -> None:
         check(tmp_path / "nothing.tgz")
 
 
-def test_a_target_without_one_says_so(runtime: Runtime, archive: Path) -> None:
+def test_target_without_an_sdk_refuses_one(runtime: Runtime, archive: Path) -> None:
     with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
         supplied.check_given_sdk(lock.load().targets["spirv"], Given(archive), runtime.store)
 
@@ -242,7 +242,7 @@ def test_another_sha256_than_was_given_is_refused(check: Check, archive: Path, b
     assert check(archive, sha256=sha256(archive)).sha256 == sha256(archive)
 
 
-def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
+def test_changed_sdk_is_refused_until_its_digest_is_given(
     check: Check, tmp_path: Path, archive: Path, build: Path
 ) -> None:
     before = sha256(archive)
@@ -260,7 +260,7 @@ def test_it_is_remembered_and_a_changed_file_is_refused_until_it_is_vouched_for(
     assert check(archive).sha256 == sha256(archive)
 
 
-def test_it_is_looked_at_once_and_again_for_other_libraries(
+def test_sdk_is_checked_once_and_again_for_other_libraries(
     runtime: Runtime, check: Check, dpu: LockedTarget, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = Mock(wraps=preflight.check_sdk)
@@ -278,7 +278,7 @@ def test_one_that_was_refused_is_not_remembered(check: Check, tmp_path: Path, bu
     assert not (build / "sdk.json").exists()
 
 
-def test_a_description_that_lacks_something_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_sdk_description_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "upmem.toml").write_text('name = "x"\n')
     monkeypatch.setattr(paths, "SDKS", tmp_path)
     with pytest.raises(PinError, match=r"upmem\.toml"):
@@ -317,7 +317,7 @@ def test_image_contents_name_the_vendor_sdk_instead_of_our_own_part(
     assert (supplied.name, supplied.sha256, supplied.licence.expression) == ("upmem", found.sha256, "")
 
 
-def test_with_it_the_part_that_it_replaces_is_no_part_of_the_name(
+def test_part_that_the_sdk_replaces_is_not_in_the_image_name(
     check: Check, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Mock(side_effect=lambda name, builder: name)
@@ -374,7 +374,9 @@ class TestOfVeriSilicon:
             assert (compiler.isreg(), compiler.mode) == (True, 0o755)
             assert tar.extractfile(compiler).read() == b"#!/bin/sh\n"  # type: ignore[union-attr]
 
-    def test_it_is_the_same_as_with_them_inside(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
+    def test_sdk_with_files_apart_equals_one_with_files_inside(
+        self, check: Check, folder: Path, files: dict[str, Path]
+    ) -> None:
         apart = check(folder, target="vsi", files=files)
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
         inside = check(folder, target="vsi")
@@ -387,7 +389,7 @@ class TestOfVeriSilicon:
             check(folder, target="vsi", files=files)
         assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
 
-    def test_without_them_both_are_missing_and_the_way_to_give_them_is_said(self, check: Check, folder: Path) -> None:
+    def test_error_names_both_missing_files_and_how_to_supply_them(self, check: Check, folder: Path) -> None:
         with pytest.raises(SdkError) as caught:
             check(folder, target="vsi")
         assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
@@ -395,7 +397,7 @@ class TestOfVeriSilicon:
         assert "--sdk=environment" in caught.value.next
         assert caught.value.exit_code == 17
 
-    def test_an_archive_of_it_does_as_well(
+    def test_archive_of_the_sdk_gives_the_same_part(
         self, check: Check, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
@@ -469,7 +471,7 @@ class TestWhatIsNoArchive:
             for path in (tmp_path / "pipe", tmp_path / "link", tmp_path / "socket", Path("/dev/zero")):
                 self.refused(check, path)
 
-    def test_nor_are_those_in_a_folder(self, check: Check, tmp_path: Path) -> None:
+    def test_pipe_in_an_sdk_folder_is_refused(self, check: Check, tmp_path: Path) -> None:
         (tmp_path / "sdk").mkdir()
         os.mkfifo(tmp_path / "sdk/pipe")
         with pytest.raises(UnsafeArchiveError, match=r"neither a file nor a link: .*pipe"):

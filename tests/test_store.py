@@ -116,7 +116,7 @@ class TestOffline:
         fetch(Store(tmp_path / "store"), [locked])
         assert fetch(Store(tmp_path / "store", offline=True), [locked]) == [locked]
 
-    def test_the_path_of_what_is_not_there_is_an_error(self, index: Index, store: Store) -> None:
+    def test_path_of_a_missing_artifact_is_an_error(self, index: Index, store: Store) -> None:
         with pytest.raises(OfflineError, match=r"top 1\.0 .*(?s:.*)./foundry pin --fetch"):
             store.path(index.add("top", "1.0"))
 
@@ -272,9 +272,7 @@ class TestUse:
         os.utime(store.path(locked), (1, 1))
         assert fetch(store, [locked]) == [locked]
 
-    def test_a_verdict_is_of_one_file_and_a_damaged_one_is_none(
-        self, index: Index, store: Store, locked: Artifact
-    ) -> None:
+    def test_damaged_or_copied_verdict_is_not_trusted(self, index: Index, store: Store, locked: Artifact) -> None:
         other = index.add("other", "1.0")
         fetch(store, [other])
         flip(store.path(other))
@@ -284,7 +282,7 @@ class TestUse:
             with pytest.raises(HashMismatchError):
                 store.path(other)
 
-    def test_of_a_file_that_changed_just_now_no_verdict_is_noted(
+    def test_no_verdict_is_noted_for_a_file_that_just_changed(
         self, index: Index, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(verdicts, "_TICK", 10**12)
@@ -316,7 +314,7 @@ class TestDrift:
         with pytest.raises(GoneError, match="tool 1"):
             fetch(LocalStore(tmp_path / "store", archive), [old])
 
-    def test_where_it_is_allowed_the_current_versions_are_taken_and_told(
+    def test_allowed_drift_takes_and_reports_current_versions(
         self, archive: DebianArchive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         essential, old = archive.add("essential", "1", Essential="yes"), archive.add("tool", "1")
@@ -336,7 +334,7 @@ class TestDrift:
         store = LocalStore(tmp_path / "store", archive, allow_drift=True)
         assert new in fetch(store, [old])
 
-    def test_allowed_and_not_needed_it_changes_nothing(self, archive: DebianArchive, tmp_path: Path) -> None:
+    def test_allowed_drift_that_is_not_needed_changes_nothing(self, archive: DebianArchive, tmp_path: Path) -> None:
         tool = archive.add("tool", "1")
         assert fetch(LocalStore(tmp_path / "store", archive, allow_drift=True), [tool]) == [tool]
 
@@ -426,7 +424,7 @@ class TestDamagedParts:
         assert Store(store.root).has_part("kind", "digest")
         assert [each.name for each in part.parent.iterdir()] == ["digest"]
 
-    def test_if_it_cannot_be_built_again_it_is_not_used(self, store: Store) -> None:
+    def test_damaged_part_that_cannot_be_rebuilt_is_not_used(self, store: Store) -> None:
         part = self.make(store)
         flip(part / "result.tar")
 
@@ -457,7 +455,7 @@ class TestDamagedParts:
             store.verify_parts()
         assert not part.exists() and store.verify_parts() == (1, [])
 
-    def test_check_names_parts_of_before_there_were_manifests_and_keeps_them(self, store: Store) -> None:
+    def test_check_names_and_keeps_parts_without_a_manifest(self, store: Store) -> None:
         part = self.make(store)
         (part / "manifest.json").unlink()
         assert store.verify_parts() == (0, ["kind/digest"])

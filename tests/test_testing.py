@@ -219,7 +219,7 @@ def test_a_failure_beside_others_is_counted_and_named(capsys: pytest.CaptureFixt
     assert "\nfailed: image\n" in output
 
 
-def test_who_stops_the_run_ends_what_runs_side_by_side(tmp_path: Path) -> None:
+def test_interrupt_ends_parallel_parts(tmp_path: Path) -> None:
     began = [threading.Event(), threading.Event()]
     ended = []
 

@@ -376,7 +376,7 @@ def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(
 
 
 @pytest.mark.docker
-def test_a_wheel_that_needs_what_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+def test_wheel_with_a_missing_requirement_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.py").touch()
     gift(tmp_path / "wheels", "no-such-thing")
     done = foundry("run", "spirv", f"--wheels={tmp_path / 'wheels'}", tmp_path / "x.py")

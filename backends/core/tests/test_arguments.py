@@ -320,7 +320,7 @@ def test_nothing_is_stored_through_a_const_pointer() -> None:
         (ml_dtypes.float8_e3m4, "convert"),
     ],
 )
-def test_an_array_of_what_triton_has_no_type_for_is_refused(dtype: Any, hint: str) -> None:
+def test_array_of_a_type_that_triton_lacks_is_refused(dtype: Any, hint: str) -> None:
     array = np.zeros(3, dtype)
     with pytest.raises(TypeError, match=hint) as refused:
         Tensor(array)
@@ -357,7 +357,7 @@ def test_options_without_a_meaning_are_refused_by_name(option: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("name", "near"), [("num_wraps", "num_warps"), ("BLOK", "BLOCK"), ("zzz", "num_stages")])
-def test_an_option_that_there_is_not_is_named_with_the_nearest(name: str, near: str) -> None:
+def test_unknown_option_is_refused_with_the_nearest_name(name: str, near: str) -> None:
     x, out = np.ones(8, np.float32), np.full(8, 7, np.float32)
     with pytest.raises(OptionError, match=f"no option {name}(?s:.*){near}"):
         copy[(1,)](Tensor(x), Tensor(out), n=8, BLOCK=8, **{name: 4})

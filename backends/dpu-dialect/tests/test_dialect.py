@@ -342,7 +342,7 @@ def test_other_translations_are_mlir_translates():
 
 
 @pytest.mark.parametrize("name", ["mlir-opt", "mlir-translate"])
-def test_they_are_where_a_build_of_upmems_llvm_would_have_them(tmp_path: Path, name: str):
+def test_dialect_tools_are_where_a_build_of_upmems_llvm_has_them(tmp_path: Path, name: str):
     (tmp_path / "link").symlink_to(Path(sys.prefix, "upmem_llvm"))
     program = tmp_path / "link/llvm-project/build/bin" / name
     done = subprocess.run([program, "--help"], capture_output=True, text=True, cwd=tmp_path)

@@ -112,7 +112,7 @@ def test_the_host_program_notices_what_is_wrong(written: Folder, tmp_path: Path,
     assert "elements are wrong" in folder.said(f"{RUN} 10000", status=1, env={"NR_DPUS": "2"})
 
 
-def test_where_the_ir_goes_and_what_the_kernel_is_called_can_be_said(tmp_path: Path) -> None:
+def test_variables_choose_the_output_file_and_the_kernel(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     env = {"OUT_LL": "elsewhere/add.ll", "KERNEL_NAME": "add_kernel"}
     folder.said("./scripts/host_triton_ir.sh", env=env)
@@ -161,7 +161,7 @@ def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "abc", "-1"])
-def test_a_number_of_dpus_that_is_none_is_said(tmp_path: Path, number: str) -> None:
+def test_invalid_number_of_dpus_is_refused_with_advice(tmp_path: Path, number: str) -> None:
     said = Folder(tmp_path).said(RUN, status=1, env={"NR_DPUS": number})
     assert said.splitlines() == [
         f"error: NR_DPUS={number} is not a number of DPUs",

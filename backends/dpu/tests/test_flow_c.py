@@ -322,7 +322,7 @@ def test_a_script_that_writes_nothing_is_said(folder: Folder, tmp_path: Path) ->
     assert "ended with exit status 3" in folder.said(line, status=1)
 
 
-def test_which_artifact_is_meant_must_be_clear(quickstart: Folder, tmp_path: Path) -> None:
+def test_ambiguous_or_missing_artifact_is_refused(quickstart: Folder, tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     run = "./scripts/container_artifact_run.sh --arg 3=1"
     assert "artifacts/ has none" in folder.said(run, status=1)

@@ -114,7 +114,7 @@ def test_matmul_on_any_number_of_dpus(dpus: int) -> None:
     check_product(c, a, b)
 
 
-def test_as_many_dpus_as_useful_without_being_told() -> None:
+def test_launch_chooses_the_number_of_dpus() -> None:
     x, y, out = integers(2000 * BLOCK), integers(2000 * BLOCK), poisoned(2000 * BLOCK, dtype=np.int32)
     for n, dpus in ((1, 1), (11 * BLOCK, 1), (12 * BLOCK, 2), (2000 * BLOCK, 64)):
         assert add(Tensor(x), Tensor(y), Tensor(out), n).dpus == dpus
@@ -175,7 +175,7 @@ def test_invalid_number_of_dpus_in_the_environment_is_refused(number: str, monke
 
 
 @pytest.mark.parametrize("number", [0, -1, 2.5, True, "4", 2561, np.float32(4), np.bool_(True)])
-def test_a_launch_and_a_script_refuse_what_is_no_number_of_dpus(number: object) -> None:
+def test_launch_and_script_refuse_an_invalid_number_of_dpus(number: object) -> None:
     x, y, out = (Tensor(integers(64)) for _ in range(3))
     with pytest.raises(ValueError, match=r"num_dpus=.* is not allowed: give an integer from 1 to 2560"):
         add(x, y, out, 64, num_dpus=number)
@@ -460,7 +460,7 @@ def test_the_environment_overrides_what_is_sharded(
     assert "out: replicated, as asked; up to 4000 bytes a DPU, sent and received" in said
 
 
-def test_an_override_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_shard_override_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     x, index, out = integers(300), np.zeros(64, np.int32), poisoned(64, dtype=np.int32)
     monkeypatch.setenv("TRITON_DPU_SHARD", "x_ptr=sharded")
     with pytest.raises(DpuError, match="x_ptr cannot be sharded"):

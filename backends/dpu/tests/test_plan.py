@@ -206,7 +206,7 @@ def interleaved(dpus: int) -> tuple[npt.NDArray[Any], LaunchPlan]:
 
 
 @pytest.mark.parametrize("dpus", [1, 2, 5, 16])
-def test_where_several_dpus_may_write_what_each_changed_is_taken(dpus: int) -> None:
+def test_bytes_that_each_dpu_changed_are_merged(dpus: int) -> None:
     y, made = interleaved(dpus)
 
     def program(p: int, at: Sequence[Pointer]) -> None:

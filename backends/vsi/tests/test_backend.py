@@ -204,7 +204,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("asked", "folder"), [(True, ""), (False, "dump")])
-def test_nothing_is_dumped_that_is_not_asked_for_by_both(
+def test_dump_needs_both_the_option_and_the_folder(
     asked: bool, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / folder) if folder else "")

@@ -181,7 +181,7 @@ def test_the_version_is_the_headers(bridge: Bridge) -> None:
     assert f"layout of commands: {library.zen_tc_version()}." in HEADER.read_text()
 
 
-def test_a_library_that_is_no_bridge_is_refused_by_what_it_lacks(tmp_path: Path) -> None:
+def test_library_that_is_no_bridge_is_refused_with_the_missing_symbol(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match=r"has no zen_tc_refuses, .*not the reference SDK's"):
         Bridge(SDK / "lib" / "libOpenCL.so.1")
     text = tmp_path / "bridge.so"

@@ -123,7 +123,7 @@ def test_an_option_at_the_end_without_its_value_is_refused(add: Path, option: st
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "0x20", " 1", "1 ", "+1", "99999999999", "0", "4097", "\u0663"])
-def test_a_number_that_is_none_or_too_large_is_refused(add: Path, number: str) -> None:
+def test_malformed_or_too_large_number_is_refused(add: Path, number: str) -> None:
     usual = command(add)
     for start, value in (("--threads", number), ("--workgroup", f"{number},1,1"), ("--workgroup", f"1,{number},1")):
         name = next(argument for argument in usual if argument.startswith(start)).split("=")[0]
@@ -162,7 +162,7 @@ def test_many_work_items_and_none_to_schedule_is_refused(add: Path) -> None:
         ("--spirv-target-options=exts= module=.*", "caps= not given"),
     ],
 )
-def test_a_target_that_is_none_is_refused(add: Path, options: str, said: str) -> None:
+def test_malformed_spirv_target_is_refused(add: Path, options: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         commandline.parse(command(add, options=options))
 

@@ -143,7 +143,7 @@ def test_a_kernel_that_module_does_not_match_is_refused(add: Path) -> None:
     assert run(command(add, *NOTHING_ENABLED, options=target(module="^add_k"))).returncode == 0
 
 
-def test_a_bridge_that_is_none_is_refused_only_where_it_is_used(add: Path) -> None:
+def test_invalid_bridge_is_refused_only_if_it_is_used(add: Path) -> None:
     other = SDK / "lib" / "libOpenCL.so.1"
     refused(run(command(add, ONE_THREAD, bridge=other)), f"{other} has no zen_tc_refuses")
     assert left(add.parent) == ["add.ttir"]
@@ -158,7 +158,7 @@ def test_a_run_that_fails_takes_away_what_an_earlier_one_left(add: Path) -> None
     assert left(add.parent) == ["add.ttir"]
 
 
-def test_if_one_output_cannot_be_written_the_other_is_not_there_either(add: Path) -> None:
+def test_failed_write_of_one_output_removes_the_other(add: Path) -> None:
     commands(add).mkdir()
     refused(run(command(add, *NOTHING_ENABLED)), "zen-compiler: ", "add_cmd_gen.so")
     assert left(add.parent) == ["add.ttir", "add_cmd_gen.so"]

@@ -214,7 +214,7 @@ def test_ir_that_a_dpu_does_not_support_is_refused(tmp_path: Path, what: str, ir
         ("assembly", 'void f(void) { __asm__ volatile("stop"); }\n', "does not assemble DPU instructions"),
     ],
 )
-def test_c_is_refused_likewise(tmp_path: Path, what: str, source: str, said: str) -> None:
+def test_unsupported_c_is_refused(tmp_path: Path, what: str, source: str, said: str) -> None:
     (tmp_path / "f.c").write_text(source)
     assert said in refused(tmp_path, "-O2", "-c", "f.c"), what
 

@@ -155,7 +155,7 @@ def test_up_to_64_bytes_stay_on_the_stack() -> None:
     assert written.count("align 8") == 2
 
 
-def test_more_go_to_wram_a_row_for_each_tasklet() -> None:
+def test_large_slots_go_to_wram_with_one_row_per_tasklet() -> None:
     written = legalize(slots(40, 20, 100))
     # Each begins at a multiple of 8: 40 + 24 + 104.
     assert "@__triton_scratch_kernel = internal global [16 x [168 x i8]] undef, align 8" in written
