@@ -55,8 +55,8 @@ def pin(
     --check          verify that pins, lock, files and built parts agree, and verify the LLVM commit inside each Triton
     --security       with --check: ask the archives, too, of which locked packages there are security updates or newer
                      versions. The exit status is 43 if there are security updates
-    --fetch          download all locked files into the store, so that a build needs no network. Of the sources of
-                     upstream projects, this fetches the Debian source packages of the default profiles
+    --fetch          download all locked files into the store, so that a build needs no network. It fetches no
+                     sources of upstream projects, except the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing
     """
     from toolchains.cli import pin as pinning
@@ -107,7 +107,7 @@ def doctor(
     --python=PATH    the Python that has Triton
     --target=NAME    dpu or vsi, or a variant: WHAT is an SDK for it
     --check-store    read every file in the store, and compare it with its digest; takes a minute
-    --fix            mend what can be mended without a loss: remove damaged files of the store and stale entries of
+    --fix            repair what can be repaired without a loss: remove damaged files of the store and stale entries of
                      Triton's cache, which are made again
     """
     from toolchains.cli import doctor as doctoring
@@ -732,8 +732,8 @@ def repro(c: Context, request: Request, engine: str = "") -> None:
     configuration and layers, native parts, the patched Triton and the wheels: the two with each other, and the first
     with what this machine built before and with toolchains/expected.json.
 
-    Of each difference this prints the layer, the file, and what differs: bytes, mode, owner, time, order, link target
-    or presence. Texts are shown as a diff and libraries by section, also inside archives. All differences are in
+    For each difference this prints the layer, the file, and what differs: bytes, mode, owner, time, order, link
+    target or presence. Texts are shown as a diff and libraries by section, also inside archives. All differences are in
     build/results/<target>/<Triton's version>/repro.txt. The exit status is 0 if all is equal, and 1 if not. The
     engine's images and their names stay as they were.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO
 
 MAGIC = b"!<arch>\n"
-# Of a member's header: name, date, user, group, mode in octal, size, end.
+# The fields of a member's header: name, date, user, group, mode in octal, size, end.
 _HEADER = struct.Struct("16s12s6s6s8s10s2s")
 _END = "`"
 

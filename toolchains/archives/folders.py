@@ -63,5 +63,5 @@ def add_files(tar: TarWriter, entries: Mapping[str, Path | bytes]) -> None:
 
 def mode(path: Path) -> int:
     """Return a file's permissions in a tar, which depend on whether its owner may execute it."""
-    # Of the nine permissions, git keeps only this one; the others depend on the umask of the clone.
+    # Git keeps only this one of the nine permissions; the others depend on the umask of the clone.
     return 0o755 if path.stat().st_mode & 0o100 else 0o644

@@ -1,7 +1,7 @@
 """Take files out of a tar whose content a foreign program wrote, such as a script in a container. Nothing is believed.
 
-This module decides what is written, and writes it so that no link is followed: none of the tar, because no link is
-taken, and none in the folder on this machine.
+This module decides what is written. It follows no link: it takes none from the tar, and opens none in the folder on
+this machine.
 """
 
 from __future__ import annotations

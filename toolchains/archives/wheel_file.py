@@ -39,7 +39,7 @@ def opened(wheel: Path | IO[bytes]) -> Iterator[zipfile.ZipFile]:
         try:
             yield archive
         except OSError as error:
-            # zipfile looks wherever a damaged table says, also before the file; and bz2 calls its errors so.
+            # A damaged table makes zipfile seek even to before the file, and bz2 reports damage as OSError.
             raise zipfile.BadZipFile(str(error)) if error.errno in (None, errno.EINVAL) else error from error
 
 

@@ -25,7 +25,7 @@ _console = make_console()
 
 
 def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool) -> None:
-    """Print all findings, and mend what can be mended if asked.
+    """Print all findings; with `fix`, repair those that can be repaired.
 
     Raises:
         UsageError: the words do not go together.

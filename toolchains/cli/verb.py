@@ -114,7 +114,7 @@ def verb(
 
 def explain_os_error(error: OSError) -> FileError:
     """Describe an error of the operating system: which file, why, and what the user can do."""
-    # Of a copy that failed, the second name is that of the file that was written.
+    # If a copy failed, the second name is the destination.
     name = error.filename2 or error.filename
     what = f"cannot use {name}" if name else "cannot read or write a file"
     why = error.strerror or str(error)

@@ -136,7 +136,7 @@ def _member(deb: Path, name: str) -> Iterator[tarfile.TarFile]:
 
 
 class _Section(io.RawIOBase):
-    """A part of a file, from where it is: its end is an end for those who read it."""
+    """A part of a file, from its current position on. A reader gets end-of-file where the part ends."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self._left = file, size

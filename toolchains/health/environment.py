@@ -82,7 +82,7 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
     try:
         active = msgspec.json.decode(_ask(python, variables), type=Active)
     except UsageError as error:
-        yield Problem(f"Triton cannot be imported by {python}", error.why, "mend what the last line names")
+        yield Problem(f"Triton cannot be imported by {python}", error.why, "fix the error in the last line")
         return
     yield from _drivers(python, installed, active, variables)
     yield from _variables(python, active, variables)
@@ -153,7 +153,7 @@ def _drivers(python: str, installed: Installed, active: Active, variables: Mappi
     for name, said in sorted(active.backends.items()):
         if isinstance(said, str):
             yield Problem(
-                f"the backend {name} cannot say whether it is active", said, f"mend it, or uninstall the backend {name}"
+                f"the backend {name} cannot say whether it is active", said, f"repair or uninstall the backend {name}"
             )
     here = sorted(name for name, said in active.backends.items() if said is True)
     chosen = variables.get("TRITON_DEFAULT_BACKEND", "")

@@ -13,9 +13,9 @@ class Problem:
     Attributes:
         what: what is wrong.
         why: how it shows, or what follows from it.
-        next: the command or the action that mends it.
+        next: the command or the action that fixes it.
         fatal: whether something will fail; other findings are notices.
-        fix: mends it, and returns what it did; None if only the user can. Nothing that it removes is lost for good: it
+        fix: fixes it, and returns what it did; None if only the user can. Nothing that it removes is lost for good: it
             is fetched, built or compiled again.
     """
 

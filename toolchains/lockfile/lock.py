@@ -282,7 +282,7 @@ def seal(
 def _sealed(target: LockedTarget) -> LockedTarget:
     content = _to_json(target)
     del content["digest"], content["pins"]
-    # Of the builder, only its digest is included, which covers its content.
+    # The builder's digest covers its content, so only the digest is included.
     if target.builder:
         content["builder"] = target.builder.digest
     return replace(target, digest=digest({"name": target.name, **content}))

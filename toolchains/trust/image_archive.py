@@ -1,9 +1,8 @@
 """Account for every byte of a saved image: the archive around it, its configuration, each entry of its layers.
 
 What is expected is a configuration, which names the layers by their digests, and listings of these layers. The archive
-is docker_archive's or an engine's. Of what engines write around an image, nothing is taken on trust: headers and
-padding must be those of a tar, JSON that of the engine, and each file one that the manifest or Docker's older layout
-names.
+is docker_archive's or an engine's. Nothing that an engine writes around an image is trusted: headers and padding must
+be a tar's, JSON must be the engine's, and the manifest or Docker's older layout must name each file.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class _Part:
 
 
 def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) -> Iterator[Found]:
-    """Yield what of an archive is not accounted for.
+    """Yield each part of an archive that is not accounted for.
 
     Args:
         archive: a docker-archive of one image.

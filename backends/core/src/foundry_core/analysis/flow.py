@@ -39,7 +39,7 @@ def incoming_values(value: SSAValue) -> list[SSAValue] | None:
 
 
 def yield_targets(op: Operation, number: int) -> list[SSAValue]:
-    """Return what an operand of the end of a `for` loop's or a branch's block becomes; nothing for any other."""
+    """Return the values that take an operand of the yield of a `for` loop or a branch; none for any other operand."""
     around = op.parent_op()
     if not isinstance(op, scf.YieldOp):
         return []

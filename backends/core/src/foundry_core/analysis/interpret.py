@@ -1,4 +1,4 @@
-"""Walks a kernel in structured form, its loops and branches, for any kind of value: what a value is, a domain says.
+"""Walks a kernel in structured form, with its loops and branches. A domain defines what a value is.
 
 The domains are intervals for all programs at once (footprint/walk.py), C code for a host without Python
 (footprint/code.py), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define

@@ -10,7 +10,7 @@ import numpy as np
 from ..tensor import Storage, Tensor, note_address, reachable
 from .memory import memory_of, poison_mask
 
-# Of an argument that does not say: everything. A distance from it does not overflow 64 bits.
+# The extent of an argument that does not state its own: all memory. A distance from it does not overflow 64 bits.
 _LOW, _BYTES = -(1 << 62), (1 << 63) - 1
 
 
@@ -22,7 +22,7 @@ def extent(tensor: Any) -> tuple[int, int]:
 
     Args:
         tensor: a Tensor, a torch tensor, or anything with `shape`, `stride()` and `element_size()`, or a wrapper of
-            one (triton.reinterpret). Of anything else every byte belongs to it.
+            one (triton.reinterpret). Anything else has every byte of memory.
     """
     base = getattr(tensor, "base", tensor)
     if isinstance(base, Tensor):

@@ -559,7 +559,7 @@ class _Checks:
 
     def _unordered_pairs(self) -> list[tuple[Operation, Operation]]:
         """Return pairs of accesses between which a device with several threads for a program needs a barrier."""
-        # Of a barrier under a condition or in a loop, it is not known what came before it.
+        # If a barrier is under a condition or in a loop, it is unknown which accesses came before it.
         barriers = filter(is_barrier, self._function.body.walk())
         if not self._shares or any(op.parent_op() is not self._function for op in barriers):
             return []

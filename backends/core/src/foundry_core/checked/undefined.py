@@ -19,7 +19,7 @@ from ..ops.elementwise import is_elementwise
 # The comparisons slt, sle, ult and ule, and sgt, sge, ugt and uge.
 _LESS, _GREATER = (2, 3, 6, 7), (4, 5, 8, 9)
 _SAME = (ttg.LocalAllocOp, ttg.LocalLoadOp)
-# The dimensions of the load of which a tile's dimensions are; None for one along which elements repeat.
+# For each dimension of a tile, the load's dimension that it comes from; None if elements repeat along it.
 _Dimensions = tuple[int | None, ...]
 
 
@@ -27,7 +27,7 @@ def undefined_uses(loaded: SSAValue) -> Iterator[tuple[Operation, int | None, bo
     """Find the operations that use elements of a load together, or store them.
 
     A tile is followed through elementwise operations, those that move elements, `for` loops and branches. A selection
-    and anything else ends the way, because it may leave out the undefined elements: what is found is not complete.
+    or any other operation ends the search, because it may leave out the undefined elements: the list is not complete.
 
     Yields:
         each operation, with the dimension of the load along which it combines elements; None for a store of the tile;

@@ -83,7 +83,7 @@ def item_bytes(pointer: Attribute) -> int:
 
 
 def unknown_value(type: Attribute) -> Value:
-    """Return the value of a type of whose origin nothing is known."""
+    """Return the value of a type about which nothing is known."""
     bits = integer_bits(type)
     if bits is not None:
         return full_interval(bits)

@@ -173,7 +173,7 @@ class Addresses:
         return self.of(op.base) + Polynomial.constant(pointee_bytes(op.base)) * place
 
     def conditions(self, op: Operation) -> list[Polynomial]:
-        """Return what is not negative for each element that an access reaches."""
+        """Return polynomials that are at least 0 for each element that an access reaches."""
         found = []
         for d, range in enumerate(op.ranges if isinstance(op, tile.Access) else ()):
             match range.owner:
@@ -184,7 +184,7 @@ class Addresses:
         return found if mask is None else [*found, *self._where_set(mask)]
 
     def _where_set(self, mask: SSAValue) -> list[Polynomial]:
-        """Return what is not negative where a mask is set."""
+        """Return polynomials that are at least 0 where a mask is set."""
         mapping = index_mapping(mask)
         if mapping is not None:
             return [each.replace(_moved(mapping)) for each in self._where_set(mapping.source)]
@@ -252,7 +252,7 @@ def _unknown(value: SSAValue) -> Polynomial:
 
 
 def _moved(mapping: IndexMapping) -> Callable[[Atom], Polynomial]:
-    """Return what atoms of a tile are in one that has its elements at other positions."""
+    """Return a function that maps atoms of the source tile to atoms of the tile that rearranges it."""
     axes: list[Axis | int] = [Axis(d) for d in range(len(mapping.shape))]
     index = mapping.to_source(axes, lambda number: number)
 

@@ -553,7 +553,7 @@ class _Pairing:
 
 
 def _before(value: SSAValue, place: _Place) -> tuple[SSAValue, _Place] | None:
-    """Return of what a tile moves the elements, and which element of it is at this place; None if it does not."""
+    """Return the tile that this one rearranges, and the source's index of this element; None if it rearranges none."""
     if (same := row_major_source(value)) is not None:
         return same, place
     of = index_mapping(value)

@@ -55,7 +55,7 @@ class ElementMap(OpTrait):
 
 @dataclass(frozen=True)
 class Decomposition(OpTrait):
-    """What an operation is in simpler ones, by which the front replaces it.
+    """The simpler operations by which the front replaces an operation.
 
     Attributes:
         write: writes these operations, and returns a value for each result.
@@ -94,7 +94,7 @@ class RowMajor(ElementMap):
 
 @dataclass(frozen=True)
 class IndexMapping:
-    """A tile or scalar of which a tile or scalar moves or repeats elements, dimension by dimension.
+    """Says which elements of a source a tile or scalar moves or repeats, dimension by dimension.
 
     Attributes:
         source: where the elements are from.
@@ -107,11 +107,11 @@ class IndexMapping:
     shape: tuple[int, ...]
 
     def to_result(self, items: Sequence[_T], new: _T) -> list[_T]:
-        """Return what the result's dimensions have of the source's items; `new` for a dimension of its own."""
+        """Return the source's item for each dimension of the result; `new` for a dimension that the source lacks."""
         return [items[self.index.index(d)] if d in self.index else new for d in range(len(self.shape))]
 
     def to_source(self, items: Sequence[_T], constant: Callable[[int], _T]) -> list[_T]:
-        """Return what the source's dimensions have of the result's items; a constant where there is only one index."""
+        """Return the result's item for each dimension of the source; a constant where only one index exists."""
 
         def item(index: Index, extent: int) -> _T:
             if isinstance(index, FixedIndex):
@@ -168,7 +168,7 @@ def selected_operands(op: Operation | Block) -> list[SSAValue]:
 
 
 def source(value: SSAValue) -> SSAValue | None:
-    """Return the only operand of what moves elements to a value; None if anything else makes the value."""
+    """Return the operand of an operation that moves elements to a value; None if any other operation makes it."""
     op = value.owner
     only = isinstance(op, Operation) and len(op.operands) == len(op.results) == 1 and _map(op) is not None
     return op.operands[0] if isinstance(op, Operation) and only else None

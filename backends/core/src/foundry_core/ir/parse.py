@@ -134,7 +134,7 @@ def parse(text: str) -> ModuleOp:
     except LoweringError:
         raise
     except Exception as error:
-        # Besides ParseError, xDSL raises what Python does at its place for text that nobody printed.
+        # For malformed text, xDSL raises ParseError or whatever error its own code runs into.
         raise LoweringError(f"cannot read this IR: {error or type(error).__name__}") from error
     refuse_undeclared(module)
     for op in module.walk():
@@ -144,7 +144,7 @@ def parse(text: str) -> ModuleOp:
 
 
 class _Last(threading.local):
-    """What this thread has read last: the stages of a kernel run in one thread, those of two kernels perhaps in two."""
+    """The module that this thread read last. All stages of a kernel run in one thread; two kernels may run in two."""
 
     read: tuple[str, ModuleOp] | None = None
 

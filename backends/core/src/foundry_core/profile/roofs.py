@@ -32,7 +32,7 @@ _ENOUGH = 5e-3
 _STEPS = 1 << 16
 # Seconds of work before what counts: a GPU raises its clocks under load only.
 _WARM = 0, 0.3
-# Of a block that is multiplied by cooperative matrices, the extents and the depth.
+# The extents and the depths of blocks that cooperative matrices multiply.
 _SIDES, _DEPTHS = (32, 128), (16, 32)
 # The factors of cooperative matrices.
 FACTORS = {"f16": tl.float16, "bf16": tl.bfloat16, "i8": tl.int8}

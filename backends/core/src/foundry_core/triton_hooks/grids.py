@@ -133,7 +133,7 @@ def _not_compiled(kernel: Any, wrong: str) -> FunctionError | None:
 
 
 def replacement(function: Any) -> str:
-    """Return what a kernel does in place of calling a function of Python."""
+    """Return advice on what to write instead of a call of a Python function in a kernel."""
     name = getattr(function, "__name__", "")
     if not isinstance(function, FunctionType):  # of math or NumPy, in C
         if same := same_function(name):

@@ -1,6 +1,6 @@
 """Every place where Triton is extended: what a module replaces, in which releases, when, and why.
 
-Beside these, a plugin's own classes extend Triton, and import_order.py orders imports.
+A plugin's own classes extend Triton, too, and import_order.py orders imports.
 
 Each module has a function `install`, which does nothing at a second call. How it replaces is in the module.
 """

@@ -73,7 +73,7 @@ class Metadata:
         return f", !dbg !{self._node(f'!DILocation(line: {line}, column: {column}, scope: !{scope})')}"
 
     def keeps_code(self) -> str:
-        """Return what follows a branch to the beginning of a loop out of which nothing is to be hoisted."""
+        """Return the metadata to append to a loop's branch back, so that LLVM hoists nothing out of the loop."""
         hint = self._node('!{!"llvm.licm.disable"}')
         return f", !llvm.loop !{self._node(f'distinct !{{!{len(self._nodes)}, !{hint}}}')}"
 

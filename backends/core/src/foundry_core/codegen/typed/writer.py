@@ -235,10 +235,10 @@ def _function(module: LLVMModule, op: Operation) -> str:
 
 
 def _places(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
-    """Return what says where an operation of a function comes from.
+    """Return a function that writes the debug location of an operation.
 
-    What has no place in the function's file has the function's own: an instruction without one may not call a function
-    that has places.
+    An operation without a location in the function's file gets that of the function: an instruction without a location
+    must not call a function that has locations.
     """
 
     def location(op: Operation) -> str:

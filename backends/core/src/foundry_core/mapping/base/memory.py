@@ -165,7 +165,7 @@ class GlobalMemory:
         return conditions, t.least(until)
 
     def point_bound(self, op: tile.Read, point: Point) -> tuple[Reg | None, frozenset[SSAValue]] | None:
-        """Return up to which index along a point's lanes elements of a load exist, and no axis wraps around, from 0 on.
+        """Return the first index along a point's lanes at which a load lacks an element or an axis wraps around.
 
         Returns:
             The index, or None for the whole extent; and the values that points before it may have in `inside`. None for

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 Span = tuple[int, int]
-# The bytes of an access of which it is not known where it is.
+# The bytes of an access at an unknown address.
 EVERYTHING: Span = (0, 1 << 62)
 
 

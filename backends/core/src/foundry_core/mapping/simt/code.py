@@ -5,8 +5,8 @@
 It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
 earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So
 registers that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow
-each other. Of each integer it knows a power of two that divides it, and of some the bounds. memory.py makes accesses of
-16 bytes from these.
+each other. For each integer it knows a power of two that divides it, and for some the bounds. From these, memory.py
+makes accesses of 16 bytes.
 
 Drivers merge instructions although the result differs. Seen: Mesa 26.1 skips a conversion that the next one undoes but
 for its rounding. NVIDIA 580 does so for f16, decorated or not, takes sext(-x) of an i8 or i16 for -sext(x), and turns

@@ -6,9 +6,9 @@ result is kept in fragments through loops and operations that treat all elements
 only made where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks
 for.
 
-Of products whose left factor is made from another product, as in attention, each subgroup computes whole rows, and the
-blocked layout of the first is replaced by one in which a subgroup has the same rows. Then the way through workgroup
-memory stays within a subgroup: it needs no barrier of the workgroup.
+If the left factor of a product comes from another product, as in attention, each subgroup computes whole rows. The
+blocked layout of the first product is replaced by one in which a subgroup has the same rows. Then a subgroup exchanges
+elements through workgroup memory only with itself, and needs no barrier of the workgroup.
 """
 
 from __future__ import annotations

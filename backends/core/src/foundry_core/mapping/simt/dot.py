@@ -463,7 +463,7 @@ def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) ->
 
 
 def _step(program: SimtProgram, left: Reg, right: Reg, total: Reg) -> Reg:
-    """Return left * right + total. Of floats, the product is rounded if the device has no fused instruction."""
+    """Return left * right + total. A product of floats is rounded if the device has no fused instruction."""
     t = program.code
     if total.elem[0] == "f":
         if WIDTHS[total.elem] in program.target.fuses:

@@ -116,7 +116,7 @@ class SimtProgram(Values):
         (pointer, *_) = access.operands
         is_tile = isinstance(pointer.type, TensorType)
         layout = self.layout(pointer) if is_tile else layouts.scalar_layout(self.target.warp_size, self.target.warps)
-        # Of those that hold an element, one alone does everything but a plain load.
+        # If several invocations hold an element, all of them may load it, but only one does any other access.
         alone = not isinstance(access, tt.LoadOp) or bool(access.is_volatile)
         return layout if alone or not layout.repeats else None
 

@@ -82,7 +82,7 @@ def _reduced_axis(op: object) -> int | None:
 
 
 def _needed(value: SSAValue, along: Along) -> list[tuple[SSAValue, Along]] | None:
-    """Return the tiles and scalars, with how they are sliced, of which a slice of a tile is made; None if of none."""
+    """Return the tiles and scalars that a slice of a tile needs, each with its slicing; None if it cannot be sliced."""
     op = value.owner
     if isinstance(op, Block):
         return None

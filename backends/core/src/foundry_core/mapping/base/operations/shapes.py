@@ -90,7 +90,7 @@ def _gathered(tiles: Tiles, op: tt.GatherOp, point: Point, memo: Memo) -> Reg:
 
 
 def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[Reg, ...]], Reg]) -> Reg:
-    """Return the elements of a point, of which `one` computes each from its index."""
+    """Return the elements of a point; `one` computes each from its index."""
     t, space = tiles.text, tiles.space
     if point.lanes == 1:
         return one(point.index)
