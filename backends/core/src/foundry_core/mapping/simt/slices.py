@@ -27,14 +27,13 @@ from ...ir.arith import ConstantOp, SelectOp
 from ...ir.build import builder_before, like
 from ...ir.effects import effects, is_pure
 from ...ir.elements import extents, index_mapping
-from ...ir.facts import combined_axis
+from ...ir.facts import combined_axis, first_number
 from ...ops.elementwise import is_elementwise
 from .layouts import layout
 from .target import REGISTERS_OF_SLOW_COMPILER
 
 # For each dimension of a tile, the dimension of the loop's tile along which it is sliced; None if it is whole there.
 Along = tuple[int | None, ...]
-_ON_EACH_ELEMENT = (tt.AddPtrOp, tt.IntToPtrOp, tt.PtrToIntOp, tt.BitcastOp, SelectOp)
 
 
 def slice_large_tiles(module: ModuleOp) -> None:
@@ -86,10 +85,10 @@ def _needed(value: SSAValue, along: Along) -> list[tuple[SSAValue, Along]] | Non
     op = value.owner
     if isinstance(op, Block):
         return None
-    if isinstance(op, tt.MakeRangeOp) or (isinstance(op, ConstantOp) and op.splat is not None):
+    if first_number(op) is not None or (isinstance(op, ConstantOp) and op.splat is not None):
         return []
     is_load = isinstance(op, tt.LoadOp) and not (op.is_volatile or op.boundary_check)
-    if is_load or is_elementwise(op) or isinstance(op, _ON_EACH_ELEMENT):
+    if is_load or is_elementwise(op):
         return [(operand, along if isinstance(operand.type, TensorType) else ()) for operand in op.operands]
     if (axis := _reduced_axis(op)) is not None:
         return [(operand, (*along[:axis], None, *along[axis:])) for operand in op.operands]
@@ -227,10 +226,10 @@ class _Slice:
         made.location = op.location
         here.insert(made)
         found = list(made.results)
-        if isinstance(made, tt.MakeRangeOp):
+        if (first := first_number(made)) is not None:
             (dimension,) = along
             assert dimension is not None
-            made.properties["end"] = IntegerAttr(made.start.value.data + shape[0], 32)
+            made.properties["end"] = IntegerAttr(first + shape[0], 32)
             start = like(here, self._starts[dimension], found[0].type)
             found = [here.insert(arith.AddiOp(found[0], start)).result]
         for result, slice in zip(op.results, found, strict=True):
