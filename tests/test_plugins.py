@@ -46,6 +46,11 @@ def test_an_edit_in_sources_changes_the_identity_and_one_in_tests_does_not(toy: 
     assert plugin_wheels.identity("toy") != before
 
 
+def test_tests_of_core_that_run_on_the_host_are_no_part_of_its_identity() -> None:
+    folders = {inner.split("/")[0] for inner in plugin_wheels._sources("core") if "/" in inner}
+    assert folders == {"src"}
+
+
 def test_a_folder_that_the_package_excludes_is_no_part_of_the_identity(toy: Path) -> None:
     (toy / "pyproject.toml").write_text(PROJECT + '[tool.hatch.build.targets.sdist]\nexclude = ["notes"]\n')
     before = plugin_wheels.identity("toy")
