@@ -22,8 +22,8 @@ module {
 """
 
 
-def run(*lines: str, n: int = 0, work_items: int = 1) -> Array:
-    text = _HEAD + "\n".join(lines) + "\n    llvm.return\n  }\n}\n"
+def run(*lines: str, n: int = 0, work_items: int = 1, declared: str = "") -> Array:
+    text = _HEAD.replace("module {", f"module {{\n{declared}") + "\n".join(lines) + "\n    llvm.return\n  }\n}\n"
     if work_items == 1:
         text = re.sub(r"^  llvm\.func @\"_Z.*\n", "", text, flags=re.MULTILINE)
     return native.run(text, [np.arange(4, dtype=np.int32), np.int32(n)], work_items=work_items).arrays[0]
@@ -127,3 +127,38 @@ def test_barrier_that_some_work_items_do_not_reach_is_refused(all_wait: bool, mo
 def test_operation_that_is_not_known_is_an_error() -> None:
     with pytest.raises(NotImplementedError, match="ceildivsi"):
         run("%q = arith.ceildivsi %one, %n_1 : i32")
+
+
+@pytest.mark.parametrize("limit", [4, 5])
+@pytest.mark.parametrize("way", ["load", "store"])
+def test_access_under_a_mask_reaches_the_lanes_that_it_has(way: str, limit: int) -> None:
+    arguments = {
+        "load": "(%x_0, %four, %mask, %wide) : (!global, i32, vector<8xi1>, vector<8xi32>) -> vector<8xi32>",
+        "store": "(%wide, %x_0, %four, %mask) : (vector<8xi32>, !global, i32, vector<8xi1>) -> ()",
+    }[way]
+    lines = [
+        "%four = arith.constant 4 : i32",
+        "%places = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7]> : vector<8xi32>",
+        "%limit = vector.broadcast %n_1 : i32 to vector<8xi32>",
+        "%mask = arith.cmpi slt, %places, %limit : vector<8xi32>",
+        "%wide = arith.constant dense<9> : vector<8xi32>",
+        f'{"%got = " * (way == "load")}llvm.call @"xlvm.masked.{way}.v8i32.p1"{arguments}',
+    ]
+    if way == "load":
+        lines += [
+            "%one_ = vector.extract %got[3] : i32 from vector<8xi32>",
+            "%none = vector.extract %got[4] : i32 from vector<8xi32>",
+            "%sum = arith.addi %one_, %none : i32",
+            "llvm.store %sum, %x_0 {alignment = 4 : i64} : i32, !global",
+        ]
+    declared = {
+        "load": "(!global, i32, vector<8xi1>, vector<8xi32>) -> vector<8xi32>",
+        "store": "(vector<8xi32>, !global, i32, vector<8xi1>)",
+    }[way]
+    head = f'  llvm.func @"xlvm.masked.{way}.v8i32.p1"{declared}'
+    if limit == 4:
+        found = run(*lines, n=limit, declared=head)
+        np.testing.assert_array_equal(found, [12, 1, 2, 3] if way == "load" else [9] * 4)
+    else:
+        with pytest.raises(Fault, match="out of bounds of all arrays"):
+            run(*lines, n=limit, declared=head)
