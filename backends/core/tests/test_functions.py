@@ -214,7 +214,8 @@ def test_sine_and_cosine_of_huge_numbers_are_those_of_their_exact_rest(elem: str
 def test_functions_of_bits_are_those_of_c(elem: str) -> None:
     dtype = FLOATS[elem]
     for x, y in pairs(elem)[:3]:
-        np.testing.assert_array_equal(compute("nextafter", elem, x, y), np.nextafter(x, y))
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(compute("nextafter", elem, x, y), np.nextafter(x, y))
         found, expected = compute("copysign", elem, x, y), np.copysign(x, y)
         assert found.tobytes() == expected.tobytes()
     x = everywhere(elem)
