@@ -26,8 +26,7 @@ from foundry_core.runtime.launches import Grid, SynchronousLauncher
 from foundry_core.runtime.spans import memory_spans
 from foundry_core.scalars import passed
 from triton.backends.compiler import GPUTarget
-from triton_spirv_backend import simt
-from triton_spirv_backend.compiler import SpirvBackend
+from triton_spirv_backend.compiler import SpirvBackend, target
 
 from .devices import DEVICES, promised
 from .machine import execute
@@ -116,7 +115,7 @@ class MachineDriver(SynchronousDriver):
         return frozenset(name for width in types.keys() - TARGET.preserves_denormals for name in types[width])
 
     def get_current_target(self) -> GPUTarget:
-        return simt.target(TARGET)
+        return target(TARGET)
 
     def device_report(self) -> DeviceReport:
         raise NotImplementedError
