@@ -109,6 +109,18 @@ def transposed_to(x, out, N: tl.constexpr):
 
 
 @triton.jit
+def transposed_by_addresses(x, out, N: tl.constexpr):
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    tl.store(out + j * N + i, tl.load(x + i * N + j))
+
+
+@triton.jit
+def moved_on(x, out, by, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + by + i, tl.load(x + i))
+
+
+@triton.jit
 def used_after_a_store(x, y, z, out, N: tl.constexpr):
     i = tl.arange(0, N)
     v = tl.load(x + i)
@@ -135,6 +147,11 @@ def test_large_tile_keeps_the_order_of_accesses() -> None:
     # Both arguments are the same array, element for element.
     transposed_to[(1,)](shared := Tensor(square), shared, N=128)
     np.testing.assert_array_equal(square, x.reshape(128, 128).T)
+    transposed_by_addresses[(1,)](shared, shared, N=128)
+    np.testing.assert_array_equal(square, x.reshape(128, 128))
+    longer = np.append(x, np.full(1000, 77, np.int32))
+    moved_on[(1,)](shared := Tensor(longer), shared, 1000, N=n)
+    np.testing.assert_array_equal(longer, np.append(x[:1000], x))
     both, out = Tensor(x.copy()), poisoned(n, dtype=np.int32)
     used_after_a_store[(1,)](both, both, Tensor(x), Tensor(out), N=n)
     np.testing.assert_array_equal(out, 2 * x)

@@ -8,7 +8,8 @@ result), and where a slice could meet what a later one accesses, everything stay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import prod
 
 from xdsl.builder import Builder
@@ -19,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import MemoryEffectKind
 from xdsl.transforms.dead_code_elimination import dce
 
+from ...front.addresses import Addresses, Axis, Polynomial
 from ...front.offsets import alike
 from ...front.order import Meetings, Pending
 from ...front.structured import kernel
@@ -29,6 +31,7 @@ from ...ir.effects import effects, is_pure
 from ...ir.elements import extents, index_mapping
 from ...ir.facts import combined_axis, first_number
 from ...ops.elementwise import is_elementwise
+from ...ops.numeric import scalar_type
 from .layouts import layout
 from .target import REGISTERS_OF_SLOW_COMPILER
 
@@ -237,6 +240,27 @@ class _Slice:
             self._made[result, along] = slice
 
 
+def _keeps_places(addresses: Addresses, load: Operation, store: tt.StoreOp) -> bool:
+    """Return whether elements of one index have one place if what is loaded and what is stored are the same array.
+
+    Arguments may be one array where a kernel works in place. Its strides are the same then, also those that are not
+    known: rows times a stride plus columns are the same place, but not rows plus columns times a stride.
+    """
+    pointers = load.operands[0], store.ptr
+    if extents(pointers[0]) != extents(pointers[1]) or scalar_type(pointers[0].type) != scalar_type(pointers[1].type):
+        return True
+    return _form(addresses.of_access(load)) == _form(addresses.of_access(store))
+
+
+def _form(address: Polynomial) -> Counter[Hashable]:
+    """Return the terms of an address: the dimensions of the tile in each, with its factor if all of that is known."""
+    form = Counter[Hashable]()
+    for term, factor in address.terms.items():
+        axes = frozenset((atom.number, power) for atom, power in term if isinstance(atom, Axis))
+        form[axes, factor if len(axes) == len(term) else None] += 1
+    return form
+
+
 def _constant(here: Builder, number: int) -> SSAValue:
     return here.insert(ConstantOp.integer(number, i32)).result
 
@@ -258,6 +282,9 @@ def _slice_stores(function: tt.FuncOp, stores: Sequence[tt.StoreOp]) -> bool:
             return False
         if len(ways) == 1:
             turns[load] = (extents(load.operands[0]), ways[0])
+    addresses = Addresses()
+    if not all(_keeps_places(addresses, load, store) for load in loads for store in stores):
+        return False
     meetings = Meetings(function, turns.get)
     accesses = [*loads, *stores]
     for number, store in enumerate(stores, len(loads)):
