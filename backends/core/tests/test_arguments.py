@@ -459,13 +459,13 @@ DECLARED = """import triton, triton.language as tl
 
 @triton.jit
 def declared(out, n: tl.{type}):
-    tl.store(out, n.to(tl.{out}))
+    tl.store(out, n)
 """
 
 
 @pytest.mark.parametrize("type", ["int8", "uint8", "int32", "uint32"])
 def test_a_number_beyond_its_declared_type_is_refused_with_the_range(type: str, tmp_path: Path) -> None:
-    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type, out="int64")).declared
+    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type)).declared
     low, high = np.iinfo(type).min, np.iinfo(type).max
     found = np.full(1, -7)
     for out in (found, Tensor(found)):
@@ -480,10 +480,11 @@ def test_a_number_beyond_its_declared_type_is_refused_with_the_range(type: str, 
             assert found[0] == 1
 
 
+@pytest.mark.skipif(RELEASE < (3, 3), reason="3.2 passes floats as f32 and None as a constant, whatever is declared")
 @pytest.mark.parametrize(("type", "large"), [("float32", 1e300), ("float16", 1e6)])
 @pytest.mark.filterwarnings("error")
 def test_a_number_beyond_a_declared_float_is_infinite_as_in_c(type: str, large: float, tmp_path: Path) -> None:
-    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type, out="float32")).declared
+    declared = imported(tmp_path / "declared.py", DECLARED.format(type=type)).declared
     out = np.full(1, -7, np.float32)
     for number, wanted in ((large, np.inf), (-large, -np.inf), (3, 3), (-0.0, 0)):
         declared[(1,)](out, number)
