@@ -26,7 +26,7 @@ class Fault:
         target: the target that must find it.
         file: the file that is changed.
         changes: texts in it, each of which is replaced by the next.
-        number: that of a damaged input that shows it, and that is read or refused without the fault.
+        number: of the damaged input that shows the fault; without the fault, this input passes.
     """
 
     name: str

@@ -21,8 +21,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parent.parent
 _FOLDER = ROOT / "tests/fuzz_native"
 _EMULATOR = ROOT / "sdks/upmem"
-# What C++ does not define ends the process, too.
-# With a thread of the reader, the same input would not do the same in each run.
+# Undefined behaviour ends the process, too.
 _CHECKS = ("-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 # A read or write outside of an object, and a request for more memory than a reader needs, end the process.
 ENVIRONMENT = {"ASAN_OPTIONS": "max_allocation_size_mb=1024:allocator_may_return_null=0:detect_leaks=0"}
@@ -163,6 +162,7 @@ def tried(program: Path, inputs: Sequence[Path], seconds: int) -> Tried:
 
 def by_gcc() -> Sequence[str | Path]:
     """Return the words for a program that reads the files of its command line."""
+    # With a thread of the reader, one input would not do the same in each run.
     return ["g++", "-DTHREADS=0", *_CHECKS, "-fsanitize=address,undefined", _FOLDER / "main.cpp"]
 
 

@@ -79,6 +79,21 @@ def test_tile_that_is_stored_where_others_are_loaded_keeps_the_order(place: str)
     np.testing.assert_array_equal(copy, x)
 
 
+@pytest.mark.parametrize("place", ["%turned", "%i"])
+def test_store_at_other_places_of_what_may_be_the_same_array_is_not_sliced(place: str) -> None:
+    size = 4096
+    lines = [
+        f"%last = arith.constant dense<{size - 1}> : TILE(i32)",
+        "%turned = arith.subi %last, %i : TILE(i32)",
+        f"%at = tt.addptr %s1, {place} : TILE(!tt.ptr<i32>), TILE(i32)",
+    ]
+    text = kernel(lines, size, "%x0").replace("tt.store %a1", "tt.store %at")
+    assert (len(lower_simt(text, SLOW).module) < 9000) == (place == "%i")
+    x = numbers(size)
+    _, found = run(text, SLOW, [x, np.full(size, 77, np.int32)])
+    np.testing.assert_array_equal(found, x[::-1] if place == "%turned" else x)
+
+
 def test_code_that_stays_too_long_is_refused_on_a_slow_device_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "MOST_FOR_SLOW_COMPILER", 1 << 14)
     lines = [
