@@ -164,23 +164,28 @@ def test_all_tasklets_end_together(number: int, most: int, best: int) -> None:
     assert slices.tasklet_count(number, most) == best
 
 
-def parts(programs: int, tasklets: int, compiled: int, most: int) -> int:
-    return slices.slice_count(programs, lambda parts: tasklets, compiled, most)
+@pytest.mark.parametrize(
+    ("programs", "compiled", "most_parts", "tasklets", "computes", "best", "asked"),
+    [
+        pytest.param(16, 1, 16, {1: 14, 2: 14}, False, 2, [1, 2], id="as far as it gains"),
+        pytest.param(1, 1, 64, {1: 16, 16: 16}, False, 16, [1, 16], id="what cannot be enough is not compiled"),
+        pytest.param(1, 1, 4, {1: 16, 4: 16}, False, 4, [1, 4], id="as far as the kernel allows, the best first"),
+        pytest.param(176, 1, 16, {1: 16}, False, 1, [1], id="it is enough as it is"),
+        pytest.param(100, 8, 16, {8: 11}, False, 8, [8], id="it is enough as it was compiled"),
+        pytest.param(64, 4, 16, {4: 11, 8: 14, 16: 16}, True, 8, [4, 8], id="a kernel that computes: a small gain"),
+        pytest.param(64, 4, 16, {4: 11, 8: 14, 16: 16}, False, 4, [4], id="a kernel that does not"),
+        pytest.param(1, 8, 16, {8: 11, 16: 16}, False, 16, [8, 16], id="there is room"),
+        pytest.param(1, 8, 16, {8: 11, 16: 12}, False, 8, [8, 16], id="there is no room for all"),
+    ],
+)
+def test_program_is_split_as_far_as_it_gains(
+    programs: int, compiled: int, most_parts: int, tasklets: dict[int, int], computes: bool, best: int, asked: list[int]
+) -> None:
+    seen = []
 
+    def room(parts: int) -> int:
+        seen.append(parts)
+        return tasklets[parts]
 
-def test_a_program_is_split_only_as_far_as_it_gains() -> None:
-    assert parts(16, 14, 1, 16) == 2
-    assert parts(1, 16, 1, 64) == 16
-    assert parts(1, 16, 1, 4) == 4
-    assert parts(176, 16, 1, 16) == 1
-    assert parts(100, 11, 8, 16) == 8
-
-
-def test_a_kernel_that_computes_is_split_for_a_smaller_gain() -> None:
-    assert slices.slice_count(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16, computes=True) == 8
-    assert slices.slice_count(64, {4: 11, 8: 14, 16: 16}.__getitem__, 4, 16) == 4
-
-
-def test_a_finer_split_counts_on_the_tasklets_for_which_it_has_room() -> None:
-    assert slices.slice_count(1, {8: 11, 16: 16}.__getitem__, compiled=8, most_parts=16) == 16
-    assert slices.slice_count(1, {8: 11, 16: 12}.__getitem__, compiled=8, most_parts=16) == 8
+    number = slices.slice_count(programs, room, compiled, most_parts, most_tasklets=16, computes=computes)
+    assert (number, seen) == (best, asked)

@@ -77,6 +77,7 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         self._tasklets = int(metadata.num_tasklets)
         self._parts = int(metadata.parts)
         self._most_parts = int(metadata.most_parts)
+        self._most_tasklets = int(metadata.most_tasklets)
         self._computes = bool(metadata.computes)
         self._built = functools.cache(functools.partial(_compiled, metadata))
         self._room = functools.cache(functools.partial(_room, metadata))
@@ -166,7 +167,14 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
         parts = 1
         # Where arguments share memory, a slice could read what another one has written.
         if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.slice_count(programs, self._room, self._parts, self._most_parts, computes=self._computes)
+            parts = slices.slice_count(
+                programs,
+                self._room,
+                self._parts,
+                self._most_parts,
+                most_tasklets=self._most_tasklets,
+                computes=self._computes,
+            )
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)

@@ -33,27 +33,37 @@ def share(slices: int, most: int) -> float:
 
 
 def slice_count(
-    programs: int, room: Callable[[int], int], compiled: int, most_parts: int, *, computes: bool = False
+    programs: int,
+    room: Callable[[int], int],
+    compiled: int,
+    most_parts: int,
+    *,
+    most_tasklets: int,
+    computes: bool = False,
 ) -> int:
     """Return the number of slices of each program.
 
     Args:
         programs: the programs of a DPU.
-        room: returns for how many tasklets there is room if a program has a number of slices.
+        room: returns for how many tasklets there is room if a program has a number of slices. It may have to compile
+            the program for that, so it is asked only where the answer can matter.
         compiled: the number of slices that the kernel was compiled for.
         most_parts: the largest number that the kernel allows, a power of 2.
+        most_tasklets: no number of slices has room for more.
         computes: whether the kernel computes with floats, each of which takes a DPU 20 to 1000 instructions.
     """
     enough, gain = (_ENOUGH_COMPUTING, _GAIN_COMPUTING) if computes else (_ENOUGH, _GAIN)
-    now = share(programs * compiled, room(compiled))
-    found, best = compiled, now
-    candidate = 2 * compiled
-    while best < enough and candidate <= most_parts:
-        finer = share(programs * candidate, room(candidate))
-        if finer > best:
-            found, best = candidate, finer
-        candidate *= 2
-    return found if best > gain * now else compiled
+    shares = {compiled: share(programs * compiled, room(compiled))}
+    finer = (compiled << power for power in range(1, (most_parts // compiled).bit_length()))
+    limits = {parts: share(programs * parts, most_tasklets) for parts in finer}
+    # The coarsest split that is enough is taken. Those that cannot be come last, the best ones first.
+    for parts in sorted(limits, key=lambda parts: (-min(limits[parts], enough), parts)):
+        best = max(shares.values())
+        if best >= enough or limits[parts] < best:
+            break
+        shares[parts] = share(programs * parts, room(parts))
+    found = min(shares, key=lambda parts: (-shares[parts], parts))
+    return found if shares[found] > gain * shares[compiled] else compiled
 
 
 def _cycles(slices: int, count: int) -> int:
