@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import elves
+import made_up_triton
+import patch_series
 import pytest
-from archives import Index
+from archive_files import Index
 from tiny import tiny_image
 
 from toolchains.artifacts import native
@@ -22,14 +24,15 @@ from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
+from toolchains.patching.layout import WheelTree
 from toolchains.system import paths
 
-# Tests that must fail; tests/test_conformance.py runs them.
+# Tests that must fail; tests/testing/test_conformance.py runs them.
 collect_ignore = ["toys"]
 # The files that take minutes. The first of them build images that no other part of `./foundry test` builds, while e2e
 # builds those that other files use: who waits for an image that is being built leaves a processor idle.
 _LONGEST = (
-    "test_fromsource_build.py",
+    "test_build.py",
     "test_examples.py",
     "test_dpu_dev.py",
     "test_fuzz.py",
@@ -118,6 +121,14 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> elves.Runtime:
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     """Return an empty Python index, which pip uses."""
     return Index(tmp_path / "index", monkeypatch)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make the wheel of the made-up Triton, with a series of one patch and the project's rules of what is left out."""
+    wheel = made_up_triton.make(tmp_path / "in", made_up_triton.FILES)
+    patch_series.for_triton(tmp_path, monkeypatch, "1.0", made_up_triton.PATCH, WheelTree(wheel))
+    return wheel
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from archives import artifact
+from archive_files import artifact
 from elftools.elf.hash import ELFHashTable
 
 from toolchains.fetch.store import Store

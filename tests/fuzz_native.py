@@ -1,6 +1,6 @@
 """Readers in C and C++ of what others wrote, each with a function for libFuzzer in fuzz_native/, and valid inputs.
 
-tests/test_fuzz.py compiles them by g++ with its checks, and damages the inputs a fixed number of times.
+tests/faults/test_fuzz.py compiles them by g++ with its checks, and damages the inputs a fixed number of times.
 tests/fuzz.py compiles them for libFuzzer by clang, which Debian's packages clang-14 and libclang-rt-14-dev have.
 
 vulkan.c hands a kernel's module and its cache to the driver as they are, and reads neither. What it reads is what the

@@ -1,6 +1,6 @@
 """The parsers of what others wrote, in one table: the errors that each may raise, and small valid inputs to start from.
 
-tests/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py does so for hours. The readers
+tests/faults/test_fuzz.py damages these inputs a fixed number of times; tests/fuzz.py does so for hours. The readers
 in C and C++ are in fuzz_native.py.
 """
 
@@ -28,9 +28,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
-import archives
+import archive_files
 import elves
-from archives import sums
+from archive_files import sums
 from foundry_core.codegen import lines, spirv
 from foundry_core.errors import LoweringError
 from foundry_core.ir import parse
@@ -148,14 +148,14 @@ def debs(folder: Path) -> Sequence[bytes]:
     control = {"./control": b"Package: a\nVersion: 1\nArchitecture: amd64\nSource: b (2)\n"}
     parts: dict[str, bytes] = {"debian-binary": b"2.0\n"}
     for name, inner in (("control.tar", control), ("data.tar", content)):
-        parts[name] = archives.tar(folder / name, inner).read_bytes()
+        parts[name] = archive_files.tar(folder / name, inner).read_bytes()
     rows = [b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (n.encode(), 0, 0, 0, b"100644", len(c)) + c for n, c in parts.items()]
     return [b"!<arch>\n" + b"".join(rows)]
 
 
 def wheels(folder: Path) -> Sequence[bytes]:
     """Return a wheel, stored and compressed."""
-    plain = archives.wheel(
+    plain = archive_files.wheel(
         folder, "a", "1.0", ["b"], files={"a/__init__.py": "x = 1\n", "a-1.0.dist-info/LICENSE": "MIT"}
     )
     packed = io.BytesIO()

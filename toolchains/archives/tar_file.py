@@ -1,6 +1,7 @@
 """Read tars strictly, and write tars whose bytes depend only on their content. No other module opens or writes tars.
 
-The modules that use this one have FORMAT revisions, which cover these bytes too; tests/test_format.py compares them.
+The modules that use this one have FORMAT revisions, which cover these bytes too; tests/artifacts/test_format.py
+compares them.
 """
 
 from __future__ import annotations

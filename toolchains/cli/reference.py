@@ -1,6 +1,6 @@
 """Write the generated parts of docs/: reference.md, the tables of keys in configuration.md, the maps in design.md.
 
-`python -m toolchains.cli.reference` writes all. tests/test_reference.py compares them with the code.
+`python -m toolchains.cli.reference` writes all. tests/cli/test_reference.py compares them with the code.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A tutorial is a Python file whose comments tell what its code does, in the form of sphinx-gallery: the docstring begins
 with a title that is underlined with "=", and a line "# %%" begins a block of comments, whose first line may be a title
-that is underlined with "-". A page has the same text, with the code between. tests/test_tutorials.py compares them.
+that is underlined with "-". A page has the same text, with the code between. tests/verbs/test_tutorials.py compares
+them.
 """
 
 from __future__ import annotations

@@ -24,7 +24,11 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/ir": (),
     "conformance": ("conformance/language", "backends/core/tests", "e2e"),
     "e2e": (),
-    "tests": ("e2e",),
+    # pytest imports a test by its name, whatever the folder.
+    "tests": (
+        "e2e",
+        *(f"tests/{folder.name}" for folder in sorted((paths.ROOT / "tests").iterdir()) if folder.is_dir()),
+    ),
     # It has UPMEM's module dpu; e2e has another of this name.
     "sdks/upmem/host/tests": ("sdks/upmem/host/python",),
 }

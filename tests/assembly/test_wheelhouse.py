@@ -1,0 +1,188 @@
+"""`./foundry wheel`: pip takes exactly these wheels; hashes and tags are right; their bytes are always the same."""
+
+from __future__ import annotations
+
+import email
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import elves
+import pytest
+from archive_files import artifact
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from toolchains.archives.wheel_file import WheelWriter
+from toolchains.artifacts import native
+from toolchains.assembly import platform_wheel, wheelhouse
+from toolchains.assembly.wheelhouse import Library
+from toolchains.engine import host
+from toolchains.fetch.store import Store
+from toolchains.lockfile import lock
+from toolchains.lockfile.lock import LockedTarget
+from toolchains.system.errors import PinError, UsageError
+
+# What core requires, and what that requires; one of them is compiled for one Python.
+DEPENDENCIES = {"xdsl": "leaf>=1", "leaf": "", "numpy": ""}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    libc = elves.make(tmp_path / "libc.so.6", {"malloc": "GLIBC_2.9", "dlsym": "GLIBC_2.34"}, soname="libc.so.6")
+    return elves.make(tmp_path / "libfoundry_vulkan.so", {"f": ""}, uses=["malloc", "dlsym"], against=[libc])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store", offline=True)
+
+
+@pytest.fixture
+def target(store: Store, tmp_path: Path) -> LockedTarget:
+    """Return the target spirv, as if these were the wheels that it is locked to."""
+    wheels = []
+    for name, requires in DEPENDENCIES.items():
+        tag = "cp313-cp313-manylinux_2_28_x86_64" if name == "numpy" else "py3-none-any"
+        path, info = tmp_path / f"{name}-1.5-{tag}.whl", f"{name}-1.5.dist-info"
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n" + f"Requires-Dist: {requires}\n" * bool(requires)
+        writer = WheelWriter(path, info)
+        writer.add(f"{info}/METADATA", text.encode())
+        writer.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n".encode())
+        writer.add(f"{name}.py", b"")
+        writer.close()
+        wheels.append(artifact(path, kind="wheel", name=name, version="1.5"))
+        store.adopt(path, wheels[-1])
+    return replace(lock.load().targets["spirv"], wheels=tuple(wheels))
+
+
+def requirements(wheel: Path) -> list[Requirement]:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        lines = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist") or []
+    return [each for each in map(Requirement, lines) if each.marker is None or each.marker.evaluate({"extra": ""})]
+
+
+def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    names = {canonicalize_name(wheel.name.split("-")[0]) for wheel in made.wheels}
+    assert names == {"triton-spirv-backend", "triton-foundry-core", "xdsl", "leaf"}
+    assert {each.name for wheel in made.wheels for each in requirements(wheel)} - names == {"numpy"} == {*made.own}
+    (plugin,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_spirv_backend")]
+    assert [each.name for each in requirements(plugin)] == ["triton-foundry-core"]
+    assert "numpy" in (tmp_path / "out/README.md").read_text()
+
+
+def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    (core,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_foundry_core")]
+    assert {str(tag) for tag in parse_wheel_filename(core.name)[3]} == {"py3-none-manylinux_2_34_x86_64"}
+    with zipfile.ZipFile(core) as archive:
+        assert archive.read("foundry_core/vulkan/libfoundry_vulkan.so") == library.read_bytes()
+        marks = archive.read(f"{'-'.join(core.name.split('-')[:2])}.dist-info/WHEEL").decode()
+    assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
+
+
+def test_the_document_in_a_wheel_names_what_was_put_into_it(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    documents = {}
+    for wheel in made.wheels:
+        if wheel.name.startswith("triton_"):
+            with zipfile.ZipFile(wheel) as archive:
+                (name,) = [name for name in archive.namelist() if name.endswith(".cdx.json")]
+                assert f"{name},sha256=" in archive.read(f"{name.split('/')[0]}/RECORD").decode()
+                documents[wheel.name.split("-")[0]] = json.loads(archive.read(name))
+    (put,) = [each for each in documents["triton_foundry_core"]["components"] if "scope" not in each]
+    assert put["hashes"][0]["content"] == hashlib.sha256(library.read_bytes()).hexdigest()
+    facts = documents["triton_spirv_backend"]["metadata"]["component"]["properties"]
+    assert {"name": "triton-foundry:requires", "value": "triton-foundry-core"} in facts
+
+
+@pytest.mark.slow
+def test_pip_installs_it_by_hashes_and_triton_would_find_the_plugin(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--require-hashes"]
+    pip += ["--target", str(tmp_path / "site"), "--find-links", str(made.folder)]
+    subprocess.run([*pip, "-r", made.folder / "requirements.txt"], check=True)
+    code = "from importlib.metadata import entry_points as e; print([*e(group='triton.backends')])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    assert "name='spirv', value='triton_spirv_backend'" in done.stdout
+    with made.wheels[0].open("ab") as file:
+        file.write(b"\0")
+    damaged = subprocess.run([*pip, "-r", made.folder / "requirements.txt"], capture_output=True, text=True)
+    assert damaged.returncode != 0 and "DO NOT MATCH THE HASHES" in damaged.stderr
+
+
+def test_two_folders_have_the_same_bytes_and_a_folder_with_other_files_is_left_alone(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    def digests(folder: Path) -> dict[str, str]:
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+    for name in ("one", "two", "one"):
+        wheelhouse.write(target, Library.given(library), tmp_path / name, store)
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+    (tmp_path / "one" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="has other files"):
+        wheelhouse.write(target, Library.given(library), tmp_path / "one", store)
+    assert (tmp_path / "one" / "thesis.txt").exists()
+
+
+def test_a_library_that_would_not_load_elsewhere_is_refused(library: Path, tmp_path: Path) -> None:
+    other = elves.make(tmp_path / "libodd.so.1", {"g": ""}, soname="libodd.so.1")
+    needing = elves.make(tmp_path / "needing.so", {"f": ""}, uses=["g"], against=[other])
+    with pytest.raises(UsageError, match=r"needs libodd\.so\.1"):
+        platform_wheel.tag(needing)
+    foreign = tmp_path / "foreign.so"
+    foreign.write_bytes(library.read_bytes()[:18] + b"\xb7\x00" + library.read_bytes()[20:])
+    with pytest.raises(UsageError, match="not a shared library for x86-64"):
+        platform_wheel.tag(foreign)
+    (tmp_path / "text.so").write_text("no library")
+    with pytest.raises(UsageError, match="is not a shared library"):
+        platform_wheel.tag(tmp_path / "text.so")
+
+
+def test_requirement_that_is_not_locked_is_an_error(
+    target: LockedTarget, library: Path, store: Store, tmp_path: Path
+) -> None:
+    less = replace(target, wheels=tuple(wheel for wheel in target.wheels if wheel.name != "leaf"))
+    with pytest.raises(PinError, match="leaf is required and not locked for spirv"):
+        wheelhouse.write(less, Library.given(library), tmp_path / "out", store)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_backend_whose_kernels_need_programs_of_its_image_has_no_wheels() -> None:
+    with pytest.raises(UsageError, match="there are no wheels of dpu"):
+        wheelhouse.source(lock.load(), lock.load().targets["dpu"])
+
+
+def test_the_library_comes_out_of_the_part_that_is_built(
+    library: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "vulkan-runtime.tar"
+    with tarfile.open(packed, "w") as file:
+        file.add(library, "lib/libfoundry_vulkan.so")
+    monkeypatch.setattr(native, "fetch_if_needed", lambda names, builder, store: builder)
+    monkeypatch.setattr(native, "part", lambda name, *_, **__: native.NativePart(name, packed, "0"))
+    monkeypatch.setattr(host, "ensure_engine", lambda: None)
+    (tmp_path / "work").mkdir()
+    target = wheelhouse.source(lock.load(), lock.load().targets["spirv"])
+    assert target.name == "spirv-vulkan"
+    found = wheelhouse.library(target, store, tmp_path / "work")
+    assert found.path.read_bytes() == library.read_bytes()
+    assert (found.part.name, found.part.licence.expression) == ("vulkan-runtime", "MIT")
