@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _packing_target(name: str) -> str:
-    from toolchains.cli import pack
+    from toolchains.verbs import pack
 
     return pack.choose_target(name)
 
@@ -59,9 +59,9 @@ def pin(
                      sources of upstream projects, except the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing
     """
-    from toolchains.cli import pin as pinning
+    from toolchains.verbs import pin
 
-    pinning.act(update=update, check=check, fetch=fetch, security=security, offline=offline)
+    pin.act(update=update, check=check, fetch=fetch, security=security, offline=offline)
 
 
 @verb(group="inputs", actions=["status", "apply", "refresh"])
@@ -78,9 +78,9 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     refresh  rewrite the patches so that they fit the release's wheel exactly, and number the series. --tree names an
              edited tree that has the whole series; its edits go into the patch --into, by default the last one
     """
-    from toolchains.cli import patch as patching
+    from toolchains.verbs import patch
 
-    patching.act(action, release=triton, tree=tree, into=into)
+    patch.act(action, release=triton, tree=tree, into=into)
 
 
 @verb(group="project", wordless=True)
@@ -110,9 +110,9 @@ def doctor(
     --fix            repair what can be repaired without a loss: remove damaged files of the store and stale entries of
                      Triton's cache, which are made again
     """
-    from toolchains.cli import doctor as doctoring
+    from toolchains.verbs import doctor
 
-    doctoring.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
+    doctor.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
 
 
 @verb(group="use", iterable=["key"], request=tuple(OPTIONS))
@@ -156,9 +156,9 @@ def build(c: Context, request: Request, key: list[str], sizes: bool = False, sig
     --compiler-cache=URL   use ccache's remote storage, such as http://cache.example:8080. The container that compiles
                      then has a network, and Foundry prints a notice
     """
-    from toolchains.cli import build as building
+    from toolchains.verbs import build
 
-    building.build(request, sizes=sizes, sign=sign, registry=from_, public=key)
+    build.build(request, sizes=sizes, sign=sign, registry=from_, public=key)
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True)
@@ -180,9 +180,9 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
                      `build` or `upstream` has already built from source, and prints a notice. --from-source=none uses
                      prebuilt parts only
     """
-    from toolchains.testing import proof
+    from toolchains.verbs import e2e
 
-    proof.e2e(request, only=only)
+    e2e.e2e(request, only=only)
 
 
 @verb(group="use", request=(*IMAGE, "sdk"))
@@ -219,12 +219,12 @@ def conformance(
     --table=FILE     write what the project's tests say of each operation and type into FILE, as the target's section
     """
     from toolchains.system.values import read_number
-    from toolchains.testing import conformance as tests
+    from toolchains.verbs import conformance
 
-    seconds = read_number("--timeout", timeout, example=60, default=tests.LIMIT, most=tests.LONGEST)
+    seconds = read_number("--timeout", timeout, example=60, default=conformance.LIMIT, most=conformance.LONGEST)
     count = read_number("--sample", sample, example=200)
     (drawn,) = read_numbers("--seed", seed, least=0, example="7", count=1) or (None,)
-    tests.conformance(request, suite=suite, only=only, timeout=seconds, table=table, sample=count, seed=drawn)
+    conformance.conformance(request, suite=suite, only=only, timeout=seconds, table=table, sample=count, seed=drawn)
 
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk"))
@@ -254,9 +254,9 @@ def bench(
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
                      results then ends with -avx2
     """
-    from toolchains.testing import proof
+    from toolchains.verbs import bench
 
-    proof.bench(request, only=only, full=full, cpu=cpu, profile=profile)
+    bench.bench(request, only=only, full=full, cpu=cpu, profile=profile)
 
 
 @verb(group="use")
@@ -276,9 +276,9 @@ def report(c: Context, output: str = "", results: str = "", compare: str = "") -
     --results=DIR    read the results there, for example those that other machines' jobs brought together
     --compare=FILE   show another report beside this one: before and after a change, or two machines
     """
-    from toolchains.cli import report as reporting
+    from toolchains.verbs import report
 
-    reporting.report(output=output, results=results, compare=compare)
+    report.report(output=output, results=results, compare=compare)
 
 
 @verb(group="pack", request=IMAGE, choose=_packing_target)
@@ -305,10 +305,10 @@ def pack(
     --kernel=NAME       needed if the IR has several kernels
     --target=NAME       needed if kernels of several targets can be packed
     """
-    from toolchains.cli import pack as artifacts
+    from toolchains.verbs import pack
 
     indices = read_numbers("--out-indices", out_indices, least=0, example="2,3")
-    artifacts.pack(request, script or triton_script, artifact_dir, out_indices=indices, kernel=kernel)
+    pack.pack(request, script or triton_script, artifact_dir, out_indices=indices, kernel=kernel)
 
 
 @verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], request=(*IMAGE, "sdk"), choose=_packing_target)
@@ -342,10 +342,10 @@ def run_packed(
     --grid=X[,Y[,Z]]  the programs to run, if they do not follow from the other options
     --target=NAME     needed if kernels of several targets can be packed
     """
-    from toolchains.cli import pack as artifacts
+    from toolchains.verbs import pack
 
     values = {"arg": arg, "len": len, "fill": fill}
-    artifacts.run_packed(
+    pack.run_packed(
         request,
         artifact,
         values={name: read_indexed(f"--{name}", given, example="3=100") for name, given in values.items()},
@@ -401,12 +401,11 @@ def run(
                      when the script has ended, show what bounds each kernel that it launched, and the instructions of
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     """
-    from toolchains.cli import script_words, workplace
+    from toolchains.cli import commandline
+    from toolchains.verbs import run
 
-    place = workplace.Place.read(
-        script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check
-    )
-    sys.exit(workplace.run_script(request, place, script_words.words(), profile=profile_kernels))
+    place = run.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check)
+    sys.exit(run.run_script(request, place, commandline.script_words(), profile=profile_kernels))
 
 
 @verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES))
@@ -435,10 +434,10 @@ def shell(
                      set a variable; see `run`, also for the variables of this machine that the shell gets
     --disk=SIZE      end the shell if more than this is written in it, for example 500MB; 2GB by default
     """
-    from toolchains.cli import workplace
+    from toolchains.verbs import run
 
-    place = workplace.Place.read(folder=with_, results=results, wheels=wheels, disk=disk, env=env)
-    sys.exit(workplace.open_shell(request, place))
+    place = run.Place.read(folder=with_, results=results, wheels=wheels, disk=disk, env=env)
+    sys.exit(run.open_shell(request, place))
 
 
 @verb(group="use", request=("offline", "allow_drift"))
@@ -455,9 +454,9 @@ def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> No
     --library=PATH   use this libfoundry_vulkan.so, which is otherwise built in a container
     --sign=KEY       sign the statement about how the wheels were made, in build/statements; see `keys`
     """
-    from toolchains.cli import wheel as wheels
+    from toolchains.verbs import wheel
 
-    wheels.wheel(request, library=library, sign=sign)
+    wheel.wheel(request, library=library, sign=sign)
 
 
 @verb(group="trust")
@@ -470,9 +469,9 @@ def keys(c: Context, path: str) -> None:
     PATH gets the private key, which only you can read and which has no password; PATH.pub is for those who verify. An
     existing key is never replaced.
     """
-    from toolchains.cli import trust
+    from toolchains.verbs import verify
 
-    trust.make_key(path)
+    verify.make_key(path)
 
 
 @verb(group="trust", iterable=["statement", "key"])
@@ -503,10 +502,10 @@ def verify(
     --rebuilders=FOLDER  keys (*.pub) and statements (*.intoto.jsonl) of those who built the same
     --threshold=K        number of different keys in FOLDER that must have signed the same digest; 1 if not given
     """
-    from toolchains.cli import trust
+    from toolchains.verbs import verify
 
     count = read_number("--threshold", threshold, example=2)
-    trust.verify(what, statements=statement, public=key, rebuilders=rebuilders, threshold=count)
+    verify.verify(what, statements=statement, public=key, rebuilders=rebuilders, threshold=count)
 
 
 @verb(group="trust", request=("triton", "allow_drift"))
@@ -526,9 +525,9 @@ def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
 
     --sign=KEY       sign the statement; see `keys`. Without it, the statement that `build` wrote is pushed
     """
-    from toolchains.cli import share
+    from toolchains.verbs import push
 
-    share.push(request, registry, sign=sign)
+    push.push(request, registry, sign=sign)
 
 
 @verb(group="trust", iterable=["key"], request=("triton",))
@@ -546,9 +545,9 @@ def pull(c: Context, request: Request, registry: str, key: list[str], threshold:
     --key=FILE.pub   whose signature counts; may be given several times
     --threshold=K    number of different keys that must have signed; 1 if not given
     """
-    from toolchains.cli import share
+    from toolchains.verbs import pull
 
-    share.pull(request, registry, public=key, threshold=read_number("--threshold", threshold, example=2))
+    pull.pull(request, registry, public=key, threshold=read_number("--threshold", threshold, example=2))
 
 
 @verb(group="source", iterable=["source", "profile"])
@@ -578,16 +577,16 @@ def upstream(
     --offline        do not use the network; list what is missing
     --allow-drift    take the current version of a locked package that the Debian archive no longer has
     """
-    from toolchains.cli import upstream as overview
     from toolchains.fromsource import choice
+    from toolchains.verbs import upstream
 
     if not build:
-        overview.show()
+        upstream.show()
         return
     source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
     chosen = choice.read(build, source, profile, read_number("--jobs", jobs, example=2), compiler_cache)
     assert chosen is not None, "a project is named"
-    overview.build_project(build, target, chosen, offline=offline, allow_drift=allow_drift)
+    upstream.build_project(build, target, chosen, offline=offline, allow_drift=allow_drift)
 
 
 @verb(group="project")
@@ -614,12 +613,12 @@ def test(
     --plugin         run only the tests of the target's own plugin, in its image with the default release of Triton
     --sdk=PATH       the vendor's SDK in place of our own part; see `build`
     """
-    from toolchains.testing import suites
+    from toolchains.verbs import test
 
     if quick:
-        sys.exit(suites.quick(for_images=bool(target or plugin or sdk)))
-    requests = suites.requests(target, sdk=sdk, plugin=plugin)
-    sys.exit(suites.test_plugin(requests[0]) if plugin else suites.test(requests))
+        sys.exit(test.quick(for_images=bool(target or plugin or sdk)))
+    requests = test.requests(target, sdk=sdk, plugin=plugin)
+    sys.exit(test.test_plugin(requests[0]) if plugin else test.test(requests))
 
 
 @verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"])
@@ -664,8 +663,8 @@ def cache(
     Conan's variables give the user and the password: CONAN_LOGIN_USERNAME and CONAN_PASSWORD. With the suffix _FOUNDRY
     they apply to this remote only. They are never printed. Proxies and certificates come from the environment, too.
     """
-    from toolchains.cli import cache
     from toolchains.fromsource import choice, server
+    from toolchains.verbs import cache
 
     chosen = choice.read(only or True, source, profile)
     assert chosen is not None, "without a name, all projects are chosen"
@@ -689,7 +688,7 @@ def bake(c: Context, request: Request, into: str = "", adopt: str = "") -> None:
     --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE   as for `build`. Foundry compiles on
                      this machine's engine, and the builder gets the result
     """
-    from toolchains.assembly import bake
+    from toolchains.verbs import bake
 
     if adopt:
         bake.adopt(request, Path(adopt))
@@ -714,9 +713,9 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
 
     --like=TARGET  the target that a new one is made from; by default the one with the fewest parts
     """
-    from toolchains.cli import target as targets
+    from toolchains.verbs import target
 
-    targets.act(action, name, like=like)
+    target.act(action, name, like=like)
 
 
 @verb(group="trust", request=IMAGE)
@@ -739,9 +738,9 @@ def repro(c: Context, request: Request, engine: str = "") -> None:
 
     --engine=HOST    let another container engine build the second image; an address as in DOCKER_HOST
     """
-    from toolchains.cli import repro as rebuilding
+    from toolchains.verbs import repro
 
-    sys.exit(rebuilding.repro(request, engine=engine))
+    sys.exit(repro.repro(request, engine=engine))
 
 
 @verb(group="trust", optional=["update"])
@@ -760,9 +759,9 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
                      Nothing else is built. Packages that are not as locked are refused
     --offline        do not use the network; list what is missing
     """
-    from toolchains.cli import published
+    from toolchains.verbs import expected
 
-    published.act(update=update, offline=offline)
+    expected.act(update=update, offline=offline)
 
 
 @verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])
@@ -805,7 +804,7 @@ def sbom(
                      as for `build`: what is in an image that was built with them
     """
     from toolchains.assembly.request import Request
-    from toolchains.cli import sbom as contents
+    from toolchains.verbs import sbom
 
     read = functools.partial(
         Request.read,
@@ -818,9 +817,9 @@ def sbom(
         profile=profile,
     )
     if licences:
-        contents.licences(what, read)
+        sbom.licences(what, read)
     else:
-        contents.sbom(what, read, part=part, form=format, output=output)
+        sbom.sbom(what, read, part=part, form=format, output=output)
 
 
 @verb(group="project")
@@ -837,9 +836,9 @@ def prune(c: Context, remove: bool = False) -> None:
 
     --remove  remove what is shown
     """
-    from toolchains.cli import prune as pruning
+    from toolchains.verbs import prune
 
-    pruning.prune(remove=remove)
+    prune.prune(remove=remove)
 
 
 @verb(group="project")
@@ -862,12 +861,12 @@ def ci(c: Context, write: str = "") -> None:
                      are now. The templates of the first two are in ci/; their first lines say which runners they need
     """
     from toolchains.lockfile import lock
-    from toolchains.testing import pipelines
+    from toolchains.verbs import ci
 
     if write:
-        print(f"written to {pipelines.write(write, lock.load())}")
+        print(f"written to {ci.write(write, lock.load())}")
     else:
-        print(pipelines.matrix(lock.load()))
+        print(ci.matrix(lock.load()))
 
 
 @verb(group="project")
@@ -883,6 +882,6 @@ def release(c: Context, check: bool = False) -> None:
              version and its date, that locks, generated files and published IDs are current, and that all wheels build
              and have the version. The exit status is 41 if one of them is wrong
     """
-    from toolchains.cli import release as releasing
+    from toolchains.verbs import release
 
-    releasing.release(check=check)
+    release.release(check=check)

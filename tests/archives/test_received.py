@@ -14,11 +14,11 @@ from scripted_engine import ScriptedEngine, http, scripted
 
 from toolchains.archives import received
 from toolchains.archives.received import Bounds, Sent, Taken
-from toolchains.cli import workplace
-from toolchains.cli.workplace import Place
 from toolchains.engine import client
 from toolchains.system import paths
 from toolchains.system.errors import EngineError, LimitError, UnsafeArchiveError
+from toolchains.verbs import run
+from toolchains.verbs.run import Place
 
 BOUNDS = Bounds(1 << 20)
 # Spellings of .git that some file system or tool takes for it, and the other names that no program may write.
@@ -329,7 +329,7 @@ def test_a_hostile_container_s_folder_is_taken_by_the_rules_of_this_machine(
     with (
         pytest.raises(UnsafeArchiveError, match="not all files"),
         client.connect().sandbox("image") as container,
-        workplace.open_folder(container, place),
+        run.open_folder(container, place),
     ):
         # Nothing may run beside what is read: the container is ended first, and nothing is started after that.
         pass

@@ -23,7 +23,7 @@ from tiny import tiny_image
 from toolchains.archives import docker_archive, folders
 from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
-from toolchains.assembly import bake, target_image
+from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Layer
 from toolchains.engine import client, host
@@ -36,6 +36,7 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.patching import debian_files
 from toolchains.system import paths
 from toolchains.system.errors import ImageError, UsageError
+from toolchains.verbs import bake
 
 DOCKERFILE = b"""ARG BASE
 FROM ${BASE}

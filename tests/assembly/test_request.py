@@ -22,7 +22,7 @@ from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
 from toolchains.sdk.selection import Given
 from toolchains.system.errors import OfflineError, PinError, UsageError
-from toolchains.testing import suites
+from toolchains.verbs import test
 
 VSI_VARIABLES = ("VSI_SDK_DIR", "VSI_ZEN_COMPILER_PATH", "VSI_ZEN_TC_BRIDGE_PATH")
 
@@ -256,12 +256,12 @@ def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
 
 def test_all_proven_targets_are_tested_with_each_release_unless_one_is_named() -> None:
     proven = [(each.name, version) for each in lock.load().proven() for version in each.tritons]
-    found = suites.requests("", sdk="")
+    found = test.requests("", sdk="")
     assert [(each.target.name, each.release.version) for each in found] == proven
     assert all(each.allow_drift for each in found)
     vsi = Request.read("vsi", allow_drift=True)
     expected = [replace(vsi, release=release) for release in vsi.target.tritons.values()]
-    assert suites.requests("vsi", sdk="") == expected
-    assert suites.requests("vsi", sdk="", plugin=True) == [vsi]
+    assert test.requests("vsi", sdk="") == expected
+    assert test.requests("vsi", sdk="", plugin=True) == [vsi]
     with pytest.raises(UsageError, match="--plugin is for one target"):
-        suites.requests("", sdk="", plugin=True)
+        test.requests("", sdk="", plugin=True)

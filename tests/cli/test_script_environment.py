@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from toolchains.cli import script_environment
 from toolchains.system import paths
+from toolchains.verbs import run
 
 PAGE = (paths.ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 # In the text of the sources: variables that an advice sets, and constants with the name of one.
@@ -26,11 +26,11 @@ def test_each_variable_that_advice_in_a_container_sets_reaches_the_container() -
     assert {"FOUNDRY_CHECK", "FOUNDRY_SPIRV_MAPPING", "FOUNDRY_VULKAN_TIMEOUT", "TRITON_ALWAYS_COMPILE"} <= named
     # The files of an SDK, and a library: no path of this machine is one in a container.
     files = {name for name in named if re.search("_(DIR|PATH|LIBRARY|BIN)$", name)}
-    assert {name for name in named - files if not script_environment.is_passed(name)} == set()
+    assert {name for name in named - files if not run.is_passed(name)} == set()
 
 
 def test_the_documentation_names_what_is_passed_and_what_is_not() -> None:
-    for pattern in (*script_environment.passed(), *script_environment.KEPT):
+    for pattern in (*run.passed(), *run.KEPT):
         assert f"`{pattern}`" in PAGE, pattern
 
 
@@ -40,17 +40,17 @@ def test_variables_of_this_machine_do_not_reach_a_script() -> None:
     ]
     names = re.findall(r"`([A-Z_]+)`", here[here.index("|---") :])
     assert {"FOUNDRY_CACHE", "FOUNDRY_YES", "DOCKER_HOST", "CONAN_PASSWORD"} <= {*names}
-    assert [name for name in names if script_environment.is_passed(name)] == []
+    assert [name for name in names if run.is_passed(name)] == []
 
 
 def test_options_win_over_the_machine() -> None:
     machine = {"FOUNDRY_CHECK": "report", "TRITON_DEBUG": "1", "TRITON_HOME": "/home", "A": "1", "SECRET": "x"}
-    assert script_environment.read([], environ=machine) == {"FOUNDRY_CHECK": "report", "TRITON_DEBUG": "1"}
-    found = script_environment.read(["A", "TRITON_DEBUG=", "B=c=d"], check=True, environ=machine)
+    assert run.read_environment([], environ=machine) == {"FOUNDRY_CHECK": "report", "TRITON_DEBUG": "1"}
+    found = run.read_environment(["A", "TRITON_DEBUG=", "B=c=d"], check=True, environ=machine)
     assert found == {"FOUNDRY_CHECK": "1", "TRITON_DEBUG": "", "A": "1", "B": "c=d"}
 
 
 @pytest.mark.parametrize(("status", "said"), [(134, "SIGABRT"), (139, "SIGSEGV"), (135, "SIGBUS"), (137, ""), (1, "")])
 def test_a_crash_is_told_from_other_ends(status: int, said: str) -> None:
-    assert script_environment.crash(status) == said
+    assert run.crash(status) == said
     assert not said or signal.Signals[said] + 128 == status

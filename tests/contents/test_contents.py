@@ -28,7 +28,6 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
-from toolchains.cli import sbom
 from toolchains.contents import cyclonedx, licences, packages, spdx
 from toolchains.contents.component import Component, Licence
 from toolchains.contents.packages import DebianPackages
@@ -40,6 +39,7 @@ from toolchains.lockfile.lock import Artifact
 from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import CheckError, PinError, UnsafeArchiveError, UsageError
+from toolchains.verbs import sbom
 
 HEADER = "Format: copyright-format/1.0\n"
 SEVERAL = f"""{HEADER}Upstream-Name: one

@@ -30,9 +30,10 @@ from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import provenance
 from toolchains.lockfile import lock
-from toolchains.repro import expected, twice
-from toolchains.repro.twice import Surroundings
+from toolchains.repro import expected
 from toolchains.system import children, durable, paths
+from toolchains.verbs import repro
+from toolchains.verbs.repro import Surroundings
 
 TARGET = "spirv"
 # A build that is not ended takes two minutes; this is for a machine that does other work.
@@ -76,7 +77,7 @@ class Workshop:
             *(deb for each in target.linked for deb in each.debs),
         ]
         inputs = store.fetch(wanted, suite=target.suite, python=target.python)
-        twice.prepare(self.around, list(dict.fromkeys(inputs)), store)
+        repro.prepare(self.around, list(dict.fromkeys(inputs)), store)
         self.log = folder / "dockerd.log"
         self.daemon: subprocess.Popen[bytes] | None = None
 
@@ -262,7 +263,7 @@ def test_two_builds_at_once_and_after_all_that_give_the_image_that_others_have(w
         # Another engine, and another store. Files are named where they differ, because an ID alone says nothing.
         engines = (workshop.engine, workshop.id()), (client.connect(), here.id)
         assert here.id == workshop.id(), [
-            str(each) for each in twice.compare_engine_images(*engines, (workshop.image,))
+            str(each) for each in repro.compare_engine_images(*engines, (workshop.image,))
         ]
     published = expected.load().image(TARGET, workshop.release.version)
     if published is not None and workshop.image.endswith(published.inputs[:16]):

@@ -14,7 +14,6 @@ import pytest
 from tiny import NO_ENGINE
 
 from toolchains.artifacts import native
-from toolchains.cli import cache
 from toolchains.config.projects import FolderPin, Profile, Upstream
 from toolchains.engine import host
 from toolchains.engine.client import Engine
@@ -37,6 +36,7 @@ from toolchains.system.errors import (
     PinError,
     UsageError,
 )
+from toolchains.verbs import cache
 
 URL = "http://127.0.0.1:9300"
 # Characters that have a meaning in conan-server's configuration, or in a shell.

@@ -14,7 +14,6 @@ from pathlib import Path
 import elves
 import pytest
 
-from toolchains.cli import doctor
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.health import environment, extension, machine, store_files
@@ -23,6 +22,7 @@ from toolchains.health.problem import Problem
 from toolchains.images import provenance
 from toolchains.system import paths, space
 from toolchains.system.errors import HealthError, UsageError
+from toolchains.verbs import doctor
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 Files = dict[str, bytes | str]

@@ -11,13 +11,13 @@ from pathlib import Path
 import patch_series
 import pytest
 
-from toolchains.cli import patch
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget, Patched
 from toolchains.patching import debian_files
 from toolchains.system import paths
 from toolchains.system.errors import HunkError, PatchTargetError, PinError
+from toolchains.verbs import patch
 
 CONTROL = "Package: greeter\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n"
 PATCH = """\

@@ -22,7 +22,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from toolchains.cli import report as verb
 from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.report import page, results
@@ -30,6 +29,7 @@ from toolchains.report.results import FORMAT, Report, collect
 from toolchains.resolve import age
 from toolchains.system import paths
 from toolchains.system.errors import FileError, MissingToolError, UsageError
+from toolchains.verbs import report as verb
 
 # What a test, a kernel or a device might be called by somebody who wants to write into the page.
 NASTY = "</script><script>alert(1)</script><b>&\"'"

@@ -16,9 +16,6 @@ from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.cli import build as building
-from toolchains.cli import published as verb
-from toolchains.cli import release as releasing
 from toolchains.engine import host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -27,7 +24,10 @@ from toolchains.repro import expected
 from toolchains.repro.expected import Expected, ExpectedImage
 from toolchains.system import paths
 from toolchains.system.errors import CheckError, FileError, ImageError, PartError, UsageError
-from toolchains.testing import suites
+from toolchains.verbs import build as building
+from toolchains.verbs import expected as verb
+from toolchains.verbs import release as releasing
+from toolchains.verbs import test as suites
 
 LOCKED = lock.load()
 TARGET = LOCKED.targets["spirv"]

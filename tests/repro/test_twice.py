@@ -13,19 +13,19 @@ from archive_files import artifact
 
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
-from toolchains.cli import repro as verb
 from toolchains.engine import host
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact
-from toolchains.repro import expected, twice
+from toolchains.repro import expected
 from toolchains.repro.compare import Difference
 from toolchains.repro.expected import Expected, ExpectedImage
-from toolchains.repro.twice import Comparison, Surroundings
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError
+from toolchains.verbs import repro
+from toolchains.verbs.repro import Comparison, Surroundings
 
 TARGET = lock.load().targets["spirv"]
 REQUEST = Request(TARGET, target_image.release(TARGET, None))
@@ -41,7 +41,7 @@ print(os.getcwd(), socket.gethostname(), f"{mask:03o}", time.tzname[0], os.envir
 
 def test_the_builds_find_other_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    both = twice.surroundings(tmp_path, "tcp://192.0.2.1:2375")
+    both = repro.surroundings(tmp_path, "tcp://192.0.2.1:2375")
     found: list[list[str]] = []
     for each in both:
         each.checkout.mkdir(parents=True)
@@ -49,7 +49,7 @@ def test_the_builds_find_other_surroundings(tmp_path: Path, monkeypatch: pytest.
         lines: list[str] = []
         each.run([sys.executable, "-c", PROBE], lines.append)
         found.append(lines[-1].split("|"))
-    same = twice.not_varied(*both, 3)
+    same = repro.not_varied(*both, 3)
     assert same[0] == "the clock: the second build began 3 s after the first one"
     names = ("checkout", "host name", "umask", "TZ", "LC_ALL", "processors", "store", "temporary files", "engine")
     for name, one, other in zip(names, *found, strict=True):
@@ -76,8 +76,8 @@ def test_a_build_begins_with_the_sources_and_the_inputs_and_nothing_that_was_bui
     locked = artifact(deb, kind="deb", name="toy", version="1")
     store.adopt(deb, locked)
     store.part("native", "0" * 64, lambda folder: None)
-    _, second = twice.surroundings(tmp_path / "work", "")
-    twice.prepare(replace(second, umask="077"), [locked], store)
+    _, second = repro.surroundings(tmp_path / "work", "")
+    repro.prepare(replace(second, umask="077"), [locked], store)
     copied = {path.relative_to(second.checkout).as_posix(): path for path in second.checkout.rglob("*")}
     assert sorted(copied) == ["backends", "backends/build", "backends/build/a.py", "foundry", "link", "toolchains"]
     assert copied["link"].is_symlink()
@@ -96,7 +96,7 @@ def test_the_inputs_are_all_files_that_the_target_and_its_builder_have_locked() 
         target = lock.load().targets[name]
         release = target_image.release(target, None)
         others = {each.wheel for each in target.tritons.values() if each != release}
-        found = twice.fetch_inputs(Request(target, release), Fetching())  # type: ignore[arg-type]
+        found = repro.fetch_inputs(Request(target, release), Fetching())  # type: ignore[arg-type]
         assert {*found} == {*target.artifacts()} - others
 
 
@@ -106,12 +106,12 @@ def test_parts_of_two_stores_are_compared_file_by_file(tmp_path: Path) -> None:
         each.part("native", "a" * 64, lambda folder: (folder / "same.tar").write_text("x") and None)
         each.part("plugin", "b" * 64, lambda folder, each=each: (folder / "a.py").write_text(each.root.name) and None)  # type: ignore[misc]
     first.part("triton", "c" * 64, lambda folder: (folder / "t.whl").write_text("x") and None)
-    found = dict(twice.compare_stores(first.root, second.root))
+    found = dict(repro.compare_stores(first.root, second.root))
     assert found.pop(f"native same.tar ({'a' * 16})") == []
     (text,), (alone,) = found.values()
     assert text.where == (f"plugin a.py ({'b' * 16})", "a.py") and text.detail.endswith("\n-1\n+2")
     assert alone.what == "presence" and (alone.first, alone.second) == ("built", "")
-    assert len(dict(twice.compare_stores(first.root, second.root, both=False))) == 2
+    assert len(dict(repro.compare_stores(first.root, second.root, both=False))) == 2
 
 
 class Engines:
@@ -142,12 +142,12 @@ class Engines:
 def test_the_engine_is_left_as_it_was_also_if_a_build_fails(tmp_path: Path, store: Store) -> None:
     name, latest = "triton-foundry/spirv:0123456789abcdef", "triton-foundry/spirv:latest"
     engine = Engines({latest: "sha256:user"})
-    both = twice.surroundings(tmp_path, "")
+    both = repro.surroundings(tmp_path, "")
     # The same image was built here before, and the engine does not have it any more.
     provenance.note(name, ImageInfo("sha256:first", (), {}, 1, ()), store)
     with (
         pytest.raises(FoundryError, match="the second build failed"),
-        twice._names_kept((engine,), REQUEST, store, both),  # type: ignore[arg-type]
+        repro._names_kept((engine,), REQUEST, store, both),  # type: ignore[arg-type]
     ):
         for each in both:
             id = f"sha256:{each.name}"
@@ -162,8 +162,8 @@ def test_the_engine_is_left_as_it_was_also_if_a_build_fails(tmp_path: Path, stor
 def test_an_image_that_the_user_built_meanwhile_keeps_its_name(tmp_path: Path, store: Store) -> None:
     name = "triton-foundry/spirv:0123456789abcdef"
     engine = Engines({})
-    both = twice.surroundings(tmp_path, "")
-    with twice._names_kept((engine,), REQUEST, store, both):  # type: ignore[arg-type]
+    both = repro.surroundings(tmp_path, "")
+    with repro._names_kept((engine,), REQUEST, store, both):  # type: ignore[arg-type]
         engine.ids.add("sha256:1")
         engine.names[name] = "sha256:1"
         for each in (Store(both[0].store), store):
@@ -192,15 +192,15 @@ def test_a_part_and_a_published_id_that_differ_are_named_and_all_else_is_equal(
 
     monkeypatch.setattr(Surroundings, "run", build)
     monkeypatch.setattr(host, "ensure_engine", lambda: engine)
-    monkeypatch.setattr(twice, "fetch_inputs", lambda *_: [])
-    monkeypatch.setattr(twice, "prepare", lambda *_: None)
+    monkeypatch.setattr(repro, "fetch_inputs", lambda *_: [])
+    monkeypatch.setattr(repro, "prepare", lambda *_: None)
     monkeypatch.setattr(paths, "EXPECTED", tmp_path / "expected.json")
     monkeypatch.setattr(Request, "store", lambda _: store)
     if published != "nothing":
         entry = ExpectedImage(inputs, "sha256:1" if published == "this image" else "sha256:2", ("a layer",))
         expected.save(Expected({"spirv": {REQUEST.release.version: entry}}, {}))
     store.part(kind, identity, lambda folder: (folder / "a.py").write_text("first") and None)
-    result = twice.repro(REQUEST)
+    result = repro.build_twice(REQUEST)
     part = f"{kind} a.py ({identity[:16]})"
     found = {each.where: each for each in result.differences}
     assert found.pop((part, "a.py")).detail.endswith("\n-first\n+second")
@@ -236,8 +236,8 @@ def test_a_step_that_writes_something_else_each_time_is_named_with_layer_and_fil
             made.append(
                 (docker, layer.layer(docker, names[-1], DOCKERFILE, {"BASE": tiny}, {}, [], known, store=store).id)
             )
-        (found,) = twice.compare_engine_images(made[0], made[1], ("it",))
-        assert twice.compare_engine_images(made[0], made[0], ("it",)) == []
+        (found,) = repro.compare_engine_images(made[0], made[1], ("it",))
+        assert repro.compare_engine_images(made[0], made[0], ("it",)) == []
     finally:
         for name in names:
             docker.remove(name)
@@ -253,8 +253,8 @@ def test_the_exit_status_says_whether_all_is_equal(
 ) -> None:
     found = [Difference((f"layer {n}", "etc/id"), "content", "1", "2", "-1\n+2") for n in range(30 * different)]
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(twice, "repro", lambda *_, **__: Comparison(tuple(found), ("image x: compared",)))
-    assert verb.repro(REQUEST, engine="") == different
+    monkeypatch.setattr(repro, "build_twice", lambda *_, **__: Comparison(tuple(found), ("image x: compared",)))
+    assert repro.repro(REQUEST, engine="") == different
     said = capsys.readouterr().out
     assert "image x: compared" in said
     assert ("all is equal" in said) == (not different)
@@ -268,4 +268,4 @@ def test_the_exit_status_says_whether_all_is_equal(
 def test_another_engine_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "ensure_engine", lambda: None)
     with pytest.raises(EngineError, match=r"no container engine answers at --engine=unix:///nowhere"):
-        twice.repro(REQUEST, engine="unix:///nowhere")
+        repro.build_twice(REQUEST, engine="unix:///nowhere")

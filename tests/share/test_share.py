@@ -21,9 +21,6 @@ from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.cli import build as building
-from toolchains.cli import sbom
-from toolchains.cli import share as sharing
 from toolchains.contents.component import Component
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -46,7 +43,9 @@ from toolchains.system.errors import (
 )
 from toolchains.trust import keys, statement
 from toolchains.trust.statement import Resource
-from toolchains.trust.verify import Trusted, verify
+from toolchains.verbs import build as build_verb
+from toolchains.verbs import pull, push, sbom
+from toolchains.verbs.verify import Trusted, check_artifact
 
 SPIRV = lock.load().targets["spirv"]
 RELEASE = target_image.release(SPIRV, None)
@@ -105,12 +104,12 @@ class Machine:
 
     def push(self, sign: str = "a") -> None:
         self.load()
-        sharing.push(Request.read("spirv"), self.registry, sign=str(self.work / sign) if sign else "")
+        push.push(Request.read("spirv"), self.registry, sign=str(self.work / sign) if sign else "")
         self.forget()
 
     def pull(self, *public: str, threshold: int = 0) -> None:
         names = [str(self.work / f"{name}.pub") for name in public or ("a",)]
-        sharing.pull(Request.read("spirv"), self.registry, public=names, threshold=threshold)
+        pull.pull(Request.read("spirv"), self.registry, public=names, threshold=threshold)
 
     def blob(self, digest: str) -> Path:
         hexadecimal = digest.removeprefix("sha256:")
@@ -187,10 +186,10 @@ def test_another_machine_gets_the_same_image_and_verifies_it_by_the_statement(ma
     assert info is not None
     assert (info.id, set(info.names)) == (machine.id, names)
     said = statement.file(f"spirv-{RELEASE.version}")
-    facts = verify(machine.name, Trusted.read([said], [machine.work / "a.pub"])).facts
+    facts = check_artifact(machine.name, Trusted.read([said], [machine.work / "a.pub"])).facts
     assert any("signed by a.pub" in fact for fact in facts)
     with pytest.raises(UsageError, match="there is nothing to compare"):
-        verify(machine.name, Trusted([], {}))
+        check_artifact(machine.name, Trusted([], {}))
     # Other verbs use it without building: the store has recorded it.
     assert provenance.image(machine.name, engine=machine.docker, store=Store(paths.cache())) == info
 
@@ -226,8 +225,8 @@ def test_builders_sign_one_manifest_and_a_key_counts_once(machine: Machine) -> N
     machine.pull("a", "b", threshold=2)
     # It did not build it, so it cannot sign; it can hand on what others signed.
     with pytest.raises(UsageError, match=r"there is no statement about .* by this machine"):
-        sharing.push(Request.read("spirv"), machine.registry, sign=str(machine.work / "a"))
-    sharing.push(Request.read("spirv"), f"{machine.registry}/mirror", sign="")
+        push.push(Request.read("spirv"), machine.registry, sign=str(machine.work / "a"))
+    push.push(Request.read("spirv"), f"{machine.registry}/mirror", sign="")
     machine.forget()
     Machine(**{**vars(machine), "registry": f"{machine.registry}/mirror"}).pull("a", "b", threshold=2)
 
@@ -287,7 +286,7 @@ def test_an_image_that_was_swapped_in_the_registry_is_not_fetched(machine: Machi
     # Nor does the right one replace it.
     machine.load()
     with pytest.raises(ImageError, match="is not this image, and a name in a registry is never replaced"):
-        sharing.push(Request.read("spirv"), machine.registry, sign=str(machine.work / "a"))
+        push.push(Request.read("spirv"), machine.registry, sign=str(machine.work / "a"))
     assert machine.found()[0] == swapped
 
 
@@ -379,7 +378,7 @@ def test_build_takes_a_signed_image_and_otherwise_says_why_and_builds(
         request, public = Request.read("spirv"), [str(machine.work / "a.pub")]
 
         def build(registry: str) -> str:
-            building.build(request, sizes=False, sign="", registry=registry, public=public)
+            build_verb.build(request, sizes=False, sign="", registry=registry, public=public)
             return capsys.readouterr().out
 
         with pytest.raises(ImageError, match="it is built"):
@@ -406,7 +405,7 @@ def test_an_image_with_a_vendors_files_is_not_pushed_under_a_harmless_name(machi
     image(archive, [dict.fromkeys(SDK, b"theirs")], machine.name)
     machine.docker.load(archive)
     with pytest.raises(ImageError, match="is not pushed: it has UPMEM's SDK in it") as raised:
-        sharing.push(Request.read("spirv"), machine.registry, sign="")
+        push.push(Request.read("spirv"), machine.registry, sign="")
     assert "opt/x/bin/dpu-pkg-config in layer 1" in raised.value.why
     assert machine.repository.manifest(machine.tag) is None
 
@@ -595,10 +594,10 @@ def test_a_registry_that_does_not_answer_or_has_no_image_is_named(modern: Modern
     with pytest.raises(AbsentError, match="has no image of spirv as this checkout asks for it"):
         images.pull(SPIRV, RELEASE, repository, Trust({}), engine=NO_ENGINE, store=NO_ENGINE)
     with pytest.raises(UsageError, match="only if a trusted key signed it"):
-        sharing.read_trust([])
+        pull.read_trust([])
 
 
 @pytest.mark.parametrize("options", [{"offline": True}, {"no_cache": True}])
 def test_an_image_that_no_registry_has_is_not_asked_for(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="--from takes the image of the lock"):
-        sharing.take(Request.read("spirv", **options), "127.0.0.1:1", Trust({}))
+        pull.take(Request.read("spirv", **options), "127.0.0.1:1", Trust({}))

@@ -18,8 +18,6 @@ from rich.table import Table
 
 from toolchains.archives import docker_archive, prefix
 from toolchains.assembly.request import Request
-from toolchains.cli import pack
-from toolchains.cli import report as report_verb
 from toolchains.health import extension
 from toolchains.report import page
 from toolchains.sdk.contents import Supply
@@ -27,7 +25,9 @@ from toolchains.system import foreign, json_text, paths
 from toolchains.system.console import Console, PrintableStream
 from toolchains.system.errors import FileError, FoundryError
 from toolchains.trust import image_archive, keys, statement
-from toolchains.trust.verify import Trusted, verify
+from toolchains.verbs import pack
+from toolchains.verbs import report as report_verb
+from toolchains.verbs.verify import Trusted, check_artifact
 
 HUGE = 3 << 30
 
@@ -110,7 +110,7 @@ def test_verify_names_what_is_no_file_in_a_folder(make: Callable[[Path], None], 
     (tmp_path / "a").write_bytes(b"a")
     make(tmp_path / "b")
     with pytest.raises(FoundryError, match=r"b is not a plain file: it is a") as raised:
-        verify(str(tmp_path), Trusted([], {}))
+        check_artifact(str(tmp_path), Trusted([], {}))
     assert raised.value.exit_code == 42
 
 

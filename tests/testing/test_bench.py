@@ -24,7 +24,7 @@ from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
 from toolchains.cli.tutorials import sources
 from toolchains.system import paths
-from toolchains.testing import proof
+from toolchains.verbs import bench as bench_verb
 
 PLAN = Plan(seconds=0.01)
 CORPUS = paths.ROOT / "bench" / "corpus" / "corpus.toml"
@@ -306,7 +306,7 @@ def test_a_run_on_a_gpu_that_is_killed_leaves_what_it_has_measured(tmp_path: Pat
 
 
 def test_no_two_measurements_on_a_gpu_have_one_name() -> None:
-    suites = proof.measurements("spirv-vulkan")
+    suites = bench_verb.measurements("spirv-vulkan")
     # A measurement that is no suite has its suite's name.
     parts = [name for name in gpu.NAMES if name not in suites]
     assert len({*suites, *parts, *gpu.CORPUS}) == len(suites) + len(parts) + len(gpu.CORPUS)

@@ -19,8 +19,9 @@ from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.system import paths
 from toolchains.system.errors import ProofError, UsageError
-from toolchains.testing import conformance, proof
+from toolchains.testing import proof
 from toolchains.testing.verdict import BAD, Verdict
+from toolchains.verbs import conformance
 
 TOYS = Path(__file__).parents[1] / "toys" / "conformance"
 RUNNER = paths.ROOT / "conformance"

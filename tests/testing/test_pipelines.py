@@ -22,9 +22,9 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
 from toolchains.system import paths
 from toolchains.system.errors import UsageError
-from toolchains.testing import pipelines
+from toolchains.verbs import ci
 
-FILES = (*pipelines.SYSTEMS, pipelines.BAKE)
+FILES = (*ci.SYSTEMS, ci.BAKE)
 SCHEMAS = {"github": "github-workflows.json", "gitlab": "gitlab-ci.json"}
 
 
@@ -40,11 +40,11 @@ def known() -> Lock:
 
 
 def read(system: str, known: Lock) -> Any:
-    return YAML(typ="safe").load(pipelines.text(system, known))
+    return YAML(typ="safe").load(ci.text(system, known))
 
 
 def schema(system: str) -> Any:
-    if system == pipelines.BAKE:
+    if system == ci.BAKE:
         return SCHEMA
     folder = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
     return json.loads((folder / SCHEMAS[system]).read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def schema(system: str) -> Any:
 def test_each_release_of_each_target_is_a_job_and_a_variant_without_parts_of_its_own_is_none(known: Lock) -> None:
     pairs = [("one", "1.0"), ("one", "2.0"), ("other", "3.0")]
     jobs = [{"target": target, "triton": release} for target, release in pairs]
-    assert json.loads(pipelines.matrix(known)) == {"include": jobs}
+    assert json.loads(ci.matrix(known)) == {"include": jobs}
     assert read("github", known)["jobs"]["prove"]["strategy"]["matrix"]["include"] == jobs
     matrix = read("gitlab", known)["prove"]["parallel"]["matrix"]
     assert [(row["TARGET"], release) for row in matrix for release in row["TRITON"]] == pairs
@@ -61,7 +61,7 @@ def test_each_release_of_each_target_is_a_job_and_a_variant_without_parts_of_its
 
 def test_the_help_names_the_targets_that_are_left_out() -> None:
     said = re.search(r"are left out: ([\w, -]+)\.", inspect.getdoc(tasks.ci) or "")
-    jobs = {job["target"] for job in json.loads(pipelines.matrix(lock.load()))["include"]}
+    jobs = {job["target"] for job in json.loads(ci.matrix(lock.load()))["include"]}
     assert said and set(said[1].split(", ")) == lock.load().targets.keys() - jobs
 
 
@@ -80,8 +80,8 @@ def test_the_files_fit_the_schemas_of_their_systems(system: str) -> None:
 
 @pytest.mark.parametrize("system", FILES)
 def test_the_files_are_what_the_targets_are_now(system: str) -> None:
-    written = pipelines.place(system).read_text(encoding="utf-8")
-    assert written == pipelines.text(system, lock.load()), f"./foundry ci --write={system}"
+    written = ci.place(system).read_text(encoding="utf-8")
+    assert written == ci.text(system, lock.load()), f"./foundry ci --write={system}"
 
 
 def test_a_bake_file_has_the_image_of_each_job_from_the_folder_that_the_verb_bake_writes(known: Lock) -> None:
@@ -94,7 +94,7 @@ def test_a_bake_file_has_the_image_of_each_job_from_the_folder_that_the_verb_bak
 
 
 def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock) -> None:
-    github, gitlab = (read(system, known) for system in pipelines.SYSTEMS)
+    github, gitlab = (read(system, known) for system in ci.SYSTEMS)
     assert set(github["jobs"]["report"]["needs"]) == {*github["jobs"]} - {"report"}
     assert github["jobs"]["report"]["if"] == gitlab["report"]["when"] + "()" == "always()"
     for job in ("test", "prove"):
@@ -107,13 +107,13 @@ def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock
 
 
 def test_the_files_are_where_their_systems_read_them() -> None:
-    assert pipelines.place("github").parent == paths.ROOT / ".github" / "workflows"
-    assert pipelines.place("gitlab") == paths.ROOT / ".gitlab-ci.yml"
+    assert ci.place("github").parent == paths.ROOT / ".github" / "workflows"
+    assert ci.place("gitlab") == paths.ROOT / ".gitlab-ci.yml"
     assert not list((paths.ROOT / "ci").glob("*.yml"))
 
 
 def test_jobs_run_as_root_on_debian_on_hosted_runners_and_on_ones_own(known: Lock) -> None:
-    github, gitlab = (read(system, known) for system in pipelines.SYSTEMS)
+    github, gitlab = (read(system, known) for system in ci.SYSTEMS)
     for job in github["jobs"].values():
         assert job["runs-on"] == "${{ fromJSON(vars.FOUNDRY_RUNNER || '[\"ubuntu-24.04\"]') }}"
         # GitHub starts no container where the image is empty.
@@ -166,4 +166,4 @@ def test_ci_engine_prepares_a_container_for_an_engine_of_its_own(
 
 def test_another_system_is_refused_with_what_it_can_run(known: Lock) -> None:
     with pytest.raises(UsageError, match="gitlab"):
-        pipelines.text("gitlub", known)
+        ci.text("gitlub", known)

@@ -29,8 +29,9 @@ from toolchains.report.results import collect
 from toolchains.system import paths
 from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError, FoundryError, LimitError, ProofError, UsageError
-from toolchains.testing import conformance, proof
+from toolchains.testing import proof
 from toolchains.testing.verdict import Verdict
+from toolchains.verbs import bench, conformance, e2e
 
 PLAN = {"plan": [["k", "a"], ["k", "b"]], "of": 2, "title": "e2e", "ran": {"triton": "3.9.0"}}
 
@@ -166,7 +167,7 @@ def test_a_run_is_no_proof(start: Start, how: str, tmp_path: Path, capsys: pytes
     records, status = BROKEN[how]
     start(records, status)
     with pytest.raises(ProofError, match="spirv is not proven"):
-        proof.e2e(Request.read("spirv"))
+        e2e.e2e(Request.read("spirv"))
     assert "is proven" not in capsys.readouterr().out
     junit = ElementTree.parse(tmp_path / "spirv/3.9.0+foundry.1/junit.xml").getroot().find("testsuite")
     assert junit is not None
@@ -200,7 +201,7 @@ def test_broken_run_names_its_case_and_keeps_earlier_results(start: Start, how: 
     records, status = BROKEN[how]
     start(records, status)
     with pytest.raises(ProofError) as raised:
-        proof.e2e(Request.read("spirv"))
+        e2e.e2e(Request.read("spirv"))
     found = cases(tmp_path)
     assert found["a"] is None
     said = found["b"] or ""
@@ -214,7 +215,7 @@ def test_the_table_is_shown_and_the_results_come_out(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     container = start()
-    folder = proof.e2e(Request.read("spirv"))
+    folder = e2e.e2e(Request.read("spirv"))
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
     assert (folder / "junit.xml").is_file()
     # e2e/settings.py reads from the target's file what is proven.
@@ -229,11 +230,11 @@ def test_a_run_of_some_cases_proves_nothing_and_keeps_the_results_of_the_whole_r
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start()
-    folder = proof.e2e(Request.read("spirv"))
+    folder = e2e.e2e(Request.read("spirv"))
     before = {path: path.read_bytes() for path in folder.iterdir()}
     capsys.readouterr()
     container = start([{**PLAN, "of": 83}, *whole()[1:]])
-    part = proof.e2e(Request.read("spirv"), only="bf16")
+    part = e2e.e2e(Request.read("spirv"), only="bf16")
     assert container.commands[0][0][-2:] == ("--only", "bf16")
     printed = capsys.readouterr().out
     assert "only 2 of 83 cases passed: this does not prove spirv" in printed
@@ -254,10 +255,10 @@ def test_one_measurement_keeps_the_others_and_is_the_one_reported(start: Start, 
         return [PLAN, *whole(data={"measurements": entries, "table": ""})[1:]]
 
     start(measured(("vec_add", 1.0), ("matmul", 2.0)))
-    file = proof.bench(Request.read("spirv")) / "bench.json"
+    file = bench.bench(Request.read("spirv")) / "bench.json"
     os.utime(file, (0, 0))
     start(measured(("matmul", 3.0)))
-    proof.bench(Request.read("spirv"), only="matmul")
+    bench.bench(Request.read("spirv"), only="matmul")
     found = collect(tmp_path, lock.load()).measurements
     assert [(each.title, each.rows[0].rate) for each in found] == [("vec_add", 1.0), ("matmul", 3.0)]
 
@@ -276,21 +277,21 @@ def test_cases_equal_in_every_triton_run_with_the_default_release_or_on_request(
     start: Start, target: str, triton: str, only: str, all_of_them: bool
 ) -> None:
     container = start()
-    proof.e2e(Request.read(target, triton=triton), only=only)
+    e2e.e2e(Request.read(target, triton=triton), only=only)
     assert ("--not-anywhere" not in container.commands[0][0]) == all_of_them
 
 
 def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
     start([], 1)
     with pytest.raises(ProofError) as caught:
-        proof.e2e(Request.read("spirv", triton="3.6.0", allow_drift=True))
+        e2e.e2e(Request.read("spirv", triton="3.6.0", allow_drift=True))
     assert caught.value.next == "./foundry shell spirv --triton=3.6.0 --allow-drift"
 
 
 def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
     start([{**PLAN, "plan": []}], 5)
     with pytest.raises(UsageError, match="no case has 'nonsense' in its name"):
-        proof.e2e(Request.read("spirv"), only="nonsense")
+        e2e.e2e(Request.read("spirv"), only="nonsense")
 
 
 @pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
@@ -299,11 +300,11 @@ def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
 ) -> None:
     monkeypatch.setattr(ensure, "ensure_image", None)
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
-        proof.bench(Request.read(target), only="nonsense")
+        bench.bench(Request.read(target), only="nonsense")
     assert "vec_add, matmul" in caught.value.why
 
 
-@pytest.mark.parametrize("verb", [proof.e2e, proof.bench, conformance.conformance])
+@pytest.mark.parametrize("verb", [e2e.e2e, bench.bench, conformance.conformance])
 def test_results_that_cannot_be_written_are_said_before_an_image_is_made(
     verb: Callable[[Request], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -318,7 +319,7 @@ def test_a_target_without_measurements_is_refused_with_what_to_write(monkeypatch
     request, spirv = Request.read("spirv"), components.target("spirv")
     monkeypatch.setattr(components, "target", lambda name: replace(spirv, bench=""))
     with pytest.raises(UsageError, match="spirv has no measurements") as caught:
-        proof.bench(request)
+        bench.bench(request)
     assert "toolchains/targets/spirv.toml" in caught.value.next
 
 
@@ -327,7 +328,7 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
     stale.parent.mkdir(parents=True)
     stale.write_text("{}")
     start()
-    proof.e2e(Request.read("spirv"))
+    e2e.e2e(Request.read("spirv"))
     assert not stale.exists()
 
 
@@ -336,7 +337,7 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
     start: Start, tmp_path: Path, name: str, image: str
 ) -> None:
     container = start()
-    assert proof.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
+    assert bench.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:3] == ["/foundry/e2e", "/foundry/bench", "/foundry/examples"]
     assert (tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1" / "files" / "plot.png").exists()
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e"
@@ -344,7 +345,7 @@ def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_o
 
 def test_vsi_is_measured_beside_the_spirv_plugin_which_its_image_does_not_have(start: Start, tmp_path: Path) -> None:
     container = start()
-    proof.bench(Request.read("vsi"))
+    bench.bench(Request.read("vsi"))
     assert "/foundry/spirv" in container.copied
     (env,) = [env for line, env in container.called if line.endswith("--target /foundry/peers /foundry/spirv")]
     assert container.commands[0][1]["PYTHONPATH"] == "/foundry/e2e:/foundry/peers"
@@ -361,42 +362,42 @@ def test_a_run_with_gpus_hands_them_over_and_one_without_reports_those_it_does_n
 ) -> None:
     monkeypatch.setattr(proof, "unused", lambda gpus: "" if gpus else "/dev/nvidia0: not used")
     container = start()
-    folder = proof.e2e(Request.read("spirv-vulkan", gpus=given))
+    folder = e2e.e2e(Request.read("spirv-vulkan", gpus=given))
     assert container.options["gpus"] == Gpus.read(given)
     said = ("/dev/nvidia0: not used" in capsys.readouterr().out, "GPUs" in (folder / "results.json").read_text())
     assert said == (not given, not given)
     assert ("/dev/nvidia0" in (folder / "junit.xml").read_text()) == (not given)
     # A target that has no driver of them says nothing.
     start()
-    assert "GPUs" not in (proof.e2e(Request.read("spirv")) / "results.json").read_text()
+    assert "GPUs" not in (e2e.e2e(Request.read("spirv")) / "results.json").read_text()
 
 
 def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> None:
     container = start()
-    assert proof.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
+    assert bench.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
     assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "vulkan"
-    assert "sum" in proof.measurements("spirv-vulkan") and "sum" not in proof.measurements("spirv")
+    assert "sum" in bench.measurements("spirv-vulkan") and "sum" not in bench.measurements("spirv")
 
 
 def test_libraries_are_limited_to_a_kind_of_processor_and_its_results_have_a_folder(
     start: Start, tmp_path: Path
 ) -> None:
     container = start()
-    folder = proof.bench(Request.read("spirv"), full=True, cpu="avx2")
+    folder = bench.bench(Request.read("spirv"), full=True, cpu="avx2")
     assert folder == tmp_path / "spirv-bench" / "3.9.0+foundry.1-avx2" and (folder / "bench.json").exists()
     env = container.commands[0][1]
     assert (env["FOUNDRY_BENCH_FULL"], env["FOUNDRY_BENCH_CPU"]) == ("1", "avx2")
     assert {"POCL_KERNELLIB_NAME", "OPENBLAS_CORETYPE", "ATEN_CPU_CAPABILITY"} <= {*env}
     start()
-    proof.bench(Request.read("spirv"))
+    bench.bench(Request.read("spirv"))
     assert (folder / "bench.json").exists(), "a run without the limit leaves it"
     with pytest.raises(UsageError, match="did you mean avx2"):
-        proof.bench(Request.read("spirv"), cpu="avx")
+        bench.bench(Request.read("spirv"), cpu="avx")
 
 
 def test_a_measurement_that_breaks_off_is_an_error(start: Start, tmp_path: Path) -> None:
     start([*whole(data={"measurements": [{"title": "m"}], "table": ""})[:4]], 0)
     with pytest.raises(ProofError, match="did not come to an end"):
-        proof.bench(Request.read("spirv"))
+        bench.bench(Request.read("spirv"))
     document = json.loads((tmp_path / "spirv-bench/3.9.0+foundry.1/bench.json").read_text())
     assert document["measurements"] == [{"title": "m"}], "what was measured before is kept"

@@ -24,8 +24,9 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
-from toolchains.testing import distributions, import_layers, planned, suites
+from toolchains.testing import distributions, import_layers, planned
 from toolchains.testing.parts import CheckPart, Line, run_parts
+from toolchains.verbs import test
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
@@ -55,18 +56,18 @@ def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, caps
 def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(host, "ensure_engine", lambda: None)
     (tmp_path / "host.xml").write_text("of all checks")
     ran = []
 
-    def tests(image: suites._Image, folders: dict[str, Path], line: Line, *, what: str, chosen: list[str]) -> None:
+    def tests(image: test._Image, folders: dict[str, Path], line: Line, *, what: str, chosen: list[str]) -> None:
         ran.append((image.title, [*folders], chosen))
         image.junit(what).write_text(JUNIT.format(tests=5, failures=0, skipped=0))
 
-    monkeypatch.setattr(suites._Image, "tests", tests)
+    monkeypatch.setattr(test._Image, "tests", tests)
     request = Request.read("spirv-torch")
-    assert suites.test_plugin(request) == 0
+    assert test.test_plugin(request) == 0
     title = f"spirv-torch, Triton {request.release.version}"
     assert ran == [(title, ["core", "spirv"], ["/foundry/test/spirv"])], "they import modules of core's tests"
     assert " 5 passed in " in last_line(capsys)
@@ -75,7 +76,7 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
 
 def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-vulkan"):
-        suites.test_plugin(Request.read("spirv-vulkan"))
+        test.test_plugin(Request.read("spirv-vulkan"))
 
 
 def test_a_part_that_fails_does_not_keep_the_next_from_running(
@@ -165,7 +166,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
             "no:cacheprovider",
             f"--rootdir={tests}",
             f"--junitxml={work}/junit.xml",
-            *suites.each_within(2),
+            *test.each_within(2),
             str(tests),
         ],
         cwd=tmp_path,
@@ -174,7 +175,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
         timeout=120,
         env={**outside, "PYTHONPATH": str(work), planned.VARIABLE: f"{work}/planned.txt", "END": "1"},
     )
-    wrong = suites.incomplete(work / "planned.txt", work / "junit.xml")
+    wrong = test.incomplete(work / "planned.txt", work / "junit.xml")
     assert (done.returncode == 0) == (not bad)
     assert ("in test_bad" in done.stderr) == (ending == "of a test that hangs"), "its stack is printed"
     assert bool(wrong) == (ending in ("in the process that counts", "at the start")), wrong
@@ -185,7 +186,7 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
 def test_a_list_of_tests_that_was_damaged_is_seen(tmp_path: Path, text: str) -> None:
     (tmp_path / "planned").write_text(text)
     (tmp_path / "junit").write_text(JUNIT.format(tests=9, failures=0, skipped=0))
-    assert suites.incomplete(tmp_path / "planned", tmp_path / "junit")
+    assert test.incomplete(tmp_path / "planned", tmp_path / "junit")
 
 
 def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_together(
@@ -250,10 +251,10 @@ def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_th
     def remember(argv: Sequence[str], **how: object) -> None:
         called.append(" ".join(argv[1:]))
 
-    monkeypatch.setattr(suites, "run", remember)
-    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(test, "run", remember)
+    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    parts = suites._parts(suites.requests("dpu", sdk="/the/sdk.tar"))
+    parts = test._parts(test.requests("dpu", sdk="/the/sdk.tar"))
     for part in parts:
         if part.beside:
             part.run(print)
@@ -290,31 +291,31 @@ def test_quick_checks_need_no_engine_and_keep_the_results_of_whole_runs(
     def refuse() -> None:
         raise AssertionError("the engine is asked")
 
-    monkeypatch.setattr(suites, "run", remember)
-    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(test, "run", remember)
+    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(host, "ensure_engine", refuse)
     (tmp_path / "host.xml").write_text("earlier")
-    assert suites.quick() == 0
+    assert test.quick() == 0
     assert " 2 passed in " in last_line(capsys)
     assert (tmp_path / "host.xml").read_text() == "earlier"
     assert len(called) == 5, "ruff twice, import-linter, mypy, pytest"
     assert sum("not docker and not network and not slow" in argv for argv in called) == 1
     with pytest.raises(UsageError, match="--quick runs nothing in images"):
-        suites.quick(for_images=True)
+        test.quick(for_images=True)
 
 
 def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_off(*_: object, **how: object) -> None:
         raise CommandError("no engine")
 
-    monkeypatch.setattr(suites, "run", break_off)
-    monkeypatch.setattr(suites, "_RESULTS", tmp_path)
+    monkeypatch.setattr(test, "run", break_off)
+    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     spirv = Request.read("spirv")
     earlier = tmp_path / "spirv" / triton_wheel.version(spirv.release)
     earlier.mkdir(parents=True)
     (earlier / "junit.xml").write_text(JUNIT.format(tests=3, failures=0, skipped=0))
-    image = suites._Image(spirv)
+    image = test._Image(spirv)
     with pytest.raises(CommandError):
         image.e2e(print)
     assert not image.junit("e2e").exists()
@@ -325,7 +326,7 @@ def test_a_target_is_tested_with_the_plugins_in_its_image_only(tmp_path: Path, m
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
     expected = {"core": tmp_path / "core/tests", "spirv": tmp_path / "spirv/tests"}
-    assert suites.test_folders(lock.load().targets["spirv-bench"], "3.9.0") == expected
+    assert test.test_folders(lock.load().targets["spirv-bench"], "3.9.0") == expected
 
 
 def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
@@ -339,7 +340,7 @@ def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
     monkeypatch.setattr(components, "names", lambda: ["spirv", "derived"])
     monkeypatch.setattr(components, "target", lambda name: {"spirv": spirv, "derived": derived}[name])
     locked = replace(lock.load().targets["spirv"], name="derived", backend="derived")
-    assert suites.test_folders(locked, "3.9.0").keys() == {"core", "derived"}
+    assert test.test_folders(locked, "3.9.0").keys() == {"core", "derived"}
 
 
 def test_a_target_with_native_parts_is_tested_with_the_whole_folders_of_their_sources(
@@ -354,25 +355,25 @@ def test_a_target_with_native_parts_is_tested_with_the_whole_folders_of_their_so
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     target = replace(lock.load().targets["dpu"], recipes=("part", "other"))
     whole = {"part": tmp_path / "part", "other": tmp_path / "sdks" / "other"}
-    assert suites.test_folders(target, target.default_triton) == whole
-    assert suites.test_folders(target, "another release") == {}
+    assert test.test_folders(target, target.default_triton) == whole
+    assert test.test_folders(target, "another release") == {}
 
 
 def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
-    assert suites.choose_runs([dpu, spirv, torch]) == [
+    assert test.choose_runs([dpu, spirv, torch]) == [
         ("dpu", "3.9.0"),
         ("spirv", "3.9.0"),
         ("vsi-torch", "3.2.0"),
         ("spirv", "3.6.0"),
     ]
-    assert suites.choose_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
+    assert test.choose_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
 def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
-    images = [suites._Image(each) for name in ("dpu", "spirv", "vsi") for each in suites.requests(name, sdk="")]
-    titles = [part.title for part in suites._suites_in_images(images) if "processor" in part.title]
+    images = [test._Image(each) for name in ("dpu", "spirv", "vsi") for each in test.requests(name, sdk="")]
+    titles = [part.title for part in test._suites_in_images(images) if "processor" in part.title]
     assert titles == [
         f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
         for name in ("sse2", "avx2")
@@ -385,7 +386,7 @@ def test_tests_equal_in_several_images_run_in_the_first_one() -> None:
     dpu, vsi, torch = targets
 
     def repeated(target: LockedTarget, release: str, first: bool = False) -> list[str]:
-        return suites._repeated(suites._Image(Request.read(target.name, triton=release)), targets, first=first)
+        return test._repeated(test._Image(Request.read(target.name, triton=release)), targets, first=first)
 
     assert repeated(dpu, "3.9.0", first=True) == []
     assert repeated(vsi, "3.9.0") == ["anywhere"]
@@ -400,24 +401,24 @@ def test_a_target_that_names_its_tests_runs_these_and_those_of_its_recipes(
         (tmp_path / name).touch()
     locked, plain = replace(lock.load().targets["spirv"], recipes=("part",)), components.target("spirv")
     folders = {name: tmp_path / name for name in ("core", "spirv", "part")}
-    assert suites.chosen_paths(locked, folders) == ["/foundry/test"]
+    assert test.chosen_paths(locked, folders) == ["/foundry/test"]
     named = replace(plain, tests=("core/test_b.py", "spirv/test_c.py"))
     monkeypatch.setattr(components, "target", lambda name: named)
-    assert suites.chosen_paths(locked, folders) == [
+    assert test.chosen_paths(locked, folders) == [
         f"/foundry/test/{inner}" for inner in ("core/test_b.py", "spirv/test_c.py", "part")
     ]
-    assert suites.chosen_paths(locked, {"core": tmp_path / "core"}) == ["/foundry/test/core/test_b.py"]
+    assert test.chosen_paths(locked, {"core": tmp_path / "core"}) == ["/foundry/test/core/test_b.py"]
     # Nothing is repeated, and PoCL, which the image has too, is not what they run on.
-    assert suites._repeated(suites._Image(Request.read("spirv")), [locked], first=False) == []
-    assert not suites._runs_on_pocl(locked)
+    assert test._repeated(test._Image(Request.read("spirv")), [locked], first=False) == []
+    assert not test._runs_on_pocl(locked)
     named = replace(plain, tests=("core/test_absent.py",))
     with pytest.raises(PinError, match=r"there is no .*core/test_absent\.py"):
-        suites.chosen_paths(locked, folders)
+        test.chosen_paths(locked, folders)
 
 
 def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:
     targets = [lock.load().targets[name] for name in ("dpu", "vsi", "vsi-torch")]
-    found = [suites.own_recipes(target, targets) for target in targets]
+    found = [test.own_recipes(target, targets) for target in targets]
     assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
 
 

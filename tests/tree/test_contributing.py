@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from toolchains.archives import folders
 from toolchains.system import paths
-from toolchains.testing import suites
+from toolchains.verbs import test
 
 # What is at the top of a checkout and is not the repository's.
 OTHERS = {".git", ".venv", "build", ".import_linter_cache", *folders.LITTER}
@@ -30,7 +30,7 @@ def hooks() -> list[dict[str, Any]]:
 
 
 def test_pre_commit_checks_what_the_whole_run_checks_before_its_tests() -> None:
-    *parts, tests = suites._here(Path("junit.xml"), [])
+    *parts, tests = test._here(Path("junit.xml"), [])
     assert tests.junit
     assert [hook["name"] for hook in hooks() if hook["name"] != "message"] == [part.title for part in parts]
 

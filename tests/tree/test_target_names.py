@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.cli import scaffold
-from toolchains.config import components
+from toolchains.config import components, scaffold
 from toolchains.system import paths
 
 TARGETS = sorted({*components.names(), *(components.target(name).backend for name in components.names())})

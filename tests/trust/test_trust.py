@@ -24,7 +24,6 @@ from toolchains.archives import docker_archive
 from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import target_image, wheelhouse
 from toolchains.assembly.wheelhouse import Wheelhouse
-from toolchains.cli import trust
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, listing, provenance
@@ -34,9 +33,9 @@ from toolchains.repro.expected import Expected, ExpectedImage
 from toolchains.system import paths
 from toolchains.system.errors import FileError, ImageError, UsageError, VerificationError
 from toolchains.trust import image_archive, keys, statement
-from toolchains.trust import verify as verifying
 from toolchains.trust.statement import Resource
-from toolchains.trust.verify import Trusted, verify, wheel_differences
+from toolchains.verbs import verify
+from toolchains.verbs.verify import Trusted, check_artifact, wheel_differences
 
 SPIRV = lock.load().targets["spirv"]
 NOBODY = Trusted([], {})
@@ -199,9 +198,9 @@ def saved(docker: Engine, name: str, path: Path) -> Path:
 def test_an_image_and_what_the_engine_saves_of_it_are_verified_to_the_byte(
     docker: Engine, as_spirv: str, tmp_path: Path
 ) -> None:
-    assert "as this store built" in verify(as_spirv, NOBODY).facts[0]
+    assert "as this store built" in check_artifact(as_spirv, NOBODY).facts[0]
     archive = saved(docker, as_spirv, tmp_path / "saved.tar")
-    assert verify(str(archive), NOBODY).digests == verify(as_spirv, NOBODY).digests
+    assert check_artifact(str(archive), NOBODY).digests == check_artifact(as_spirv, NOBODY).digests
     data, choose = archive.read_bytes(), random.Random(2)
     # Half of them around the layers, where few of the bytes are.
     with tarfile.open(archive) as tar:
@@ -211,7 +210,7 @@ def test_an_image_and_what_the_engine_saves_of_it_are_verified_to_the_byte(
             file.seek(at)
             file.write(flipped(data, at)[at : at + 1])
         with pytest.raises(VerificationError) as raised:
-            verify(str(archive), NOBODY)
+            check_artifact(str(archive), NOBODY)
         assert "is not what it should be: " in raised.value.what, at
         with archive.open("r+b") as file:
             file.seek(at)
@@ -233,14 +232,14 @@ def test_an_image_that_nobody_recorded_here_is_compared_with_the_published_id(
         monkeypatch.setattr(expected, "load", lambda: Expected({"spirv": {version: entry}}, {}))
 
     publish("5" * 64, info.id)
-    assert verify(as_spirv, NOBODY).facts == [f"its ID is the published one, {info.id[7:19]}"]
+    assert check_artifact(as_spirv, NOBODY).facts == [f"its ID is the published one, {info.id[7:19]}"]
     publish("5" * 64, f"sha256:{'0' * 64}")
     with pytest.raises(VerificationError, match=f"the image's ID: {info.id}; published is sha256:000"):
-        verify(as_spirv, NOBODY)
+        check_artifact(as_spirv, NOBODY)
     # The published one has other inputs.
     publish("6" * 64, info.id)
     with pytest.raises(UsageError, match=f"there is nothing to compare {as_spirv} with"):
-        verify(as_spirv, NOBODY)
+        check_artifact(as_spirv, NOBODY)
 
 
 @pytest.mark.docker
@@ -265,7 +264,7 @@ def test_verify_names_each_change_committed_over_an_image(
         docker._api.commit(container.id, *name.split(":"), conf=settings)
     try:
         with pytest.raises(VerificationError) as raised:
-            verify(name, NOBODY)
+            check_artifact(name, NOBODY)
     finally:
         docker.remove(name)
     assert said in f"{raised.value.what}\n{raised.value.why}"
@@ -276,7 +275,7 @@ def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> Non
     made = plugin_wheels.wheel("spirv", Store(paths.cache())).path
     data, copy = made.read_bytes(), tmp_path / made.name
     copy.write_bytes(data)
-    assert "byte for byte" in verify(str(copy), NOBODY).facts[0]
+    assert "byte for byte" in check_artifact(str(copy), NOBODY).facts[0]
     with zipfile.ZipFile(made) as archive:
         entry = next(each for each in archive.infolist() if each.filename.endswith("driver.py"))
     for at in random.Random(3).sample(range(len(data)), 100):
@@ -284,7 +283,7 @@ def test_a_wheel_is_ours_to_the_byte_or_the_file_is_named(tmp_path: Path) -> Non
         assert list(wheel_differences(copy, made)), f"byte {at}"
     copy.write_bytes(flipped(data, entry.header_offset + 30 + len(entry.filename) + 5))
     with pytest.raises(VerificationError, match=f"{entry.filename}: byte"):
-        verify(str(copy), NOBODY)
+        check_artifact(str(copy), NOBODY)
 
 
 @pytest.mark.slow
@@ -292,15 +291,15 @@ def test_unknown_file_is_verified_only_with_a_signature(tmp_path: Path) -> None:
     stranger = tmp_path / "stranger-1.0-py3-none-any.whl"
     stranger.write_bytes(b"anything")
     with pytest.raises(UsageError, match=f"there is nothing to compare {stranger.name} with"):
-        verify(str(stranger), NOBODY)
+        check_artifact(str(stranger), NOBODY)
     private = tmp_path / "mine"
     keys.make(private)
     said = state(tmp_path / "said", stranger.name, sha256(stranger), private)
     trusted = Trusted.read([said], [Path(f"{private}.pub")])
-    assert verify(str(stranger), trusted).facts == [f"{stranger.name}: signed by mine.pub"]
+    assert check_artifact(str(stranger), trusted).facts == [f"{stranger.name}: signed by mine.pub"]
     stranger.write_bytes(b"anythinG")
     with pytest.raises(VerificationError, match=r"mine\.pub signed another digest"):
-        verify(str(stranger), trusted)
+        check_artifact(str(stranger), trusted)
 
 
 def sha256(path: Path) -> str:
@@ -324,23 +323,23 @@ def test_different_rebuilders_must_have_signed_the_same(tmp_path: Path) -> None:
         state(folder / f"{name}.intoto.jsonl", thing.name, sha256(thing), private / name)
         (folder / f"{name}.pub").write_bytes((private / f"{name}.pub").read_bytes())
     rebuilders = Trusted.folder(folder)
-    assert verify(str(thing), NOBODY, rebuilders, 3).facts == [f"{thing.name}: signed by a.pub, b.pub, c.pub"]
+    assert check_artifact(str(thing), NOBODY, rebuilders, 3).facts == [f"{thing.name}: signed by a.pub, b.pub, c.pub"]
     with pytest.raises(VerificationError, match="3 of 4 rebuilders signed"):
-        verify(str(thing), NOBODY, rebuilders, 4)
+        check_artifact(str(thing), NOBODY, rebuilders, 4)
     # One key signs for another: the signature counts for the key, not for the file's name.
     state(folder / "c.intoto.jsonl", thing.name, sha256(thing), private / "a")
     with pytest.raises(VerificationError, match="2 of 3 rebuilders signed"):
-        verify(str(thing), NOBODY, Trusted.folder(folder), 3)
+        check_artifact(str(thing), NOBODY, Trusted.folder(folder), 3)
     # Somebody unknown, and nobody.
     keys.make(private / "stranger")
     state(folder / "c.intoto.jsonl", thing.name, sha256(thing), private / "stranger")
     state(folder / "b.intoto.jsonl", thing.name, sha256(thing), None)
     with pytest.raises(VerificationError, match="1 of 2 rebuilders signed"):
-        verify(str(thing), NOBODY, Trusted.folder(folder), 2)
+        check_artifact(str(thing), NOBODY, Trusted.folder(folder), 2)
     # One of them built something else.
     state(folder / "b.intoto.jsonl", thing.name, "0" * 64, private / "b")
     with pytest.raises(VerificationError, match=f"{thing.name}: b.pub signed another digest: 0000"):
-        verify(str(thing), NOBODY, Trusted.folder(folder), 1)
+        check_artifact(str(thing), NOBODY, Trusted.folder(folder), 1)
     (folder / "again.pub").write_bytes((folder / "a.pub").read_bytes())
     with pytest.raises(UsageError, match=r"again.pub and a.pub are the same key|a.pub and again.pub are the same key"):
         Trusted.folder(folder)
@@ -353,9 +352,9 @@ def test_a_statement_names_each_file_and_every_locked_input_and_is_the_same_each
     (tmp_path / "wheels").mkdir()
     for name in ("a.whl", "README.md"):
         (tmp_path / "wheels" / name).write_text(name)
-    written = trust.state_wheels(SPIRV, tmp_path / "wheels", None)
+    written = statement.state_wheels(SPIRV, tmp_path / "wheels", None)
     before = written.read_bytes()
-    assert trust.state_wheels(SPIRV, tmp_path / "wheels", None).read_bytes() == before
+    assert statement.state_wheels(SPIRV, tmp_path / "wheels", None).read_bytes() == before
     (said,) = statement.read(written)
     expected = {name: sha256(tmp_path / "wheels" / name) for name in ("README.md", "a.whl")}
     assert {each.name: each.sha256 for each in said.statement.subject} == expected
@@ -560,15 +559,15 @@ def test_nothing_in_or_around_a_folder_of_wheels_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object], said: str
 ) -> None:
     folder = wheel_folder(tmp_path / "spirv", monkeypatch)
-    assert "byte for byte" in verify(str(folder), NOBODY).facts[0]
+    assert "byte for byte" in check_artifact(str(folder), NOBODY).facts[0]
     # A copy that only its owner can read is the same.
     folder.chmod(0o700)
     (folder / "requirements.txt").chmod(0o600)
-    assert "byte for byte" in verify(str(folder), NOBODY).facts[0]
+    assert "byte for byte" in check_artifact(str(folder), NOBODY).facts[0]
     folder.chmod(0o755)
     change(folder)
     with pytest.raises(VerificationError, match=said):
-        verify(str(folder), NOBODY)
+        check_artifact(str(folder), NOBODY)
 
 
 def test_each_wheel_that_we_make_of_a_name_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -577,12 +576,12 @@ def test_each_wheel_that_we_make_of_a_name_is_ours(tmp_path: Path, monkeypatch: 
     for folder, text in (("image", b"1"), ("wheelhouse", b"2")):
         (tmp_path / folder).mkdir()
         made.append(zipped(tmp_path / folder / "ours-1-py3-none-any.whl", text))
-    monkeypatch.setattr(verifying, "_made", lambda store, work: iter(made))
+    monkeypatch.setattr(verify, "_made", lambda store, work: iter(made))
     for each in made:
-        assert "byte for byte" in verify(str(each), NOBODY).facts[0]
+        assert "byte for byte" in check_artifact(str(each), NOBODY).facts[0]
     (tmp_path / made[0].name).write_bytes(made[0].read_bytes() + b"3")
     with pytest.raises(VerificationError):
-        verify(str(tmp_path / made[0].name), NOBODY)
+        check_artifact(str(tmp_path / made[0].name), NOBODY)
 
 
 def test_a_wheel_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> None:
@@ -631,10 +630,10 @@ def test_the_published_image_is_compared_with_its_own_record_and_the_last_one_co
         rootfs(tmp_path / "rootfs"), stranger, name=name, architecture="amd64", env=["B=1"], command=["sh"]
     )
     monkeypatch.setattr(expected, "load", lambda: Expected({}, {}))
-    verify(str(stranger), NOBODY)
+    check_artifact(str(stranger), NOBODY)
     assert compared.pop() == text(ids[1])
     entry = ExpectedImage("5" * 64, ids[0], ())
     monkeypatch.setattr(expected, "load", lambda: Expected({"spirv": {SPIRV.default_triton: entry}}, {}))
     with pytest.raises(VerificationError, match="published is"):
-        verify(str(stranger), NOBODY)
+        check_artifact(str(stranger), NOBODY)
     assert compared.pop() == text(ids[0])

@@ -12,9 +12,9 @@ import pytest
 
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
-from toolchains.cli import pack
 from toolchains.config import components
 from toolchains.system.errors import CommandError, UsageError
+from toolchains.verbs import pack
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 import patch_series
 import pytest
 
-from toolchains.cli import patch
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget, LockedTriton
 from toolchains.system import paths
 from toolchains.system.errors import HunkError, UsageError
+from toolchains.verbs import patch
 
 KNOBS = "first = 1\nsecond = 2\nthird = 3\n"
 PATCH = """\

@@ -14,7 +14,6 @@ import pytest
 from archive_files import DebianArchive, artifact, wheel
 from repositories import Repository, mirror
 
-from toolchains.cli import pin as pinning
 from toolchains.config import components, inventory
 from toolchains.config.components import DebPin, LinkedProgram, Release, ReleasesPin, SdistPin, System, Target, WheelPin
 from toolchains.config.inventory import Named, Pinned
@@ -39,6 +38,7 @@ from toolchains.system.errors import (
     UsageError,
 )
 from toolchains.system.terminal import make_console
+from toolchains.verbs import pin
 
 # Each test starts apt several times.
 pytestmark = pytest.mark.slow
@@ -195,9 +195,9 @@ class TestAge:
         monkeypatch.setattr(age, "Wheels", Newest)
         monkeypatch.setattr(age, "FILE", tmp_path / "age.json")
         monkeypatch.setattr(lock, "load", lambda: locked)
-        monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
+        monkeypatch.setattr(pin, "_pinned", lambda: world.pinned)
         assert age.last(locked) is None
-        pinning.check_age(world.store, make_console())
+        pin.check_age(world.store, make_console())
         assert "3 packages had newer versions, 0 had security updates" in capsys.readouterr().out
         found = age.last(locked)
         assert found is not None
@@ -211,7 +211,7 @@ class TestAge:
         security.add("tool", "1+deb13u1")
         monkeypatch.setattr(debs._apt, "_updated", False)
         with pytest.raises(OutdatedError, match="security updates of what is locked: tool"):
-            pinning.check_age(world.store, make_console())
+            pin.check_age(world.store, make_console())
         assert age.last(replace(locked, digest="0" * 64)) is None
 
 
@@ -635,10 +635,10 @@ class TestTheVerb:
         load, save = lock.load, lock.save
         monkeypatch.setattr(lock, "load", lambda: load(file))
         monkeypatch.setattr(lock, "save", lambda new: save(new, file))
-        monkeypatch.setattr(pinning, "_pinned", lambda: world.pinned)
+        monkeypatch.setattr(pin, "_pinned", lambda: world.pinned)
         monkeypatch.setattr(conan_lock, "disagreements", lambda locked: iter(()))
         # The made-up Tritons have no library. The test that looks for the commit in it says otherwise.
-        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: None)
+        monkeypatch.setattr(pin, "check_llvm_hash", lambda locked, file: None)
 
     @staticmethod
     def printed(console: Console) -> str:
@@ -646,75 +646,75 @@ class TestTheVerb:
         return console.file.getvalue()
 
     def test_update_writes_the_lock_and_shows_what_changed(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         world.archive.add("tool", "2")
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         assert {a.version for a in lock.load().targets["plain"].debs if a.name == "tool"} == {"2"}
         assert "1 changed" in self.printed(console)
 
     def test_update_with_nothing_new_says_so(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
-        pinning.resolve(world.store, console, "tools")
+        pin.resolve(world.store, console)
+        pin.resolve(world.store, console, "tools")
         assert self.printed(console).rstrip().endswith("unchanged")
 
     def test_an_unknown_component_names_the_known(self, world: World, console: Console) -> None:
         with pytest.raises(UsageError, match=r"(?s)nowhere.*library, peer, plain, tools, triton, variant"):
-            pinning.resolve(world.store, console, "nowhere")
+            pin.resolve(world.store, console, "nowhere")
 
     def test_update_that_fails_leaves_the_lock(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         before = lock.load()
         world.archive.add("tool", "2", Depends="nowhere")
         with pytest.raises(PinError, match="nowhere"):
-            pinning.resolve(world.store, console)
+            pin.resolve(world.store, console)
         assert lock.load() == before
 
     def test_check_refuses_pins_that_changed_since(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         world.targets[0] = replace(world.targets[0], suite="bookworm")
         with pytest.raises(PinError, match=r"(?s)plain: suite is bookworm, locked is trixie.*./foundry pin --update"):
-            pinning.verify(world.store, console)
+            pin.verify(world.store, console)
 
     def test_check_notices_a_file_that_changed_in_the_store(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
-        pinning.fetch_all(world.store, console)
+        pin.resolve(world.store, console)
+        pin.fetch_all(world.store, console)
         file, other = (world.store.path(found) for found in lock.load().targets["plain"].wheels)
         for damaged in (file, other):
             damaged.chmod(0o644)
             damaged.write_bytes(bytes(damaged.stat().st_size))
         with pytest.raises(HashMismatchError, match=rf"(?s){file.name}.*{other.name}.*next: ./foundry pin --fetch"):
-            pinning.verify(world.store, console)
+            pin.verify(world.store, console)
 
     def test_fetch_brings_again_what_check_found_damaged(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
-        pinning.fetch_all(world.store, console)
+        pin.resolve(world.store, console)
+        pin.fetch_all(world.store, console)
         file = world.store.path(lock.load().targets["plain"].debs[0])
         file.chmod(0o644)
         file.write_bytes(b"")
         with pytest.raises(TruncatedError, match=file.name):
-            pinning.verify(world.store, console)
-        pinning.fetch_all(world.store, console)
-        pinning.verify(world.store, console)
+            pin.verify(world.store, console)
+        pin.fetch_all(world.store, console)
+        pin.verify(world.store, console)
 
     def test_check_notices_a_part_that_changed_in_the_store(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         part = world.store.part("native", "0" * 64, lambda folder: (folder / "x.tar").write_text("made"))
-        pinning.verify(world.store, console)
+        pin.verify(world.store, console)
         (part / "x.tar").write_text("else")
         with pytest.raises(PartError, match=r"(?s)native/000.*x\.tar has other content"):
-            pinning.verify(world.store, console)
-        pinning.verify(world.store, console)
+            pin.verify(world.store, console)
+        pin.verify(world.store, console)
 
     def test_offline_check_names_what_it_did_not_check(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         looked: list[str] = []
-        monkeypatch.setattr(pinning, "check_llvm_hash", lambda locked, file: looked.append(locked.version))
-        pinning.resolve(world.store, console)
+        monkeypatch.setattr(pin, "check_llvm_hash", lambda locked, file: looked.append(locked.version))
+        pin.resolve(world.store, console)
         there = lock.load().targets["plain"].tritons["2.0"].wheel
         world.store.fetch([there], suite="trixie", python="3.13")
         offline = Store(world.store.root, offline=True)
-        pinning.verify(offline, make_console())
+        pin.verify(offline, make_console())
         said = capsys.readouterr().out
         assert looked == ["2.0"]
         assert "not checked: triton-1.0" in said and "not checked: triton-2.0" not in said
@@ -722,7 +722,7 @@ class TestTheVerb:
         file.chmod(0o644)
         file.write_bytes(b"")
         with pytest.raises(TruncatedError):
-            pinning.verify(offline, console)
+            pin.verify(offline, console)
 
     def test_check_looks_into_each_triton(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
@@ -734,34 +734,34 @@ class TestTheVerb:
             if locked.version == "2.0":
                 raise LlvmHashError(file.name)
 
-        monkeypatch.setattr(pinning, "check_llvm_hash", look)
-        pinning.resolve(world.store, console)
+        monkeypatch.setattr(pin, "check_llvm_hash", look)
+        pin.resolve(world.store, console)
         with pytest.raises(LlvmHashError, match=r"triton-2\.0"):
-            pinning.verify(world.store, console)
+            pin.verify(world.store, console)
         assert looked == ["1.0", "2.0"]
 
     def test_check_refuses_contradicting_pins_and_a_mismatched_conan_lock(
         self, world: World, console: Console, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         monkeypatch.setattr(conan_lock, "disagreements", lambda locked: iter(["it has made/2"]))
         with pytest.raises(PinError, match=r"(?s)conan\.lock does not agree.*it has made/2"):
-            pinning.verify(world.store, console)
+            pin.verify(world.store, console)
         monkeypatch.setattr(agreement, "contradictions", lambda pinned: iter(["one and the other"]))
         with pytest.raises(PinError, match=r"(?s)contradict each other.*one and the other"):
-            pinning.verify(world.store, console)
+            pin.verify(world.store, console)
 
     def test_a_repository_that_does_not_answer_is_told_by_update_and_check(
         self, world: World, console: Console
     ) -> None:
         tag = Profile("tag", "1.0", GitPin(("https://nowhere.invalid/project",), ref="v1"))
         world.upstreams = (Upstream("project", "tag", {"tag": tag}, 1),)
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         assert "not reached: project/tag, v1: " in self.printed(console)
-        pinning.fetch_all(world.store, console)
-        pinning.verify(world.store, console)
+        pin.fetch_all(world.store, console)
+        pin.verify(world.store, console)
         assert "project/tag: its repository was never reached" in self.printed(console)
-        pinning.show(console)
+        pin.show(console)
         assert "not resolved: ./foundry pin --update" in self.printed(console)
 
     def test_fetch_brings_builders_and_the_sources_of_default_profiles_and_says_how_much(
@@ -774,8 +774,8 @@ class TestTheVerb:
         profiles = {name: Profile(name, "1.0", SourcePackagePin("trixie", name)) for name in ("package", "other")}
         world.builders = (TestFromSource.ROOM,)
         world.upstreams = (Upstream("project", "package", profiles, 1),)
-        pinning.resolve(world.store, console)
-        pinning.fetch_all(world.store, console)
+        pin.resolve(world.store, console)
+        pin.fetch_all(world.store, console)
         locked = lock.load()
         assert all(world.store.has(a) for a in locked.builders["trixie"].own())
         assert all(world.store.has(a) for a in locked.sources["project/package"].files)
@@ -788,8 +788,8 @@ class TestTheVerb:
         yours = Profile("yours", "2.0", FolderPin())
         world.builders = (TestFromSource.ROOM,)
         world.upstreams = (Upstream("project", "old", {"old": commit, "yours": yours}, 1),)
-        pinning.resolve(world.store, console)
-        pinning.show(console)
+        pin.resolve(world.store, console)
+        pin.show(console)
         lines = self.printed(console).splitlines()
         (old,) = (line for line in lines if "old (default)" in line)
         assert old.count("a" * 12) == 2 and "b" * 12 in old and "project/1.0" in old
@@ -798,14 +798,14 @@ class TestTheVerb:
         assert any(line.startswith("│ compiler") and "build-trixie" in line for line in lines)
 
     def test_fetch_brings_everything(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
+        pin.resolve(world.store, console)
         assert not all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
-        pinning.fetch_all(world.store, console)
+        pin.fetch_all(world.store, console)
         assert all(world.store.has(a) for a in lock.load().targets["variant"].artifacts())
 
     def test_show_has_each_pin_beside_what_it_resolved_to(self, world: World, console: Console) -> None:
-        pinning.resolve(world.store, console)
-        pinning.show(console)
+        pin.resolve(world.store, console)
+        pin.show(console)
         rows = [line.split() for line in self.printed(console).splitlines()]
         assert ["│", "tools", "│", "tool", "│", "1", "│", "plain,", "variant", "│"] in rows
         assert ["│", "library", "│", "library", "1.0", "│", "1.0", "│", "plain,", "variant", "│"] in rows

@@ -14,13 +14,13 @@ import pytest
 from filelock import FileLock
 
 from toolchains.artifacts import native
-from toolchains.cli import prune
 from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.images import base as rootfs
 from toolchains.lockfile import lock
 from toolchains.system import paths
 from toolchains.system.errors import EngineError
+from toolchains.verbs import prune
 
 OLD = "0" * 64
 

@@ -10,10 +10,10 @@ import pytest
 from repositories import Repository
 
 from toolchains.artifacts import plugin_wheels
-from toolchains.cli import release
 from toolchains.resolve import agreement, conan_lock
 from toolchains.system import paths
 from toolchains.system.errors import CheckError
+from toolchains.verbs import release
 
 VERSION = "9.8.7"
 CHANGELOG = f"# Changelog\n\nAbout it.\n\n## {VERSION} - 2026-01-31\n\n- New.\n\n## 9.8.6 - 2025-01-31\n\n- Old.\n"

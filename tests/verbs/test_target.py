@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 from toolchains.assembly import target_image
-from toolchains.cli import scaffold, target
-from toolchains.config import components
+from toolchains.config import components, scaffold
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import FileError, UsageError
 from toolchains.system.terminal import make_console
+from toolchains.verbs import target
 
 NAME = "sample_npu"
 # What is left out of a copy of this repository: files that are generated in it, and git's own folder.

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.cli import upstream
 from toolchains.config import components, projects
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
 from toolchains.fromsource.choice import SourceChoice
 from toolchains.system.errors import PinError, UsageError
+from toolchains.verbs import upstream
 
 
 @pytest.fixture(autouse=True)

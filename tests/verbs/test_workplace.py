@@ -17,11 +17,12 @@ from archive_files import tar, wheel
 from toolchains.archives import received
 from toolchains.archives.received import Bounds
 from toolchains.assembly.request import Request
-from toolchains.cli import script_words, workplace
-from toolchains.cli.workplace import Place
+from toolchains.cli import commandline
 from toolchains.system import paths
 from toolchains.system.errors import EngineError, LimitError, UnsafeArchiveError, UsageError
 from toolchains.testing import proof
+from toolchains.verbs import run
+from toolchains.verbs.run import Place
 
 SCRIPT = """
 import os, pathlib, sys
@@ -61,7 +62,7 @@ def test_words_after_a_script_belong_to_the_script() -> None:
     def run(c: object, target: str, script: str, with_: str = "", offline: bool = False) -> None: ...
 
     def cut(line: str) -> list[str]:
-        return script_words.split_words(line.split(), run, 2)[1]
+        return commandline.split_words(line.split(), run, 2)[1]
 
     assert cut("spirv x.py") == []
     assert cut("spirv x.py --help -v --offline") == ["--help", "-v", "--offline"]
@@ -160,17 +161,17 @@ def test_a_run_that_ends_without_a_profile_leaves_none_of_an_earlier_run(
         def copy_out(self, *_: object, **__: object) -> None:
             raise EngineError("there is no such file")
 
-    monkeypatch.setattr(workplace, "_open_container", lambda request, place: nullcontext(Ended()))
-    monkeypatch.setattr(workplace, "open_folder", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(run, "_open_container", lambda request, place: nullcontext(Ended()))
+    monkeypatch.setattr(run, "open_folder", lambda *_, **__: nullcontext())
     monkeypatch.setattr(proof, "results_folder", lambda request: tmp_path / "results")
     files = tmp_path / "results" / "profiles" / "x.json", tmp_path / "mine" / "profile.json"
     for file in files:
         file.parent.mkdir(parents=True)
         file.write_text("{}")
     place = Place(tmp_path / "mine", tmp_path / "mine", None, "x.py")
-    assert workplace.run_script(Request.read("spirv"), place, []) == 137
+    assert run.run_script(Request.read("spirv"), place, []) == 137
     assert all(file.exists() for file in files)
-    assert workplace.run_script(Request.read("spirv"), place, [], profile=True) == 137
+    assert run.run_script(Request.read("spirv"), place, [], profile=True) == 137
     assert not any(file.exists() for file in files)
 
 

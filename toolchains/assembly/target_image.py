@@ -11,7 +11,7 @@ so that it is never mistaken for the target's own, and a label that says that it
 Each image is named by the digest of all its inputs. Computing the digest needs neither the engine nor reading a large
 file. An image that exists under its name, and that this store recorded (provenance.py), is never built again. Each
 image is normalised after the build, so that two builds of the same inputs have the same ID. Gathering the inputs of a
-layer is separate from building it, because a builder on another machine can build it too (bake.py).
+layer is separate from building it, because a builder on another machine can build it too (verbs/bake.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the command line: what makes a function a verb, and the larger verbs.
+"""Read the command line: what makes a function a verb, its options and its help.
 
-Input: the words of a command line. Output: what a user reads, and the exit status; one module for each larger verb.
+Input: the words of a command line. Output: values for a verb, or help, or an error with an exit status.
 """

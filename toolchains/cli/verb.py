@@ -60,7 +60,7 @@ def verb(
         wordless: whether its first word may be missing; the argument is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
-        passing: whether all words after the last positional one are for a user's script; see script_words.py.
+        passing: whether all words after the last positional one are for a user's script; see commandline.script_words.
         request: options of options.py. The verb has these options and a target, and its function gets the resulting
             Request as the parameter `request`.
         choose: returns the name of the target for the value of --target, which may be empty; without `choose`, the

@@ -1,5 +1,4 @@
-"""Rebuild what an image consists of and compare it, byte for byte, with another build or with published digests.
+"""Compare what was built, byte for byte, with another build or with published digests.
 
-Input: a request; or two files, folders or images. Output: whether two builds give the same bytes, and each difference;
-the published IDs.
+Input: two files, folders or images; or an image and the published IDs. Output: each difference; the published IDs.
 """

@@ -1,5 +1,4 @@
-"""Run checks: e2e, bench, conformance and the whole test run.
+"""Run checks in a target's image and on this machine, and judge what they report.
 
-Input: a target's image. Output: results in `build/results`, and an exit status: e2e, conformance, bench, `./foundry
-test`.
+Input: a target's image; a command that runs in it. Output: a verdict, and results in `build/results`.
 """

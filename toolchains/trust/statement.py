@@ -6,8 +6,9 @@ the same artifact of the same checkout sign the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ from securesystemslib.signer import CryptoSigner, Key
 
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
-from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Image
+from toolchains.fetch.store import Store
+from toolchains.images import provenance
+from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.system import durable, foreign, json_text, paths
 from toolchains.system.errors import FileError, UsageError
 
@@ -106,6 +111,54 @@ def make(
             _Run(_Builder(_BUILDER, {"triton-foundry": plugin_wheels.version()}), list(byproducts)),
         ),
     )
+
+
+def state_image(request: Request, made: Image, store: Store, signer: CryptoSigner | None) -> Path | None:
+    """Write the statement about an image, signed if a signer is given; return the file.
+
+    The digest of the configuration is the image's ID in most engines; None if the store does not know it.
+    """
+    target, release = request.target, request.release
+    configs = provenance.configs(made.name, store)
+    digest = made.info.id if made.info.id in configs else next(reversed(configs), None)
+    if digest is None:
+        return None
+    said = make(
+        [_resource(made.name, digest.removeprefix("sha256:"))],
+        kind="image",
+        asked={"target": target.name, "triton": release.version, "options": request.options},
+        derived=derived(target, release, made.info.labels),
+        inputs=list(_inputs(target, release.wheel)),
+        byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(made.info.layers, 1)],
+    )
+    return write(f"{target.name}-{release.version}", said, signer)
+
+
+def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None) -> Path:
+    """Write the statement about a folder of wheels, signed if a signer is given; return the file."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    said = make(
+        [_resource(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files],
+        kind="wheels",
+        asked={"target": target.name},
+        derived={
+            "lock": target.digest,
+            "plugins": {name: plugin_wheels.identity(name) for name in target_image.plugins(target)},
+        },
+        inputs=list(_inputs(target)),
+    )
+    return write(f"wheels-{target.backend}", said, signer)
+
+
+def _inputs(target: LockedTarget, triton: Artifact | None = None) -> Iterable[Resource]:
+    """Return all locked files of a target but other wheels of Triton; also what its native parts are built with."""
+    tritons = {release.wheel for release in target.tritons.values()} - {triton}
+    files = {(each.filename, each.sha256) for each in target.artifacts() if each not in tritons}
+    return (_resource(name, sha256) for name, sha256 in sorted(files))
+
+
+def _resource(name: str, sha256: str) -> Resource:
+    return Resource(name, {"sha256": sha256})
 
 
 def seal(statement: Statement, signer: CryptoSigner | None) -> str:

@@ -1,6 +1,6 @@
 """Calls of library functions are right on every processor and for every vector width of the compiled kernel.
 
-CI runs these tests for each kind of x86-64 processor that PoCL's library supports (toolchains/testing/suites.py).
+CI runs these tests for each kind of x86-64 processor that PoCL's library supports (toolchains/verbs/test.py).
 """
 
 from __future__ import annotations

@@ -9,12 +9,11 @@ from rich.text import Text
 
 from toolchains.assembly import wheelhouse
 from toolchains.assembly.request import Request
-from toolchains.cli import trust
 from toolchains.lockfile import lock
 from toolchains.system import paths
 from toolchains.system.console import Console
 from toolchains.system.errors import UsageError
-from toolchains.trust import keys
+from toolchains.trust import keys, statement
 
 _console = Console(highlight=False, soft_wrap=True)
 
@@ -37,7 +36,7 @@ def wheel(request: Request, *, library: str, sign: str) -> None:
     with TemporaryDirectory(dir=paths.scratch()) as work:
         given = wheelhouse.Library.given(Path(library)) if library else None
         made = wheelhouse.write(target, given or wheelhouse.library(target, store, Path(work)), folder, store)
-    stated = trust.state_wheels(target, made.folder, signer)
+    stated = statement.state_wheels(target, made.folder, signer)
     for path in made.wheels:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
     place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder

@@ -1,4 +1,4 @@
-"""Check an image, an archive, a wheel or a folder of wheels: against the lock, what was recorded, and statements.
+"""The verbs verify and keys: check an image, an archive or wheels against the lock, what was recorded, and statements.
 
 What it is compared with, offline:
 
@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich.text import Text
 from securesystemslib.signer import Key
 
 from toolchains.archives import confine, docker_archive
@@ -40,10 +41,12 @@ from toolchains.repro import compare, expected
 from toolchains.system import foreign, json_text, paths
 from toolchains.system.console import printable
 from toolchains.system.errors import FileError, FoundryError, ImageError, UsageError, VerificationError
+from toolchains.system.terminal import make_console
 from toolchains.trust import image_archive, keys, statement
 from toolchains.trust.image_archive import Found
 from toolchains.trust.statement import Sealed
 
+_console = make_console()
 # A wheel that is so many times as large as it should be is not read further, and one of so many bytes is not tested.
 _GROWN, _TESTED = 4, 8 << 30
 _NO_WHEEL = (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError, zlib.error)
@@ -128,7 +131,25 @@ class Trusted:
         return sorted(set(agreeing)), found
 
 
-def verify(what: str, trusted: Trusted, rebuilders: Trusted | None = None, threshold: int = 1) -> Checked:
+def make_key(path: str) -> None:
+    """Make an ed25519 key, and print who may have which file."""
+    key = keys.make(Path(path))
+    _console.print(Text(path, "bold"), "signs, and stays secret: --sign reads it")
+    _console.print(Text(f"{path}.pub", "bold"), f"is for those who verify, {key.keyid[:12]}")
+
+
+def verify(what: str, *, statements: Sequence[str], public: Sequence[str], rebuilders: str, threshold: int) -> None:
+    """Check an artifact and print what it agrees with; see check_artifact."""
+    if threshold and not rebuilders:
+        raise UsageError("--threshold counts the rebuilders in a folder", next="name it too: --rebuilders=FOLDER")
+    trusted = Trusted.read([Path(each) for each in statements], [Path(each) for each in public])
+    others = Trusted.folder(Path(rebuilders)) if rebuilders else None
+    for fact in check_artifact(what, trusted, others, threshold or 1).facts:
+        _console.print(fact)
+    _console.print(Text(what, "bold"), "is verified")
+
+
+def check_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = None, threshold: int = 1) -> Checked:
     """Check an artifact.
 
     Args:

@@ -1,4 +1,4 @@
-"""The verb target: list targets, show the contents of one, write the files of a new one (scaffold.py).
+"""The verb target: list targets, show the contents of one, write the files of a new one (config/scaffold.py).
 
 list and show send no request to an archive. Sizes come from the lock and the store; images come from the container
 engine, if there is one.
@@ -15,8 +15,7 @@ from rich.text import Text
 from toolchains.artifacts import linked, native, plugin_wheels
 from toolchains.assembly import target_image
 from toolchains.assembly.request import locked_target
-from toolchains.cli import scaffold
-from toolchains.config import components, projects
+from toolchains.config import components, projects, scaffold
 from toolchains.config.components import Target
 from toolchains.config.reading import read_table
 from toolchains.config.vendors import VendorSdk

@@ -1,4 +1,4 @@
-"""Build a target's image twice from nothing, in different surroundings, and compare all that was built.
+"""The verb repro: build a target's image twice from nothing, in different surroundings, and compare all that was built.
 
     inputs      the locked files, by their sha256: each build's store gets them from the user's store, and nothing else
     built       base image, repacked Triton, native parts, linked programs, wheels, each layer of the image
@@ -21,6 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich.table import Table
+from rich.text import Text
+
 from toolchains.archives import folders
 from toolchains.artifacts import native
 from toolchains.assembly import target_image
@@ -34,10 +37,14 @@ from toolchains.images import provenance
 from toolchains.lockfile.lock import Artifact
 from toolchains.repro import compare, expected
 from toolchains.repro.compare import Difference, Where
-from toolchains.system import children, paths
+from toolchains.system import children, durable, paths
 from toolchains.system.errors import CommandError, EngineError, ImageError, PartError
 from toolchains.system.steps import step
+from toolchains.system.terminal import make_console
 
+_console = make_console()
+# Differences that are printed; the file has all.
+_SHOWN = 20
 # What a copy of this checkout leaves out at its top: it is no input, and each checkout has its own.
 _LEFT_OUT = (".git", ".venv", "build", ".import_linter_cache")
 # Variables of this process that a build needs: which engine, and which archives.
@@ -53,6 +60,22 @@ if host:
     socket.sethostname(host)
 os.execv(command[0], command)
 """
+
+
+def repro(request: Request, *, engine: str) -> int:
+    """Build and compare; return 1 if anything differs, else 0."""
+    result = build_twice(request, engine=engine)
+    for text in result.compared:
+        _console.print(text)
+    if not result.differences:
+        _console.print(Text("all is equal", "bold green"))
+        return 0
+    place = paths.RESULTS / request.target.name / request.release.version / "repro.txt"
+    durable.write(place, "\n\n".join(map(str, result.differences)) + "\n")
+    for difference in result.differences[:_SHOWN]:
+        _console.print(f"\n{difference}")
+    _console.print(Text(f"\n{len(result.differences)} differences; all of them are in {place}", "bold red"))
+    return 1
 
 
 @dataclass(frozen=True)
@@ -187,21 +210,11 @@ def not_varied(first: Surroundings, second: Surroundings, seconds: float) -> lis
     ]
 
 
-def repro(
-    request: Request,
-    *,
-    engine: str = "",
-    line: Callable[[str], None] = lambda _: None,
-    begins: Callable[[Surroundings, Surroundings], None] = lambda *_: None,
-    ends: Callable[[Sequence[str]], None] = lambda _: None,
-) -> Comparison:
-    """Build an image twice from nothing, and compare.
+def build_twice(request: Request, *, engine: str = "") -> Comparison:
+    """Build an image twice from nothing, and compare; print in which surroundings.
 
     Args:
         engine: the address of another engine for the second build; "" for the same one.
-        line: called with each line that the builds print.
-        begins: called with the surroundings before the builds.
-        ends: called with what was not varied after them.
 
     Raises:
         FoundryError: whichever step of a build failed.
@@ -216,21 +229,29 @@ def repro(
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         # mmdebstrap may work with the rights of a subordinate user.
         Path(work).chmod(0o755)
-        both = surroundings(Path(work), engine)
-        begins(*both)
+        first, second = surroundings(Path(work), engine)
+        table = Table("what", "first build", "second build")
+        for (name, one), another in zip(first.described().items(), second.described().values(), strict=True):
+            table.add_row(name, one, another)
+        _console.print(table)
         began = []
-        with _names_kept((docker, other) if engine else (docker,), request, store, both):
+        with _names_kept((docker, other) if engine else (docker,), request, store, (first, second)):
             # Both before the first build: somebody may edit this checkout meanwhile.
-            for each in both:
+            for each in (first, second):
                 prepare(each, inputs, store)
-            for each in both:
+            for each in (first, second):
                 began.append(time.monotonic())
                 with step(f"the {each.name} build of {request.target.name} with Triton {request.release.version}"):
                     words = [sys.executable, "-P", "-m", "invoke", "--search-root", str(each.checkout)]
-                    each.run([*words, "build", request.target.name, *options], line)
-            ends(not_varied(*both, began[1] - began[0]))
+                    each.run(
+                        [*words, "build", request.target.name, *options],
+                        lambda text: _console.print(Text(f"    {text}", "dim")),
+                    )
+            _console.print("not varied:")
+            for same in not_varied(first, second, began[1] - began[0]):
+                _console.print(f"  {same}")
             with step("comparing"):
-                return _compared(request, store, both, (docker, other))
+                return _compared(request, store, (first, second), (docker, other))
 
 
 def fetch_inputs(request: Request, store: Store) -> list[Artifact]:

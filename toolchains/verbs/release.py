@@ -31,7 +31,7 @@ from toolchains.repro import expected
 from toolchains.resolve import agreement, conan_lock
 from toolchains.system import children, paths
 from toolchains.system.errors import CheckError, FoundryError
-from toolchains.testing import pipelines
+from toolchains.verbs import ci as pipelines
 
 CHANGELOG = paths.ROOT / "CHANGELOG.md"
 _SECTION = re.compile(r"^## (?P<version>\S+) - (?P<date>.*)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)

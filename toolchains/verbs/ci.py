@@ -14,10 +14,10 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from toolchains.assembly import bake
 from toolchains.lockfile.lock import Lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import UsageError, suggestion
+from toolchains.verbs import bake
 
 _FOLDER = paths.ROOT / "ci"
 # The place of each system's file; its template is ci/SYSTEM.yml.in.

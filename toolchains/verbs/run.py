@@ -19,11 +19,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,7 +37,7 @@ from toolchains.archives.received import Bounds, Sent
 from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure
 from toolchains.assembly.request import Request
-from toolchains.cli import script_environment, script_words
+from toolchains.cli import commandline
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
@@ -41,7 +45,8 @@ from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
-from toolchains.testing import conformance, distributions, proof
+from toolchains.testing import distributions, proof
+from toolchains.verbs import conformance
 
 WORK = f"{HOME}/work"
 _PROFILED = "profile.json"
@@ -69,6 +74,33 @@ own = next(place.glob("lib/python*/site-packages"))
 for name in "pip", "pip3":
     (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
     (place / "bin" / name).chmod(0o755)
+"""
+CHECK = "FOUNDRY_CHECK"
+# Variables that authors of kernels set, and that a container gets: these, and what the targets' files name.
+_PASSED = ("FOUNDRY_*", "TRITON_*")
+# It does not get those of them that are for this machine: of ./foundry itself, of measurements and tests, with paths of
+# this machine, and those that choose the backend, which the target does.
+KEPT = (
+    *("FOUNDRY_CACHE", "FOUNDRY_YES", "FOUNDRY_DEBIAN_*", "FOUNDRY_BENCH_*", "FOUNDRY_MEASUREMENTS", "FOUNDRY_SUITE"),
+    *("*_DIR", "*_DIRS", "*_PATH", "*_PATHS", "*_BIN", "*_LIBRARY", "*_HOME", "TRITON_PY", "TRITON_SRC"),
+    *("TRITON_BUILD_*", "TRITON_OFFLINE_BUILD", "TRITON_BACKENDS_*", "TRITON_*_BACKEND"),
+)
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+# Signals with which a process ends whose memory a kernel damaged: glibc aborts if it finds its heap damaged.
+_CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+# What an engine adds to the number of a signal that ended a process.
+_SIGNALLED = 128
+# Runs in the container at the start of each Python of the environment: adds a line to the traceback of a script that
+# imports what is not there. A finder of modules that raised the error itself would break importlib.util.find_spec.
+MISSING = """
+import sys
+def _hook(kind, error, trace, before=sys.excepthook, torch={torch!r}):
+    before(kind, error, trace)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        name = error.name.partition(".")[0]
+        advice = f"download the wheel that has {{name}}, and what it needs, and name its folder: --wheels=DIR"
+        print("  next:", torch if name == "torch" and torch else advice, file=sys.stderr)
+sys.excepthook = _hook
 """
 # Prints in the container the device that kernels run on, or why there is none.
 _DEVICE = """
@@ -117,12 +149,12 @@ class Place:
         """Check the words of a command line.
 
         Args:
-            script: a Python file of this machine, or what script_words.program knows; empty for a shell.
+            script: a Python file of this machine, or what commandline.program knows; empty for a shell.
             folder: --with; if empty, the script's own folder, the current one for a module, or none.
             results: --results; `folder` if empty.
             wheels: --wheels; none if empty.
             disk: --disk; DISK if empty.
-            env, check: see script_environment.read.
+            env, check: see read_environment.
 
         Raises:
             UsageError: --disk is no size, or --env no variable; there is no such script or folder, the script is not in
@@ -132,7 +164,7 @@ class Place:
         size = read_size("--disk", disk, example="10GB", default=DISK)
         source = _named(folder) if folder else None
         inside = ""
-        if program := script_words.program(script):
+        if program := commandline.program(script):
             inside = script = program
             if program == "-m":
                 source = source or _unnamed(Path.cwd())
@@ -168,8 +200,50 @@ class Place:
             )
         options = {"with": folder, "results": results, "wheels": wheels, "disk": disk}
         given = [f"--{name}={value}" for name, value in options.items() if value] + [f"--env={word}" for word in env]
-        environment = script_environment.read(env, check=check)
+        environment = read_environment(env, check=check)
         return cls(source, back, packages, inside, size, environment, (*given, *([script] if script else [])))
+
+
+def read_environment(
+    given: Sequence[str], *, check: bool = False, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return the variables that a script gets: those of this machine that are for it, and those of options.
+
+    Args:
+        given: each --env: NAME=VALUE, or NAME for the value on this machine.
+        check: --check, the checked mode.
+        environ: this machine's variables.
+
+    Raises:
+        UsageError: a word names no variable, or one that this machine does not have.
+    """
+    found = {name: value for name, value in sorted(environ.items()) if is_passed(name)}
+    found |= {CHECK: "1"} if check else {}
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"--env={word} names no variable", next="--env=NAME=VALUE, or --env=NAME")
+        if not sign and name not in environ:
+            raise UsageError(f"--env={word}: this machine has no such variable", next=f"--env={name}=VALUE")
+        found[name] = value if sign else environ[name]
+    return found
+
+
+@cache
+def passed() -> tuple[str, ...]:
+    """Return the patterns of the variables that a container gets without --env, except for those in KEPT."""
+    of_targets = {pattern for name in components.names() for pattern in components.target(name).variables}
+    return *_PASSED, *sorted(of_targets)
+
+
+def is_passed(name: str) -> bool:
+    """Return whether a container gets a variable of this machine without --env."""
+    return any(fnmatchcase(name, each) for each in passed()) and not any(fnmatchcase(name, each) for each in KEPT)
+
+
+def crash(status: int) -> str:
+    """Return the name of the signal by which a script crashed; "" if it ended otherwise."""
+    return next((each.name for each in _CRASHES if status == _SIGNALLED + each), "")
 
 
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
@@ -199,7 +273,7 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
-    if (name := script_environment.crash(status)) and script_environment.CHECK not in place.environment:
+    if (name := crash(status)) and CHECK not in place.environment:
         print(
             f"{name} ended the script: a kernel may have accessed memory outside of its arrays\n"
             f"  next: {_command(request, 'run', '--check', *place.given, *words)}",
@@ -256,7 +330,7 @@ def open_folder(container: Sandbox, place: Place, *, with_torch: str = "") -> It
         CommandError: a wheel cannot be installed.
         UnsafeArchiveError: a file would be written outside the folder for results.
     """
-    missing = script_environment.MISSING.format(torch=with_torch)
+    missing = MISSING.format(torch=with_torch)
     container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT, missing])
     container.call(["mkdir", "-p", WORK, _WHEELS])
     # Before the wheels: what they install may start processes, which could replace folders that are written to.

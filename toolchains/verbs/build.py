@@ -12,7 +12,6 @@ from rich.text import Text
 from toolchains.assembly import ensure, package_sizes, target_image
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.cli import share, trust
 from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.repro import expected
@@ -21,7 +20,8 @@ from toolchains.system import durable, json_text
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import proof
-from toolchains.trust import keys
+from toolchains.trust import keys, statement
+from toolchains.verbs import pull
 
 _console = make_console()
 # Number of packages in a table of sizes.
@@ -43,7 +43,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     signer = keys.read_private(Path(sign)) if sign else None
     file = proof.results_folder(request) / "sizes.json" if sizes else None
     if registry or public:
-        share.take(request, registry, share.read_trust(public))
+        pull.take(request, registry, pull.read_trust(public))
     docker, made = ensure.ensure_image(request)
     state = "made" if made.made else "exists already"
     _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
@@ -58,7 +58,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     sourced = made.info.labels.get(target_image.LABEL + "from-source")
     if sourced:
         _console.print(f"from source: {sourced}")
-    if stated := trust.state_image(request, made, request.store(), signer):
+    if stated := statement.state_image(request, made, request.store(), signer):
         _console.print(f"{'signed ' if sign else ''}statement: {stated}")
     elif sign:
         _console.notice("not signed: this machine did not build the image")

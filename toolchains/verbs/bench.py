@@ -1,0 +1,146 @@
+"""The verb bench: time a target against its peers, in an image that has them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import tomllib
+from pathlib import Path
+
+from toolchains.assembly.request import Request
+from toolchains.config import components
+from toolchains.engine.container import Container
+from toolchains.lockfile import lock
+from toolchains.system import paths
+from toolchains.system.errors import ProofError, UsageError, suggestion
+from toolchains.testing import proof
+
+# The suffix of a variant with peers, and of a folder with measurements.
+_BENCH = "-bench"
+# The folder in the container with the plugins of the target's peers.
+_PEERS_HOME = f"{proof.HOME}/peers"
+# The folder in the container with what measurements leave behind, such as plots.
+_FILES = f"{proof.HOME}/files"
+
+
+def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "", profile: bool = False) -> Path:
+    """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
+
+    Args:
+        request: the image of the target, or of the variant.
+        only: the name of one measurement; all if empty.
+        full: measure all sizes and types of each kernel, not only those of a quick run.
+        profile: print what bounds each kernel, too.
+        cpu: the kind of processor to which libraries are limited, from bench/processors.toml; none if empty.
+
+    Returns:
+        The folder with bench.json.
+
+    Raises:
+        ProofError: a measurement failed, or a candidate's result was wrong.
+        UsageError: there is no such measurement, or no such kind of processor.
+    """
+    target = request.target.name
+    request = _with_peers(request)
+    known = measurements(request.target.name)
+    if only and only not in known:
+        raise UsageError(
+            f"there is no measurement {only} of {target}{suggestion(only, known)}",
+            why=f"known: {', '.join(known)}",
+            next=f"./foundry bench {target}, or --only= one of these",
+        )
+    limits = tomllib.loads((paths.ROOT / "bench" / "processors.toml").read_text(encoding="utf-8"))
+    if cpu and cpu not in limits:
+        raise UsageError(
+            f"there is no kind of processor {cpu}{suggestion(cpu, [*limits])}",
+            why=f"known: {', '.join(limits)}",
+            next="leave out --cpu, or add its variables to bench/processors.toml",
+        )
+    command = ["python", "-m", "bench", "--records", "--only", only]
+    # bench/ measures the kernels that e2e/ checks, and the first launches of examples/.
+    wanted = components.target(request.target.name)
+    peers = wanted.peers
+    path = ":".join([f"{proof.HOME}/e2e", *([_PEERS_HOME] if peers else [])])
+    env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FILES": _FILES}
+    if full:
+        env["FOUNDRY_BENCH_FULL"] = "1"
+    if profile:
+        env["FOUNDRY_BENCH_PROFILE"] = "1"
+    if cpu:
+        env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
+    # A separate folder, so that it does not replace e2e's results.
+    name = f"{request.target.name.removesuffix(_BENCH)}{_BENCH}"
+    results = proof.results_folder(request, name, suffix=f"-{cpu}" if cpu else "", only=only)
+
+    def install(container: Container) -> None:
+        for peer in peers:
+            _install(container, peer)
+
+    verdict = proof.run(request, ["e2e", "bench", "examples"], command, env, results, install=install, files=_FILES)
+    taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
+    results.mkdir(parents=True, exist_ok=True)
+    profiles = [
+        {"name": name, "kernels": result["data"]["kernels"]}
+        for (_, name), result in verdict.results.items()
+        if (result.get("data") or {}).get("kernels")
+    ]
+    document = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
+    (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    if not verdict.succeeded:
+        what = f"the measurements of {target} did not come to an end"
+        raise ProofError(what, why=proof.explain(verdict, results / "bench.json"), next=request.command("shell"))
+    print(f"results in {results}")
+    return results
+
+
+def measurements(target: str) -> list[str]:
+    """Return the names of a target's measurements, read from the source of bench/, which only images can import.
+
+    Raises:
+        UsageError: the target has no measurements.
+    """
+    found = components.target(target)
+    if not found.bench:
+        raise UsageError(
+            f"{found.backend} has no measurements",
+            why="its file does not name a module of bench/",
+            next=f'write one as bench/opencl.py, and bench = "MODULE" in toolchains/targets/{found.backend}.toml',
+        )
+    path = paths.ROOT / "bench" / f"{found.bench.replace('.', '/')}.py"
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.Assign([ast.Name("MEASUREMENTS")], ast.Dict(keys)) | ast.AnnAssign(
+                ast.Name("MEASUREMENTS"), value=ast.Dict(keys)
+            ):
+                return [ast.literal_eval(key) for key in keys if key]
+    raise LookupError(f"{path} has no table MEASUREMENTS")
+
+
+def _with_peers(request: Request) -> Request:
+    variant = f"{request.target.name}{_BENCH}"
+    return request if request.target.variant or variant not in lock.load().targets else request.for_target(variant)
+
+
+def _install(container: Container, backend: str) -> None:
+    """Install a backend's plugin into a separate folder in a container, so that its image need not have it."""
+    sources = f"{proof.HOME}/{backend}"
+    container.copy_into(paths.BACKENDS / backend, sources)
+    # Without dependencies: the image has those of its own plugin, and the measurement uses them.
+    container.call(
+        [
+            "pip",
+            "install",
+            "--no-index",
+            "--no-deps",
+            "--no-build-isolation",
+            "--no-cache-dir",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--root-user-action=ignore",
+            "--target",
+            _PEERS_HOME,
+            sources,
+        ],
+        # The plugin's build hook would look for core's folder, which is not in the container.
+        env={"HATCH_BUILD_NO_HOOKS": "true"},
+    )

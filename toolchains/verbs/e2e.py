@@ -1,0 +1,48 @@
+"""The verb e2e: prove a target by running kernels in its image, and comparing their results with NumPy's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolchains.assembly.request import Request
+from toolchains.system.errors import ProofError, UsageError
+from toolchains.testing import proof
+from toolchains.testing.verdict import REFUSED, outcome_of
+
+
+def e2e(request: Request, *, only: str = "") -> Path:
+    """Build a target's image if needed, and check in it that kernels run and give correct results.
+
+    Args:
+        request: the image.
+        only: run the cases whose name contains this. If empty, run all; but cases whose result is the same with every
+            release of Triton run only with the target's default release.
+
+    Returns:
+        The folder with junit.xml and results.json.
+
+    Raises:
+        ProofError: a case failed; the results are written all the same. Or the run ended before it had any results.
+        UsageError: no case's name contains `only`.
+    """
+    command = ["python", "e2e", "--records", "--only", only]
+    target = request.target
+    # If cases are selected by name, they run with any release.
+    if not only and (target.variant or request.release.version != target.default_triton):
+        command.append("--not-anywhere")
+    results = proof.results_folder(request, only=only)
+    verdict = proof.run(request, ["e2e"], command, {}, results)
+    if verdict.plan == () and only:
+        raise UsageError(
+            f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
+        )
+    verdict.write(results)
+    if not verdict.succeeded:
+        why = proof.explain(verdict, results / "junit.xml")
+        raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
+    said = (
+        f"{target.name} is proven" if verdict.proven else f"{verdict.partial} passed: this does not prove {target.name}"
+    )
+    refused = sum(outcome_of(result) == REFUSED for result in verdict.results.values())
+    print(f"{said}{f'; {refused} cases were refused, and did not run' * bool(refused)}; results in {results}")
+    return results
