@@ -28,7 +28,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
-from toolchains.contents import cyclonedx, licences, packages, spdx
+from toolchains.contents import documents, licences, packages
 from toolchains.contents.component import Component, Licence
 from toolchains.contents.packages import DebianPackages
 from toolchains.engine.container import Container
@@ -120,26 +120,26 @@ def component(document: bytes, name: str) -> dict[str, Any]:
 
 def assert_valid(subject: Component, folder: Path) -> None:
     """Check both documents about a component with the validators of CycloneDX and SPDX."""
-    found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(cyclonedx.write(subject).decode())
+    found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(documents.write_cyclonedx(subject).decode())
     assert found is None
     file = folder / "document.spdx.json"
-    file.write_bytes(spdx.write(subject))
+    file.write_bytes(documents.write_spdx(subject))
     messages = [each.validation_message for each in validate_full_spdx_document(parse_file(str(file)))]
     assert messages == []
 
 
 def test_both_documents_are_valid_and_the_same_each_time(image: Component, tmp_path: Path) -> None:
     assert_valid(image, tmp_path)
-    for write in (cyclonedx.write, spdx.write):
+    for write in (documents.write_cyclonedx, documents.write_spdx):
         assert write(image) == write(replace(image))
         assert write(image) != write(replace(image, version="1" * 16))
-    documents = [read(cyclonedx.write(each)) for each in (image, replace(image, version="1" * 16))]
-    assert documents[0]["serialNumber"] != documents[1]["serialNumber"]
-    assert documents[0]["metadata"]["timestamp"].startswith("2026-01-01T00:00:00")
+    one, other = (read(documents.write_cyclonedx(each)) for each in (image, replace(image, version="1" * 16)))
+    assert one["serialNumber"] != other["serialNumber"]
+    assert one["metadata"]["timestamp"].startswith("2026-01-01T00:00:00")
 
 
 def test_a_document_leads_from_the_image_to_all_that_is_in_it(image: Component) -> None:
-    document = read(cyclonedx.write(image))
+    document = read(documents.write_cyclonedx(image))
     edges = {each["ref"]: set(each.get("dependsOn", ())) for each in document["dependencies"]}
     reached, pending = set(), {document["metadata"]["component"]["bom-ref"]}
     while pending:
@@ -147,7 +147,7 @@ def test_a_document_leads_from_the_image_to_all_that_is_in_it(image: Component) 
         pending = set().union(*(edges[each] for each in pending)) - reached
     assert {each["bom-ref"] for each in document["components"]} < reached
     assert {"one", "odd", "triton", "llvm-project", "part"} == {each["name"] for each in document["components"]}
-    found = read(spdx.write(image))
+    found = read(documents.write_spdx(image))
     names = {each["SPDXID"]: each["name"] for each in found["packages"]}
     kinds = ("DESCRIBES", "CONTAINS")
     pairs = {
@@ -160,7 +160,7 @@ def test_a_document_leads_from_the_image_to_all_that_is_in_it(image: Component) 
 
 
 def test_a_package_has_its_url_hash_and_source_package(image: Component) -> None:
-    found = component(cyclonedx.write(image), "one")
+    found = component(documents.write_cyclonedx(image), "one")
     assert found["purl"] == "pkg:deb/debian/one@1:2.0-1?arch=amd64&distro=trixie"
     assert found["hashes"] == [{"alg": "SHA-256", "content": image.parts[0].sha256}]
     (source,) = found["pedigree"]["ancestors"]
@@ -168,7 +168,7 @@ def test_a_package_has_its_url_hash_and_source_package(image: Component) -> None
 
 
 def test_triton_has_its_patches_with_their_digests_and_what_it_was_made_from(image: Component, wheel: Path) -> None:
-    found = component(cyclonedx.write(image), "triton")
+    found = component(documents.write_cyclonedx(image), "triton")
     assert found["version"] == "1.0+foundry.1"
     (official,) = found["pedigree"]["ancestors"]
     assert official["purl"] == "pkg:pypi/triton@1.0"
@@ -177,8 +177,9 @@ def test_triton_has_its_patches_with_their_digests_and_what_it_was_made_from(ima
     (file,) = (paths.PATCHES / "triton/1.0").glob("*.patch")
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert patch["diff"]["url"] == f"patches/triton/1.0/{file.name}#sha256={digest}"
-    assert component(cyclonedx.write(image), "llvm-project")["pedigree"]["commits"] == [{"uid": made_up_triton.LLVM}]
-    document = read(spdx.write(image))
+    commits = component(documents.write_cyclonedx(image), "llvm-project")["pedigree"]["commits"]
+    assert commits == [{"uid": made_up_triton.LLVM}]
+    document = read(documents.write_spdx(image))
     (patched,) = [each for each in document["packages"] if each["name"].endswith(file.name)]
     assert patched["checksums"] == [{"algorithm": "SHA256", "checksumValue": digest}]
     assert "PATCH_FOR" in {each["relationshipType"] for each in document["relationships"]}
@@ -335,7 +336,7 @@ def test_component_built_from_source_lists_its_source_and_patches(
     want = build.describe_build(name, suite)
     found = built_component.component(want)
     assert_valid(found, tmp_path)
-    pedigree = read(cyclonedx.write(found))["metadata"]["component"]["pedigree"]
+    pedigree = read(documents.write_cyclonedx(found))["metadata"]["component"]["pedigree"]
     assert pedigree["ancestors"][0]["purl"].startswith(source)
     listed = len(Series.load(paths.PATCHES / want.profile.patches).patches) if want.profile.patches else 0
     assert len(pedigree.get("patches", ())) == listed
@@ -395,13 +396,13 @@ def test_a_native_part_names_all_that_it_was_built_with(request: pytest.FixtureR
     wanted = Request.read("spirv-vulkan", allow_drift=request.config.getoption("--allow-drift"))
     found = sbom.describe(wanted, "vulkan-runtime")
     assert_valid(found, tmp_path)
-    document = read(cyclonedx.write(found))
+    document = read(documents.write_cyclonedx(found))
     assert wanted.target.builder is not None
     names = {each.name for each in wanted.target.builder.own()}
     assert {each["name"] for each in document["components"] if each["scope"] == "excluded"} == names
     with pytest.raises(UsageError, match="llvm-tools"):
         sbom.describe(wanted, "llvm-tool")
-    program = read(cyclonedx.write(sbom.describe(wanted, "llvm-tools")))["metadata"]["component"]
+    program = read(documents.write_cyclonedx(sbom.describe(wanted, "llvm-tools")))["metadata"]["component"]
     assert {each["name"] for each in program["pedigree"]["ancestors"]} >= {"libmlir-22-dev", "llvm-22-dev"}
 
 
@@ -412,7 +413,7 @@ def test_the_document_of_an_image_names_what_is_installed_nothing_more_and_nothi
 ) -> None:
     wanted = Request.read("spirv", allow_drift=request.config.getoption("--allow-drift"))
     found = sbom.describe(wanted)
-    document = read(cyclonedx.write(found))
+    document = read(documents.write_cyclonedx(found))
     code = "import importlib.metadata as m; print(*(f'{d.name} {d.version}' for d in m.distributions()), sep='\\n')"
     with container(wanted.release.version) as place:
         assert ensure.ensure_image(wanted)[1].name == f"{found.name}:{found.version}"

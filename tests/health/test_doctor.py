@@ -16,9 +16,9 @@ import pytest
 
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
-from toolchains.health import environment, extension, machine, store_files
+from toolchains.health import environment, extension, machine
 from toolchains.health.extension import Loading
-from toolchains.health.problem import Problem
+from toolchains.health.machine import Problem
 from toolchains.images import provenance
 from toolchains.system import paths, space
 from toolchains.system.errors import HealthError, UsageError
@@ -120,7 +120,7 @@ def test_every_damaged_file_of_a_store_is_found_and_removed(tmp_path: Path) -> N
     whole.append(tmp_path / "images/a%2Fb%3A1.json")
     # A store of an earlier version has no sums.
     whole.append(put("images/old.json", b'[{"id": "sha256:1", "labels": {}}]'))
-    assert said(store_files.check(here)) == ""
+    assert said(machine.check_store(here)) == ""
     damaged = [put(f"artifacts/{digest[:2]}/{digest}/b.deb", b"A package")]
     damaged += [here.part("native", name, lambda folder: (folder / "a").write_bytes(b"code")) for name in ("2" * 64,)]
     (damaged[-1] / "a").write_bytes(b"cOde")
@@ -130,12 +130,12 @@ def test_every_damaged_file_of_a_store_is_found_and_removed(tmp_path: Path) -> N
         put("images/z.json", whole[-2].read_bytes().replace(b"sha256:1", b"sha256:3")),
     ]
     damaged += [put(f"images/configs/{'3' * 64}", b"{}"), put(f"images/layers/{'4' * 64}", b"{x\n")]
-    found = list(store_files.check(here))
+    found = list(machine.check_store(here))
     assert [each.what for each in found] == [f"{place} is damaged" for place in damaged]
     for each in found:
         assert each.fix is not None
         each.fix()
-    assert said(store_files.check(here)) == ""
+    assert said(machine.check_store(here)) == ""
     assert all(place.exists() for place in whole)
 
 

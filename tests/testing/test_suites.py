@@ -24,7 +24,7 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
-from toolchains.testing import distributions, import_layers, planned
+from toolchains.testing import import_layers, planned, proof
 from toolchains.testing.parts import CheckPart, Line, run_parts
 from toolchains.verbs import test
 
@@ -423,7 +423,7 @@ def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> No
 
 
 def test_distribution_copied_for_another_python_has_all_its_packages(tmp_path: Path) -> None:
-    distributions.copy("pytest", tmp_path)
+    proof.copy_distribution("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
         path.name for path in tmp_path.iterdir()
     }
@@ -432,7 +432,7 @@ def test_distribution_copied_for_another_python_has_all_its_packages(tmp_path: P
 
 def test_a_distribution_with_compiled_code_is_not_copied_for_another_python(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="numpy, which numpy needs, is not pure Python"):
-        distributions.copy("numpy", tmp_path)
+        proof.copy_distribution("numpy", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -23,6 +24,18 @@ def files(folder: Path) -> dict[str, Path]:
         if path.is_file() and not LITTER.intersection(name.parts):
             found[name.as_posix()] = path
     return dict(sorted(found.items()))
+
+
+def copy(sources: Mapping[str, Path], folder: Path) -> dict[str, Path]:
+    """Copy files into a folder under their names; return the copies.
+
+    What is built from a copy is what its digest is of, also if somebody edits the files meanwhile.
+    """
+    copies = {name: folder / name for name in sources}
+    for name, place in copies.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(sources[name], place)
+    return copies
 
 
 def files_digest(entries: Mapping[str, Path]) -> str:

@@ -10,7 +10,6 @@ container engine, and is linked while the base image is made. Two runs give the 
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -60,16 +59,16 @@ def component(what: Linked, debs: DebianPackages) -> Component:
 
 def fetch_if_needed(target: LockedTarget, store: Store) -> LockedTarget:
     """Fetch the packages that programs are linked with; return the target with those that are really used."""
-    return replace(target, linked=tuple(_fetched(each, target, store) for each in target.linked))
-
-
-def _fetched(what: Linked, target: LockedTarget, store: Store) -> Linked:
-    if store.has_part(_KIND, identity(what)):
-        return what
-    with step(f"{len(what.debs)} locked files to link {what.recipe} with"):
-        found = {deb.name: deb for deb in store.fetch(what.debs, suite=target.suite, python=target.python)}
-    # Packages that drift come with all that they depend on.
-    return replace(what, debs=tuple(found[deb.name] for deb in what.debs))
+    linked = []
+    for what in target.linked:
+        if not store.has_part(_KIND, identity(what)):
+            with step(f"{len(what.debs)} locked files to link {what.recipe} with"):
+                fetched = store.fetch(what.debs, suite=target.suite, python=target.python)
+            # Packages that drift come with all that they depend on.
+            by_name = {deb.name: deb for deb in fetched}
+            what = replace(what, debs=tuple(by_name[deb.name] for deb in what.debs))
+        linked.append(what)
+    return replace(target, linked=tuple(linked))
 
 
 def part(what: Linked, suite: str, store: Store) -> Path:
@@ -82,16 +81,11 @@ def part(what: Linked, suite: str, store: Store) -> Path:
         TruncatedError, HashMismatchError: a package was damaged in the store; it was removed from the store.
         CommandError: mmdebstrap or the recipe failed; carries the last lines printed.
     """
-    # Link from a copy: somebody may be editing, and the files must be those that the digest is of.
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         work_folder = Path(work)
         # Run as an ordinary user, mmdebstrap works with the rights of a subordinate user.
         work_folder.chmod(0o755)
-        copies = {}
-        for inner, source in _sources(what).items():
-            copies[inner] = work_folder / "recipe" / inner
-            copies[inner].parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copies[inner])
+        copies = folders.copy(_sources(what), work_folder / "recipe")
 
         def link(folder: Path) -> None:
             with step(f"linking {what.recipe}"):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,10 +69,12 @@ def identity(name: str, builder: LockedTarget) -> str:
 
 def component(name: str, builder: LockedTarget) -> Component:
     """Return a recipe's part as a component, without what it was built with; its builder's digest names that."""
+    # The class Native gives the package the same version.
+    file = source_folder(name) / "VERSION"
     return Component(
         "native",
         name,
-        _version(name),
+        file.read_text(encoding="utf-8").strip() if file.is_file() else _VERSION,
         licences.of_recipe(name),
         properties=properties(
             inputs=identity(name, builder),
@@ -110,22 +111,16 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> N
         CommandError: Conan, CMake or a compiler failed; carries the last lines printed.
         EngineError, OfflineError: the image to build in is not available.
     """
-    # Build from a copy: somebody may be editing, and the files that are built must be those that the digest is of.
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        copies = {}
-        for inner, source in _sources(name).items():
-            copies[inner] = Path(work, inner)
-            copies[inner].parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copies[inner])
-        found = _identity(copies, builder)
+        inputs = _identity(folders.copy(_sources(name), Path(work)), builder)
 
         def build(folder: Path) -> None:
             image = ensure_builder(builder, store=store, engine=engine)
             with step(f"native part {name}"), engine.container(image) as container:
                 _build(name, Path(work), container, folder / f"{name}.tar")
 
-        folder = store.part("native", found, build)
-    return NativePart(name, folder / f"{name}.tar", found)
+        folder = store.part("native", inputs, build)
+    return NativePart(name, folder / f"{name}.tar", inputs)
 
 
 def builder_image(builder: LockedTarget, *, store: Store, engine: Engine) -> str:
@@ -227,12 +222,6 @@ def _named_folder(name: str) -> str:
         raise UsageError(f"there is no recipe toolchains/recipes/{name}", why="it has no conanfile.py")
     named = _FOLDER.search(recipe.read_text(encoding="utf-8"))
     return named[1] if named else ""
-
-
-def _version(name: str) -> str:
-    """Return the version of a recipe's package, as the class Native does."""
-    file = source_folder(name) / "VERSION"
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else _VERSION
 
 
 def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:

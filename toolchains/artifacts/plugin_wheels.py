@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 from toolchains.archives import folders, wheel_file
 from toolchains.archives.tar_file import EPOCH
 from toolchains.contents import component as contents
-from toolchains.contents import packages, wheel_documents
+from toolchains.contents import documents, packages
 from toolchains.contents.component import Component, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import digest
@@ -63,17 +62,11 @@ def wheel(name: str, store: Store) -> PluginWheel:
         UsageError: there is no such package.
         CommandError: hatchling failed; its output has the reason.
     """
-    # Build from a copy: somebody may be editing, and the files that are built must be those that the digest is of.
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        copies = {}
-        for inner, source in _sources(name).items():
-            copies[inner] = Path(work, inner)
-            copies[inner].parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, copies[inner])
-        found = _identity(copies)
-        folder = store.part("plugin", found, lambda folder: _build(Path(work), folder, found, log=f"wheel-{name}"))
+        inputs = _identity(folders.copy(_sources(name), Path(work)))
+        folder = store.part("plugin", inputs, lambda folder: _build(Path(work), folder, inputs, log=f"wheel-{name}"))
     (result,) = folder.glob("*.whl")
-    return PluginWheel(result, found)
+    return PluginWheel(result, inputs)
 
 
 def component(wheel: PluginWheel, *, parts: Sequence[Component] = (), requires: Sequence[str] = ()) -> Component:
@@ -117,8 +110,7 @@ def _build(sources: Path, folder: Path, identity: str, *, log: str) -> None:
     )
     (wheel,) = built.glob("*.whl")
     info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
-    documents = wheel_documents.documents(_component(wheel, identity), info)
-    files = wheel_file.read_files(wheel) | documents
+    files = wheel_file.read_files(wheel) | documents.wheel_documents(_component(wheel, identity), info)
     wheel_file.write_files(folder / wheel.name, info, files, wheel_file.executables(wheel))
 
 
@@ -127,14 +119,8 @@ def _sources(name: str) -> dict[str, Path]:
     project = folder / "pyproject.toml"
     if not project.is_file():
         raise UsageError(f"there is no package in backends/{name}", why="it has no pyproject.toml")
-    left_out = {*_NOT_BUILT, *_excluded(project)}
-    found = folders.files(folder)
-    return {inner: path for inner, path in found.items() if inner.split("/")[0] not in left_out}
-
-
-def _excluded(project: Path) -> list[str]:
-    """Return the folders that a package excludes from its source distribution."""
     table = tomllib.loads(project.read_text())
     for key in ("tool", "hatch", "build", "targets", "sdist"):
         table = table.get(key, {})
-    return [str(name) for name in table.get("exclude", ())]
+    left_out = {*_NOT_BUILT, *table.get("exclude", ())}
+    return {inner: path for inner, path in folders.files(folder).items() if inner.split("/")[0] not in left_out}

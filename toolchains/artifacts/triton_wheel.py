@@ -31,7 +31,7 @@ from typing import IO
 
 from toolchains.archives import wheel_file
 from toolchains.contents import component as contents
-from toolchains.contents import licences, packages, wheel_documents
+from toolchains.contents import documents, licences, packages
 from toolchains.contents.component import Component, patches, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import LockedTriton
@@ -121,7 +121,7 @@ def identity(locked: LockedTriton, backends: Collection[str]) -> str:
         locked.llvm_hash + locked.llvm_version,
         version(locked),
         series.series_digest(locked.version),
-        _file_digest(_rules()),
+        hashlib.sha256(_rules().read_bytes()).hexdigest(),
         f"format {FORMAT} {wheel_file.FORMAT} {contents.FORMAT}",
         licences.of_recipe(_LLVM).expression,
         *sorted(backends),
@@ -144,15 +144,14 @@ def repack(locked: LockedTriton, file: Path, *, backends: Sequence[str], store: 
         LlvmHashError: the wheel's LLVM is not the pinned one. PatchError: the series does not fit the wheel.
         UnsafeArchiveError: the wheel has an entry that leaves its folder.
     """
-    folder = store.part("triton", identity(locked, backends), lambda folder: _build(locked, file, backends, folder))
-    (result,) = folder.glob("*.whl")
+
+    def build(folder: Path) -> None:
+        check_llvm_hash(locked, file)
+        patched = Series.load(series.series_folder(locked.version)).changes(WheelTree(file))
+        rewrite(locked, file, folder, component(locked, file, backends), backends=backends, patched=patched)
+
+    (result,) = store.part("triton", identity(locked, backends), build).glob("*.whl")
     return result
-
-
-def _build(locked: LockedTriton, file: Path, backends: Collection[str], folder: Path) -> None:
-    check_llvm_hash(locked, file)
-    patched = Series.load(series.series_folder(locked.version)).changes(WheelTree(file))
-    rewrite(locked, file, folder, component(locked, file, backends), backends=backends, patched=patched)
 
 
 def component(locked: LockedTriton, file: Path, backends: Collection[str]) -> Component:
@@ -249,7 +248,7 @@ def rewrite(
                 raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
             if made not in present:
                 writer.add(made, text.encode(), executable=False)
-        for made, document in wheel_documents.documents(described, new_info.rstrip("/")).items():
+        for made, document in documents.wheel_documents(described, new_info.rstrip("/")).items():
             writer.add(made, document)
         writer.close()
 
@@ -280,7 +279,3 @@ def _drop() -> list[str]:
 
 def _rules() -> Path:
     return paths.PATCHES / "triton" / "slim.toml"
-
-
-def _file_digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

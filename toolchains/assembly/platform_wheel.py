@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolchains.archives import wheel_file
-from toolchains.contents import wheel_documents
+from toolchains.contents import documents
 from toolchains.contents.component import Component
 from toolchains.sdk import elf
 from toolchains.system.errors import UsageError
@@ -71,6 +71,6 @@ def rewrite(
     head, empty, text = content[f"{info}/METADATA"].partition(b"\n\n")
     head += b"".join(f"\nRequires-Dist: {each}".encode() for each in requires)
     content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text}
-    content |= wheel_documents.documents(described, info)
+    content |= documents.wheel_documents(described, info)
     wheel_file.write_files(target, info, {**content, **libraries}, wheel_file.executables(wheel))
     return target

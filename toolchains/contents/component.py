@@ -1,6 +1,6 @@
 """What an artifact consists of: a component with its parts, what it derives from, and what it was built with.
 
-The two writers, cyclonedx.py and spdx.py, write a document about any component: an image, a wheel, a native part.
+documents.py writes a document about any component: an image, a wheel, a native part.
 """
 
 from __future__ import annotations

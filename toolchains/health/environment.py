@@ -17,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from toolchains.health import extension
-from toolchains.health.problem import Problem
+from toolchains.health.machine import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.libraries import version_key
 from toolchains.system import children, durable
@@ -77,7 +77,13 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
     if not owners and not any(each.backends for each in distributions.values()):
         yield Problem(f"{python} has no Triton", next=f"{python} -m pip install triton", fatal=False)
         return
-    yield from _owners(python, owners)
+    if len(owners) > 1:
+        yield Problem(
+            "several distributions have the folder triton/: "
+            + ", ".join(f"{name} {each.version}" for name, each in sorted(owners.items())),
+            "each overwrote files of the others, and uninstalling one breaks the rest",
+            f"{python} -m pip uninstall {' '.join(sorted(owners))}, then install the one that you want",
+        )
     yield from _requirements(python, installed)
     try:
         active = msgspec.json.decode(_ask(python, variables), type=Active)
@@ -112,17 +118,6 @@ def _ask(python: str, variables: Mapping[str, str], *words: str) -> bytes:
         why = "\n".join(f"{done.stdout}{done.stderr}".strip().splitlines()[-5:])
         raise UsageError(f"{python} does not run as a Python", why=why, next="--python=VENV/bin/python")
     return line.encode()
-
-
-def _owners(python: str, owners: Mapping[str, Distribution]) -> Iterator[Problem]:
-    if len(owners) > 1:
-        names = " ".join(sorted(owners))
-        yield Problem(
-            "several distributions have the folder triton/: "
-            + ", ".join(f"{name} {each.version}" for name, each in sorted(owners.items())),
-            "each overwrote files of the others, and uninstalling one breaks the rest",
-            f"{python} -m pip uninstall {names}, then install the one that you want",
-        )
 
 
 def _requirements(python: str, installed: Installed) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ from elftools.elf.elffile import ELFFile
 
 from toolchains.archives import confine
 from toolchains.artifacts.triton_wheel import llvm_hash
-from toolchains.health.problem import Problem
+from toolchains.health.machine import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.elf import Elf
 from toolchains.sdk.libraries import highest, version_key

@@ -100,7 +100,8 @@ def record(archive: Path, store: Store) -> str:
         for digest, member in zip(config["rootfs"]["diff_ids"], manifest["Layers"], strict=True):
             place = _layer(store, digest)
             if member in names and not place.exists():
-                durable.write(place, "".join(_line(entry) for entry in scan(docker_archive.content(tar, member))))
+                entries = scan(docker_archive.content(tar, member))
+                durable.write(place, "".join(msgspec.json.encode(entry).decode() + "\n" for entry in entries))
         text = docker_archive.text(tar, manifest["Config"])
     digest = f"sha256:{hashlib.sha256(text).hexdigest()}"
     durable.write(_config(store, digest), text.decode())
@@ -137,10 +138,6 @@ def config(store: Store, digest: str) -> bytes | None:
     except FileNotFoundError:
         return None
     return text if digest == f"sha256:{hashlib.sha256(text).hexdigest()}" else None
-
-
-def _line(entry: Entry) -> str:
-    return msgspec.json.encode(entry).decode() + "\n"
 
 
 def _layer(store: Store, digest: str) -> Path:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from toolchains.archives.received import Bounds
 from toolchains.artifacts import triton_wheel
@@ -21,7 +24,7 @@ from toolchains.engine.gpus import Gpus, unused
 from toolchains.engine.sandbox import DISK, Sandbox
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import durable, paths
-from toolchains.system.errors import FoundryError
+from toolchains.system.errors import CheckError, FoundryError
 from toolchains.testing.verdict import Verdict
 
 HOME = "/foundry"
@@ -153,3 +156,39 @@ def _memory(container: Sandbox) -> str:
     except FoundryError:
         return ", and its container is gone"
     return f"; a process was killed for lack of memory: {container.limits}" if killed else ""
+
+
+def copy_distribution(name: str, folder: Path) -> None:
+    """Copy a distribution of this environment and its requirements into a folder, for another Python that runs it.
+
+    Their programs and byte code are left out.
+
+    Raises:
+        CheckError: a distribution has compiled code, which would not run in another Python.
+    """
+    for each in sorted(_closure(name)):
+        for file in metadata.files(each) or ():
+            if ".." in file.parts or "__pycache__" in file.parts:
+                continue
+            if file.suffix == ".so":
+                raise CheckError(f"{each}, which {name} needs, is not pure Python", why=f"it has {file}")
+            target = folder / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(str(file.locate()), target)
+
+
+def _closure(name: str) -> set[str]:
+    """Return the names of a distribution and of all its requirements in this environment."""
+    found: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        found.add(name)
+        for line in metadata.requires(name) or ():
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                visit(requirement.name)
+
+    visit(name)
+    return found

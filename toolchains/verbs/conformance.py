@@ -34,7 +34,7 @@ from toolchains.system import durable, json_text, paths
 from toolchains.system.console import Console
 from toolchains.system.errors import FileError, ProofError, UsageError
 from toolchains.system.terminal import make_console
-from toolchains.testing import distributions, operations, proof
+from toolchains.testing import operations, proof
 from toolchains.testing.verdict import BAD, FILES, NOT_RUN, OUTCOMES, PASS, Key, Verdict, outcome_of
 
 SUITE = paths.ROOT / "conformance" / "language"
@@ -142,7 +142,7 @@ def conformance(
         (results / "output.txt").open("w") as output,
         _progress(verdict) as advance,
     ):
-        distributions.copy("pytest", Path(work))
+        proof.copy_distribution("pytest", Path(work))
         files = {_PYTEST: Path(work), **copied}
         files |= {f"{_INSIDE}/{name}": paths.ROOT / "conformance" / name for name in _RUNNER}
         files |= {

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from toolchains.engine import client, host
 from toolchains.fetch.store import Store
-from toolchains.health import environment, extension, machine, store_files
-from toolchains.health.problem import Problem
+from toolchains.health import environment, extension, machine
+from toolchains.health.machine import Problem
 from toolchains.lockfile import lock
 from toolchains.sdk import supplied
 from toolchains.sdk.selection import Given
@@ -36,7 +36,7 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
         raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=TARGET")
     if not what:
         missing = _programs()
-        found = [*_machine(), *_python(python), *(store_files.check(Store(paths.cache())) if check_store else ())]
+        found = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
     else:
         missing = []
         found = list(_sdk(Path(what), target) if target else _file(Path(what), python))

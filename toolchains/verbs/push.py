@@ -9,7 +9,7 @@ from rich.text import Text
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Image
-from toolchains.contents.wheel_documents import ENDINGS, WRITERS
+from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.share import images
 from toolchains.share.registry import Document, Repository
 from toolchains.system.errors import UsageError

@@ -45,7 +45,7 @@ from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
-from toolchains.testing import distributions, proof
+from toolchains.testing import proof
 from toolchains.verbs import conformance
 
 WORK = f"{HOME}/work"
@@ -378,7 +378,7 @@ def _with_torch(request: Request, verb: str, *words: str) -> str:
 def _copy_pytest(container: Container) -> None:
     """Copy this machine's pytest into the container: images have none."""
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        distributions.copy("pytest", Path(work))
+        proof.copy_distribution("pytest", Path(work))
         container.copy_into(Path(work), _PYTEST)
 
 

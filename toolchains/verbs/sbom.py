@@ -12,7 +12,7 @@ from rich.text import Text
 from toolchains.assembly import image_contents
 from toolchains.assembly.request import Request
 from toolchains.contents.component import Component
-from toolchains.contents.wheel_documents import ENDINGS, WRITERS
+from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
 from toolchains.system import durable, foreign
 from toolchains.system.console import Console

@@ -54,7 +54,7 @@ from toolchains.system.errors import (
     PinError,
     UsageError,
 )
-from toolchains.testing import distributions, planned, proof
+from toolchains.testing import planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 
 _RESULTS = paths.RESULTS / "test"
@@ -426,7 +426,7 @@ class _Image:
         ):
             line(f"limits: {container.limits}")
             for name in ("pytest-xdist", "hypothesis"):
-                distributions.copy(name, Path(work))
+                proof.copy_distribution(name, Path(work))
             shutil.copy(planned.__file__, work)
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():

@@ -1,4 +1,4 @@
-"""Write the document about a component in SPDX 2.3, as JSON."""
+"""Write the document about a component in CycloneDX 1.6 or in SPDX 2.3, as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from cyclonedx.model import HashAlgorithm, HashType, Property, XsUri
+from cyclonedx.model import component as model
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.bom_ref import BomRef
+from cyclonedx.model.dependency import Dependency
+from cyclonedx.model.license import LicenseAcknowledgement, LicenseExpression
+from cyclonedx.output.json import JsonV1Dot6
 from license_expression import get_spdx_licensing
+from packageurl import PackageURL
 from spdx_tools.spdx.model.actor import Actor, ActorType
 from spdx_tools.spdx.model.checksum import Checksum, ChecksumAlgorithm
 from spdx_tools.spdx.model.document import CreationInfo, Document
@@ -18,9 +26,14 @@ from spdx_tools.spdx.model.spdx_no_assertion import SpdxNoAssertion
 from spdx_tools.spdx.writer.json import json_writer
 
 from toolchains.archives.tar_file import EPOCH
-from toolchains.contents.component import AppliedPatch, Component
+from toolchains.contents.component import PREFIX, AppliedPatch, Component
 from toolchains.lockfile.lock import digest
 
+_TYPES = {
+    "image": model.ComponentType.CONTAINER,
+    "program": model.ComponentType.APPLICATION,
+    "source": model.ComponentType.FILE,
+}
 _DOCUMENT = "SPDXRef-DOCUMENT"
 _PURPOSES = {
     "image": PackagePurpose.CONTAINER,
@@ -30,8 +43,70 @@ _PURPOSES = {
 _licensing = get_spdx_licensing()
 
 
-def write(subject: Component) -> bytes:
-    """Return the document about a component."""
+def write_cyclonedx(subject: Component) -> bytes:
+    """Return the document about a component in CycloneDX 1.6, as JSON."""
+    contained = list(subject.contained())
+    in_it = {each.reference for each in contained}
+    tools = [each for each in subject.tools if each.reference not in in_it]
+    bom = Bom(
+        components=[
+            *map(_component, contained),
+            *(_component(each, model.ComponentScope.EXCLUDED) for each in tools),
+        ],
+        serial_number=subject.serial,
+        metadata=BomMetaData(component=_component(subject), timestamp=datetime.fromtimestamp(EPOCH, UTC)),
+        dependencies=[
+            _dependency(subject, (*subject.parts, *tools)),
+            *(_dependency(each, each.parts) for each in contained),
+        ],
+    )
+    return (JsonV1Dot6(bom).output_as_string(indent=2) + "\n").encode()
+
+
+def _dependency(owner: Component, parts: Iterable[Component]) -> Dependency:
+    return Dependency(BomRef(owner.reference), [Dependency(BomRef(part.reference)) for part in parts])
+
+
+def _component(each: Component, scope: model.ComponentScope | None = None, below: str = "") -> model.Component:
+    """Return a component; that of an ancestor has its descendant's reference in its own, so that it is unique."""
+    reference = f"{below}#{each.reference}" if below else each.reference
+    licence = each.licence
+    acknowledged = LicenseAcknowledgement.CONCLUDED if licence.reviewed else LicenseAcknowledgement.DECLARED
+    licences = [LicenseExpression(licence.expression, acknowledgement=acknowledged)] if licence.expression else []
+    origin = [("licence-origin", licence.origin)] if licence.origin else []
+    return model.Component(
+        type=_TYPES.get(each.kind, model.ComponentType.LIBRARY),
+        name=each.name,
+        version=each.version,
+        bom_ref=reference,
+        scope=scope,
+        purl=PackageURL.from_string(each.purl) if each.purl else None,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each.sha256)] if each.sha256 else None,
+        licenses=licences,
+        pedigree=_pedigree(each, reference),
+        properties=[Property(name=PREFIX + name, value=value) for name, value in (*each.properties, *origin)],
+    )
+
+
+def _pedigree(each: Component, reference: str) -> model.Pedigree | None:
+    if not (each.ancestors or each.patches or each.commit):
+        return None
+    return model.Pedigree(
+        ancestors=[_component(ancestor, below=reference) for ancestor in each.ancestors],
+        commits=[model.Commit(uid=each.commit)] if each.commit else None,
+        patches=[
+            # A difference has no field for a digest; a fragment of this form is how pip reads one, too.
+            model.Patch(
+                type=model.PatchClassification.UNOFFICIAL,
+                diff=model.Diff(url=XsUri(f"{patch.path}#sha256={patch.sha256}")),
+            )
+            for patch in each.patches
+        ],
+    )
+
+
+def write_spdx(subject: Component) -> bytes:
+    """Return the document about a component in SPDX 2.3, as JSON."""
     return _Writer(subject).written()
 
 
@@ -82,6 +157,8 @@ class _Writer:
     def _package(self, identifier: str, each: Component) -> Package:
         licence = _licensing.parse(each.licence.expression) if each.licence.expression else SpdxNoAssertion()
         reviewed = each.licence.reviewed
+        facts = [f"commit: {each.commit}"] if each.commit else []
+        facts += [f"{name}: {value}" for name, value in each.properties]
         return Package(
             identifier,
             each.name,
@@ -93,7 +170,7 @@ class _Writer:
             license_concluded=licence if reviewed else SpdxNoAssertion(),
             license_comment=each.licence.origin or None,
             copyright_text=SpdxNoAssertion(),
-            comment="\n".join(_facts(each)) or None,
+            comment="\n".join(facts) or None,
             external_references=[ExternalPackageRef(ExternalPackageRefCategory.PACKAGE_MANAGER, "purl", each.purl)]
             if each.purl
             else [],
@@ -116,12 +193,6 @@ class _Writer:
         self._relationships.append(Relationship(one, how, other))
 
 
-def _facts(each: Component) -> Iterable[str]:
-    if each.commit:
-        yield f"commit: {each.commit}"
-    yield from (f"{name}: {value}" for name, value in each.properties)
-
-
 def _identifier(kind: str, name: str, reference: str) -> str:
     """Return the identifier of a package: readable, and another one for another reference."""
     return f"SPDXRef-{kind}-{_word(name)}-{digest(reference)[:12]}"
@@ -130,3 +201,17 @@ def _identifier(kind: str, name: str, reference: str) -> str:
 def _word(text: str) -> str:
     """Return a text with the letters only that an identifier may have."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-")
+
+
+# The ends of the documents' names, by format.
+ENDINGS = {"cyclonedx": ".cdx.json", "spdx": ".spdx.json"}
+WRITERS = {"cyclonedx": write_cyclonedx, "spdx": write_spdx}
+
+
+def wheel_documents(subject: Component, info: str) -> dict[str, bytes]:
+    """Return the documents about a wheel by their names in it, where PEP 770 has them: NAME.dist-info/sboms.
+
+    Args:
+        info: the name of its .dist-info folder.
+    """
+    return {f"{info}/sboms/{subject.name}{ENDINGS[form]}": write(subject) for form, write in WRITERS.items()}
