@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -209,7 +208,7 @@ def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> 
     docker = client.connect()
     machine, _, start = processes.process_name().rsplit(" ", 2)
     for number in ("", "x", "9" * 5000):
-        container = {"Id": ID, "Labels": {OWNER_LABEL: f"{socket.gethostname()} {number}"}, "Created": 1}
+        container = {"Id": ID, "Labels": {OWNER_LABEL: f"{machine} {number} {start}"}, "Created": 1}
         image = LISTED | {"Labels": {docker_archive.BUILD_LABEL: f"{machine} {number} {start}"}}
         engine.answers = {
             "containers": http(json.dumps([container])),

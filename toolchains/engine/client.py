@@ -12,7 +12,6 @@ programs.
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ from toolchains.archives import docker_archive
 from toolchains.engine import context, diagnosis
 from toolchains.engine.answers import CheckedApi
 from toolchains.engine.container import BUILD_CAPABILITIES, OWNER_LABEL, Container
-from toolchains.engine.diagnosis import FAILURES, status_of
+from toolchains.engine.diagnosis import FAILURES, reported, status_of
 from toolchains.engine.gpus import Gpus
 from toolchains.engine.image_build import BuildOutput
 from toolchains.engine.sandbox import DISK, HOME, Limits, Sandbox
@@ -49,8 +48,6 @@ _SILENCE = 600
 _STILLBORN = 600
 # Age in seconds at which a build step's image belongs to no running build, whoever started it.
 _LONGEST_BUILD = 24 * 3600
-# Longer numbers are of no process.
-_DIGITS = 9
 # Marks our volumes, to tell them from the user's own.
 _VOLUME_LABEL = "org.triton-foundry.volume"
 # The status is 500: another process removes the same steps of a killed build, and one below this one is gone already.
@@ -107,10 +104,8 @@ class Engine:
 
     def version(self) -> str:
         """Return name and version of the engine: "Docker Engine 20.10.24"."""
-        try:
+        with reported("the container engine does not answer"):
             answer = self._api.version()
-        except FAILURES as error:
-            raise diagnosis.failed("the container engine does not answer", error) from error
         return f"{(answer.get('Platform') or {}).get('Name') or 'Engine'} {answer.get('Version') or 'unknown'}"
 
     def clock(self) -> datetime:
@@ -124,19 +119,16 @@ class Engine:
 
     def _info(self) -> dict[str, Any]:
         """Return the engine's data about itself and its machine."""
-        try:
+        with reported("the container engine does not answer"):
             return cast(dict[str, Any], self._api.info())
-        except FAILURES as error:
-            raise diagnosis.failed("the container engine does not answer", error) from error
 
     def image(self, name: str) -> ImageInfo | None:
         """Return the image with this tag or ID, or None."""
-        try:
-            answer = self._api.inspect_image(name)
-        except docker.errors.ImageNotFound:
-            return None
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot look for the image {name}", error) from error
+        with reported(f"cannot look for the image {name}"):
+            try:
+                answer = self._api.inspect_image(name)
+            except docker.errors.ImageNotFound:
+                return None
         return ImageInfo(
             id=answer["Id"],
             names=tuple(answer.get("RepoTags") or ()),
@@ -149,27 +141,31 @@ class Engine:
         """Add a name to an image; if another image had the name, it is moved."""
         # A registry's name may have a port.
         repository, _, label = name.rpartition(":")
-        self._do("tag", lambda: self._api.tag(image, repository, label, force=True))
+        with reported("the container engine could not tag an image"):
+            self._api.tag(image, repository, label, force=True)
 
     def remove(self, image: str) -> None:
         """Remove a name of an image, and with its last name the image and the build steps that only this image needed.
 
         An image that a container or another image uses stays. A missing image is not an error.
         """
-        try:
-            self._api.remove_image(image)
-        except FAILURES as error:
-            if status_of(error) not in (404, 409) and _REMOVED_MEANWHILE not in str(error):
-                raise diagnosis.failed(f"cannot remove the image {image}", error) from error
+        with reported(f"cannot remove the image {image}", allowed=(404, 409)):
+            try:
+                self._api.remove_image(image)
+            except docker.errors.APIError as error:
+                if _REMOVED_MEANWHILE not in str(error):
+                    raise
 
     def load(self, path: Path) -> None:
         """Load a docker-archive."""
-        with path.open("rb") as file:
-            self._do("load", lambda: _check(self._api.load_image(file)))
+        with path.open("rb") as file, reported("the container engine could not load an image"):
+            _check(self._api.load_image(file))
 
     def save(self, image: str, file: IO[bytes]) -> None:
         """Write an image to a file as a docker-archive."""
-        self._do("save", lambda: [file.write(chunk) for chunk in self._api.get_image(image)])
+        with reported("the container engine could not save an image"):
+            for chunk in self._api.get_image(image):
+                file.write(chunk)
         file.flush()
 
     def push(self, name: str) -> None:
@@ -184,15 +180,10 @@ class Engine:
         self._move("pull", name)
 
     def _move(self, verb: str, name: str) -> None:
-        try:
+        host = name.partition("/")[0]
+        advice = f"the same command again, which goes on after a break; if {host} refuses you: docker login {host}"
+        with reported(f"the container engine could not {verb} {name}", next=advice):
             _check(getattr(self._api, verb)(name, stream=True, decode=True))
-        except FAILURES as error:
-            host = name.partition("/")[0]
-            raise diagnosis.failed(
-                f"the container engine could not {verb} {name}",
-                error,
-                next=f"the same command again, which goes on after a break; if {host} refuses you: docker login {host}",
-            ) from error
 
     @contextmanager
     def build(
@@ -279,32 +270,26 @@ class Engine:
 
     def named(self, pattern: str) -> dict[str, tuple[tuple[str, ...], int]]:
         """Return the images with a name that matches a pattern, "triton-foundry/*": by ID, names and size in bytes."""
-        try:
-            found = self._api.images(filters={"reference": pattern})
-        except FAILURES as error:
-            raise diagnosis.failed("cannot list the engine's images", error) from error
-        return {image["Id"]: (tuple(_names(image)), image["Size"]) for image in found}
+        with reported("cannot list the engine's images"):
+            images = self._api.images(filters={"reference": pattern})
+        return {image["Id"]: (tuple(_names(image)), image["Size"]) for image in images}
 
     def abandoned(self) -> dict[str, int]:
         """Return the images of build steps whose process is dead, by ID, with their size in bytes.
 
         A build that is killed leaves them. The size includes the image that the build started from.
         """
-        try:
-            found = self._api.images(all=True, filters={"label": docker_archive.BUILD_LABEL})
-        except FAILURES as error:
-            raise diagnosis.failed("cannot list the engine's images", error) from error
-        return {image["Id"]: image["Size"] for image in found if _is_abandoned(image) and not _names(image)}
+        with reported("cannot list the engine's images"):
+            images = self._api.images(all=True, filters={"label": docker_archive.BUILD_LABEL})
+        return {image["Id"]: image["Size"] for image in images if _is_abandoned(image) and not _names(image)}
 
     def remove_abandoned(self) -> int:
         """Remove the images and containers of build steps whose process is dead; return the number of images."""
-        try:
-            for each in self._api.containers(all=True, filters={"label": docker_archive.BUILD_LABEL}):
-                if _is_abandoned(each):
+        with reported("cannot remove the containers of a killed build"):
+            for container in self._api.containers(all=True, filters={"label": docker_archive.BUILD_LABEL}):
+                if _is_abandoned(container):
                     with suppress(docker.errors.APIError):
-                        self._api.remove_container(each["Id"], force=True, v=True)
-        except FAILURES as error:
-            raise diagnosis.failed("cannot remove the containers of a killed build", error) from error
+                        self._api.remove_container(container["Id"], force=True, v=True)
         before = left = self.abandoned()
         while left:
             for id in left:
@@ -371,26 +356,21 @@ class Engine:
         Started containers end with their owner. The engine removes those of builds, and this method sandboxes.
         """
         removed = 0
-        try:
-            for answer in self._api.containers(
-                all=True, filters={"label": OWNER_LABEL, "status": ["created", "exited"]}
-            ):
-                over = answer.get("State") == "exited" or time.time() - answer["Created"] > _STILLBORN
-                if over and _is_dead(_owner(answer)):
+        ended = {"label": OWNER_LABEL, "status": ["created", "exited"]}
+        with reported("cannot remove what a killed process left"):
+            for container in self._api.containers(all=True, filters=ended):
+                over = container.get("State") == "exited" or time.time() - container["Created"] > _STILLBORN
+                if over and processes.is_dead(_label(container, OWNER_LABEL)):
                     # The engine may be removing it.
                     with suppress(docker.errors.APIError):
-                        self._api.remove_container(answer["Id"], force=True, v=True)
+                        self._api.remove_container(container["Id"], force=True, v=True)
                         removed += 1
-        except FAILURES as error:
-            raise diagnosis.failed("cannot remove what a killed process left", error) from error
         return removed
 
     def volumes(self, prefix: str = "") -> tuple[str, ...]:
         """Return the names of the volumes that our containers created and that start with `prefix`."""
-        try:
+        with reported("cannot list the engine's volumes"):
             answer = self._api.volumes(filters={"label": _VOLUME_LABEL})
-        except FAILURES as error:
-            raise diagnosis.failed("cannot list the engine's volumes", error) from error
         names = (volume["Name"] for volume in answer.get("Volumes") or ())
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
@@ -400,11 +380,8 @@ class Engine:
         Raises:
             EngineError: a container uses it, or the engine refused.
         """
-        try:
+        with reported(f"cannot remove the volume {name}", allowed=(404,)):
             self._api.remove_volume(name)
-        except FAILURES as error:
-            if status_of(error) != 404:
-                raise diagnosis.failed(f"cannot remove the volume {name}", error) from error
 
     def evict(self, volume: str) -> int:
         """Remove the containers that use a volume for a killed process of ours; return their number.
@@ -414,58 +391,34 @@ class Engine:
         Raises:
             EngineError: a container uses the volume for a process that may be alive.
         """
-        try:
-            found = self._api.containers(all=True, filters={"volume": volume})
-            for answer in found:
-                host, process = _owner(answer)
-                if not _is_dead((host, process)):
-                    name = next(iter(answer.get("Names") or ()), answer["Id"]).removeprefix("/")
+        with reported(f"cannot end what uses the volume {volume}"):
+            containers = self._api.containers(all=True, filters={"volume": volume})
+            for container in containers:
+                owner = _label(container, OWNER_LABEL)
+                if not processes.is_dead(owner):
+                    name = next(iter(container.get("Names") or ()), container["Id"]).removeprefix("/")
                     raise EngineError(
                         f"the volume {volume} is in use",
-                        why=f"the container {name} works with it, for process {process or '?'} on {host or '?'}",
+                        why=f"the container {name} works with it, for {processes.describe(owner)}",
                         next=f"wait for that; if there is no such process any more: docker rm -f {name}",
                     )
                 with suppress(docker.errors.NotFound):
-                    self._api.remove_container(answer["Id"], force=True, v=True)
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot end what uses the volume {volume}", error) from error
-        return len(found)
-
-    def _do(self, verb: str, request: Callable[[], Any]) -> Any:
-        try:
-            return request()
-        except FAILURES as error:
-            raise diagnosis.failed(f"the container engine could not {verb} an image", error) from error
+                    self._api.remove_container(container["Id"], force=True, v=True)
+        return len(containers)
 
 
-def _is_abandoned(found: Mapping[str, Any]) -> bool:
+def _is_abandoned(item: Mapping[str, Any]) -> bool:
     """Return whether an image or a container belongs to a build whose process is dead, or that began too long ago."""
-    owner = (found.get("Labels") or {}).get(docker_archive.BUILD_LABEL, "")
-    return bool(owner) and (processes.is_dead(owner) or time.time() - found["Created"] > _LONGEST_BUILD)
+    owner = _label(item, docker_archive.BUILD_LABEL)
+    return bool(owner) and (processes.is_dead(owner) or time.time() - item["Created"] > _LONGEST_BUILD)
+
+
+def _label(item: Mapping[str, Any], name: str) -> str:
+    return str((item.get("Labels") or {}).get(name, ""))
 
 
 def _names(image: Mapping[str, Any]) -> list[str]:
     return [name for name in image.get("RepoTags") or () if name != "<none>:<none>"]
-
-
-def _owner(container: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the host and the number of the process that a container's label names; empty if it has none."""
-    host, _, process = (container.get("Labels") or {}).get(OWNER_LABEL, "").rpartition(" ")
-    return host, process
-
-
-def _is_dead(owner: tuple[str, str]) -> bool:
-    """Return whether a process is known to be dead; False for one of another machine, and for what is no process."""
-    host, process = owner
-    if host != socket.gethostname() or not process.isdecimal() or len(process) > _DIGITS:
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass  # another user's
-    return False
 
 
 def _check(answers: Iterable[Mapping[str, Any]]) -> None:

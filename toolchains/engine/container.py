@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
 import select
 import shlex
-import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,12 +24,12 @@ from toolchains.archives import received
 from toolchains.archives.received import Bounds, Taken
 from toolchains.engine import diagnosis
 from toolchains.engine.answers import connection, frames
-from toolchains.engine.diagnosis import FAILURES, status_of
-from toolchains.system import terminal
+from toolchains.engine.diagnosis import FAILURES, reported
+from toolchains.system import processes, terminal
 from toolchains.system.children import Completed, ended_by
 from toolchains.system.errors import CommandError, FoundryError, LimitError
 
-# Marks our containers, to tell them from the user's own. The value names the owner: host and process.
+# Marks our containers, to tell them from the user's own. The value names the owner: processes.process_name().
 OWNER_LABEL = "org.triton-foundry.container"
 # The capabilities that root needs to install files for several owners, a subset of those that engines grant.
 BUILD_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
@@ -63,9 +61,15 @@ class Container:
 
     Attributes:
         printable: the most bytes that a command prints.
+        first: the command of the first process, which ends when its input is closed.
+        settings: the engine's settings for the processes.
+        advice: what helps if the container cannot be started; "" if nothing is known.
     """
 
     printable: float = math.inf
+    first: Sequence[str] = LIFELINE
+    settings: Mapping[str, Any] = {}
+    advice = ""
 
     def __init__(self, api: Any, image: str, limits: Mapping[str, Any]) -> None:
         self._api = api
@@ -82,27 +86,24 @@ class Container:
         try:
             self.id = self._api.create_container(
                 self._image,
-                command=[*self._first()],
+                command=[*self.first],
                 entrypoint=[],
                 name=self._name,
                 use_config_proxy=False,
-                labels={OWNER_LABEL: f"{socket.gethostname()} {os.getpid()}"},
+                labels={OWNER_LABEL: processes.process_name()},
                 stdin_open=True,
                 host_config=self._api.create_host_config(**{"auto_remove": True, **self._host}),
-                **self._settings(),
+                **self.settings,
             )["Id"]
             # Attach before the start: the first process must not find its input closed.
             self._lifeline = self._api.attach_socket(self.id, params={"stdin": 1, "stream": 1})
             self._start()
-            self._prepare()
         except BaseException as error:
             with suppress(FoundryError):
                 self._remove()
             if isinstance(error, FAILURES):
                 self._check_time("what prepares it")
-                raise diagnosis.failed(
-                    f"cannot start a container of {self._image}", error, next=self._advice()
-                ) from error
+                raise diagnosis.failed(f"cannot start a container of {self._image}", error, next=self.advice) from error
             raise
         return self
 
@@ -116,24 +117,9 @@ class Container:
             if error is None:
                 raise
 
-    def _first(self) -> Sequence[str]:
-        """Return the command of the container's first process, which ends when its input is closed."""
-        return LIFELINE
-
-    def _settings(self) -> Mapping[str, Any]:
-        """Return the engine's settings for the container's processes."""
-        return {}
-
-    def _advice(self) -> str:
-        """Return what helps if the container cannot be started; "" if nothing is known."""
-        return ""
-
     def _start(self) -> None:
-        """Start the container's first process."""
+        """Start the container's first process, and prepare the container for its first use."""
         self._api.start(self.id)
-
-    def _prepare(self) -> None:
-        """Prepare the container before its first use."""
 
     def _abort(self) -> None:
         with suppress(*FAILURES):
@@ -141,11 +127,9 @@ class Container:
 
     def _remove(self) -> None:
         try:
-            self._api.remove_container(self._name, force=True, v=True)
-        except FAILURES as error:
             # 404, 409: it was never created, or its time is over and the engine removed it or is about to.
-            if status_of(error) not in (404, 409):
-                raise diagnosis.failed(f"cannot remove the container {self._name}", error) from error
+            with reported(f"cannot remove the container {self._name}", allowed=(404, 409)):
+                self._api.remove_container(self._name, force=True, v=True)
         finally:
             self._open.close()
             if self._lifeline is not None:
@@ -239,42 +223,31 @@ class Container:
         another machine may have no way to signal the end of input over an open connection. If only stdout is not a
         terminal, the command has no input.
         """
-        try:
-            if sys.stdin.isatty() and sys.stdout.isatty():
-                return self._joined(argv, cwd)
-            return self._fed(argv, b"" if sys.stdin.isatty() else _input(), cwd)
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot open {argv[0]} in a container of {self._image}", error) from error
-
-    def _joined(self, argv: Sequence[str], cwd: str | None) -> int:
-        id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
-        sock, received = connection(self._api.exec_start(id, tty=True, socket=True))
-        terminal.join(sock, received, lambda rows, columns: self._api.exec_resize(id, rows, columns))
-        return self._ended(id)
-
-    def _ended(self, id: str) -> int:
-        """Return a command's exit status. The engine has none if it lost the process, such as with its container."""
-        status = self._api.exec_inspect(id)["ExitCode"]
-        return _LOST if status is None else int(status)
-
-    def _fed(self, argv: Sequence[str], data: bytes, cwd: str | None) -> int:
-        self._unpack({_INPUT: data})
-        sys.stdout.flush()
-        words = ["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv]
 
         def show(stream: int, chunk: bytes) -> None:
             file = (sys.stdout.buffer, sys.stderr.buffer)[stream]
             file.write(chunk)
             file.flush()
 
-        return self._execute(words, show, workdir=cwd)
+        with reported(f"cannot open {argv[0]} in a container of {self._image}"):
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                id = self._api.exec_create(self.id, list(argv), stdin=True, tty=True, workdir=cwd)["Id"]
+                sock, received = connection(self._api.exec_start(id, tty=True, socket=True))
+                terminal.join(sock, received, lambda rows, columns: self._api.exec_resize(id, rows, columns))
+                return self._ended(id)
+            self._unpack({_INPUT: b"" if sys.stdin.isatty() else _input()})
+            sys.stdout.flush()
+            return self._execute(["sh", "-c", f'exec "$@" </{_INPUT}', "sh", *argv], show, workdir=cwd)
+
+    def _ended(self, id: str) -> int:
+        """Return a command's exit status. The engine has none if it lost the process, such as with its container."""
+        status = self._api.exec_inspect(id)["ExitCode"]
+        return _LOST if status is None else int(status)
 
     def copy_into(self, source: Path, destination: str) -> None:
         """Copy a file or a folder into the container, to exactly this absolute path; parent folders are created."""
-        try:
+        with reported(f"cannot copy {source} into a container of {self._image}"):
             self._unpack(trees.entries_below(source, destination))
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot copy {source} into a container of {self._image}", error) from error
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
         """Write files into the container, by their paths relative to /."""
@@ -295,11 +268,9 @@ class Container:
 
     def take(self, source: str, destination: Path, bounds: Bounds, **options: Any) -> Taken:
         """Copy out like copy_out, and return what was taken; the options are those of received.take."""
-        try:
+        with reported(f"cannot copy {source} out of a container of {self._image}"):
             packed = cast(IO[bytes], io.BufferedReader(_Stream(self._packed(source))))
             return received.take(packed, destination, bounds, what=source, **options)
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot copy {source} out of a container of {self._image}", error) from error
 
     def _packed(self, source: str) -> Iterable[bytes]:
         """Return the engine's tar of a file or a folder, in pieces."""
@@ -312,12 +283,9 @@ class Container:
         The engine unpacks it, with the owners, modes and links in the tar, so it must be a tar that we wrote.
         """
         self.call(["mkdir", "-p", folder])
-        try:
-            # The Docker SDK sends a file in pieces while it reads it.
-            with tar.open("rb") as file:
-                self._api.put_archive(self.id, folder, file)
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot unpack {tar} in a container of {self._image}", error) from error
+        # The Docker SDK sends a file in pieces while it reads it.
+        with reported(f"cannot unpack {tar} in a container of {self._image}"), tar.open("rb") as file:
+            self._api.put_archive(self.id, folder, file)
 
     def oom_killed(self) -> bool:
         """Return whether the kernel killed a process in this container because the container or machine had no memory.

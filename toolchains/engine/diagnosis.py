@@ -8,7 +8,8 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import docker.errors
@@ -72,6 +73,16 @@ def failed(what: str, error: BaseException, *, next: str = "") -> EngineError | 
     cause = find(error)
     kind = FileError if FULL.search(cause.why) else EngineError
     return kind(what, why=cause.why, next=next or cause.next)
+
+
+@contextmanager
+def reported(what: str, *, allowed: Collection[int] = (), next: str = "") -> Iterator[None]:
+    """Raise the error of failed() if a request in the with statement fails; ignore a refusal with an allowed status."""
+    try:
+        yield
+    except FAILURES as error:
+        if status_of(error) not in allowed:
+            raise failed(what, error, next=next) from error
 
 
 def disk_full(what: str, said: str) -> FileError:

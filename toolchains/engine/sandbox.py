@@ -18,10 +18,9 @@ import docker.types
 import docker
 from toolchains.archives.folders import add_files
 from toolchains.archives.tar_file import TarWriter
-from toolchains.engine import diagnosis
 from toolchains.engine.answers import frames
 from toolchains.engine.container import LIFELINE, Container
-from toolchains.engine.diagnosis import FAILURES
+from toolchains.engine.diagnosis import FAILURES, reported
 from toolchains.engine.gpus import Gpus
 from toolchains.system.errors import EngineError, FoundryError, LimitError
 
@@ -133,28 +132,22 @@ class Sandbox(Container):
         }
         super().__init__(api, image, {key: value for key, value in host.items() if value is not None})
         self.limits = limits
+        if limits.seconds:
+            self.first = ("timeout", "--signal=KILL", f"{limits.seconds}", *LIFELINE)
+        self.settings = {
+            "user": f"{USER}:{USER}",
+            "environment": _IDENTITY | dict(gpus.environment if gpus else {}),
+        }
+        self.advice = gpus.advice if gpus else ""
         self._folders = folders
-        self._gpus = gpus
         self._end = math.inf
         # Why the container was ended before its programs did.
         self._broken = ""
-
-    def _first(self) -> Sequence[str]:
-        seconds = self.limits.seconds
-        return ("timeout", "--signal=KILL", f"{seconds}", *LIFELINE) if seconds else LIFELINE
-
-    def _settings(self) -> Mapping[str, Any]:
-        return {"user": f"{USER}:{USER}", "environment": _IDENTITY | dict(self._gpus.environment if self._gpus else {})}
-
-    def _advice(self) -> str:
-        return self._gpus.advice if self._gpus else ""
 
     def _start(self) -> None:
         # Before the start: the container's own clock, which begins with it, must not be ahead of this one.
         self._end = time.monotonic() + (self.limits.seconds or math.inf)
         super()._start()
-
-    def _prepare(self) -> None:
         # A new volume belongs to root, or with Podman to the container's user. Each can change its own files without a
         # capability; the engine's archives cannot.
         said: list[bytes] = []
@@ -171,10 +164,8 @@ class Sandbox(Container):
         Raises:
             EngineError: the engine did not end them.
         """
-        try:
+        with reported(f"cannot end the container of {self._image}"):
             self._api.stop(self.id, timeout=0)
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot end the container of {self._image}", error) from error
 
     def _packed(self, source: str) -> Iterable[bytes]:
         self.end()
@@ -191,12 +182,10 @@ class Sandbox(Container):
         Raises:
             LimitError: they wrote more.
         """
-        try:
+        with reported(f"cannot watch a container of {self._image}"):
             base, _ = self._written()
             id = self._api.exec_create(self.id, ["python3", "-I", "-c", _REPORT, HOME], user="0")["Id"]
             reports = frames(self._api.exec_start(id, socket=True))
-        except FAILURES as error:
-            raise diagnosis.failed(f"cannot watch a container of {self._image}", error) from error
         threading.Thread(target=self._watch, args=(reports, base), daemon=True).start()
         yield
         self._check_time("what ran")
@@ -248,22 +237,21 @@ class Sandbox(Container):
             )
 
     def _unpack(self, entries: Mapping[str, Path | bytes]) -> None:
-        """Write files into the writable folders: the engine refuses other folders, and cannot write to a tmpfs."""
+        """Write files into the writable folders: the engine refuses other folders, and cannot write to a tmpfs.
+
+        The files and their parent folders belong to the user of the sandbox.
+        """
         for folder in self._folders:
             root = folder.strip("/") + "/"
             inner = {name.removeprefix(root): source for name, source in entries.items() if name.startswith(root)}
             if inner:
-                self._api.put_archive(self.id, folder, _of_user(inner))
+                packed = io.BytesIO()
+                with TarWriter(packed, owner=USER) as tar:
+                    parents = {str(parent) for name in inner for parent in PurePosixPath(name).parents}
+                    for parent in sorted(parents - {"."}):
+                        tar.folder(parent)
+                    add_files(tar, inner)
+                self._api.put_archive(self.id, folder, packed.getvalue())
         outside = [name for name in entries if not name.startswith(tuple(f"{f.strip('/')}/" for f in self._folders))]
         if outside:
             raise EngineError(f"cannot write /{outside[0]}", why=f"only {', '.join(self._folders)} can be written to")
-
-
-def _of_user(entries: Mapping[str, Path | bytes]) -> bytes:
-    """Return a tar of files and their parent folders, all of which belong to the user of a sandbox."""
-    packed = io.BytesIO()
-    with TarWriter(packed, owner=USER) as tar:
-        for folder in sorted({str(parent) for name in entries for parent in PurePosixPath(name).parents} - {"."}):
-            tar.folder(folder)
-        add_files(tar, entries)
-    return packed.getvalue()

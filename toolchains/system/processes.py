@@ -22,6 +22,12 @@ def is_dead(name: str) -> bool:
     return machine == _machine() and number.isdecimal() and len(number) < 10 and _start(int(number)) != start
 
 
+def describe(name: str) -> str:
+    """Return a process's number and machine for people: "process 12 on host"."""
+    machine, _, rest = name.partition(" ")
+    return f"process {rest.partition(' ')[0] or '?'} on {machine.partition('/')[0] or '?'}"
+
+
 def _machine() -> str:
     boot = _BOOT.read_text().strip() if _BOOT.is_file() else "unknown"
     return f"{socket.gethostname()}/{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
