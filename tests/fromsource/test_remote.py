@@ -421,7 +421,7 @@ def test_conan_lock_is_what_conan_resolves(
         written = (tmp_path / "conan.lock").read_text()
         assert json.loads(written) == json.loads(conan_lock.PATH.read_text())
         # What Conan resolves is known now, and takes long.
-        own.setattr(conan_lock, "_written", lambda container: written)
+        own.setattr(conan_lock, "_resolved", lambda conan: written)
         assert not conan_lock.write(store, builder[0], tmp_path / "conan.lock")
 
 

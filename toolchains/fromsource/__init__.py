@@ -8,7 +8,7 @@ source_tar.py        a source tree as a tar: the files that are needed, checked 
 tree.py              a project's source, verified and patched, as a tar in the store
 llvmhash.py          the LLVM commit that a Triton's tree requires
 build.py             compiles a tree in a container of the locked builder
-conan_package.py     copies Conan's package out of the container as a part
+conan.py             Conan in a container: exports recipes, and copies a package out as a part
 compiled_triton.py   a compiled Triton that replaces the official wheel
 progress.py timings.py resources.py   a build's progress, its slowest steps, and how many of them may run at once
 remote.py server.py  packages to and from a Conan remote, and a Conan remote

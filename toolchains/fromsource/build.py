@@ -13,7 +13,6 @@ the builder, and the packages that it requires. The number of jobs and the conte
 from __future__ import annotations
 
 import json
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +25,9 @@ from toolchains.artifacts import native
 from toolchains.config import projects
 from toolchains.config.projects import GitPin, Profile, Upstream
 from toolchains.engine.client import Engine
-from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
-from toolchains.fromsource import conan_package, progress, resources, timings, tree
+from toolchains.fromsource import progress, resources, timings, tree
+from toolchains.fromsource.conan import PROFILE, RECIPES, SOURCES, Conan, option_words
 from toolchains.fromsource.tree import SourceTree
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedSource, LockedTarget, digest
@@ -39,13 +38,11 @@ from toolchains.system.terminal import make_console
 
 # The revision of how a project is built: raise it if a change here changes the result.
 FORMAT = 1
-WORK, CCACHE, SOURCES = "/foundry/work", "/foundry/ccache", "/foundry/src"
+WORK, CCACHE = "/foundry/work", "/foundry/ccache"
 CCACHE_VOLUME = "triton-foundry-ccache"
 # The environment of Conan, CMake and compilers in the container.
 _ENVIRONMENT = {
-    "CONAN_HOME": "/foundry/conan",
     "SOURCE_DATE_EPOCH": str(EPOCH),
-    "LC_ALL": "C.UTF-8",
     "CCACHE_DIR": CCACHE,
     # The date of clang's file is the image's and does not depend on its content.
     "CCACHE_COMPILERCHECK": "content",
@@ -54,7 +51,6 @@ _ENVIRONMENT = {
     "NINJA_STATUS": progress.STATUS,
 }
 _UPSTREAM = ("upstream.cmake", "upstream.profile", "reproducible.cmake")
-_TIMINGS = "timings.json"
 # The recipe that the others are based on, and the project that Triton's requires.
 BASE, LLVM = "upstream", "llvm"
 _console = make_console(stderr=True)
@@ -93,9 +89,9 @@ class Wanted:
     @property
     def all_required(self) -> Iterator[Wanted]:
         """Yield all required projects, also indirect ones, the innermost first."""
-        for each in self.requires:
-            yield from each.all_required
-            yield each
+        for required in self.requires:
+            yield from required.all_required
+            yield required
 
     @property
     def options(self) -> dict[str, str]:
@@ -103,9 +99,21 @@ class Wanted:
         return {
             "commit": self.source.commit,
             "patches": self.source.patches or "none",
-            "image": _packages(self.builder)[:16],
-            "presets": digest(_compiled_with(self.upstream, self.requires))[:16],
+            "image": _builder_digest(self.builder)[:16],
+            "presets": digest(self._compiled_with)[:16],
             **self.settings,
+        }
+
+    @property
+    def _compiled_with(self) -> dict[str, object]:
+        """Return the inputs of the compilation other than the tree, the builder and the recipe itself."""
+        files = dict(_checkout(self.upstream))
+        # Only the project's own preset counts.
+        del files["cmake/CMakePresets.json"]
+        return {
+            "files": trees.files_digest(files),
+            "preset": preset(self.name),
+            "requires": sorted(required.identity for required in self.requires),
         }
 
     @property
@@ -210,7 +218,6 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
         CommandError: Conan, CMake or a compiler failed; carries the compiler's messages.
         FoundryError: the source is not available or does not fit, the disk is too small, or no engine answers.
     """
-    made = not store.has_part("upstream", want.identity)
 
     def build(folder: Path) -> None:
         # First the steps that take minutes, so that a Triton that requires another LLVM is refused before a long build.
@@ -234,136 +241,110 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
             engine.container(image, volumes=volumes, network="host" if compiler_cache else "none") as container,
         ):
             environment = _ENVIRONMENT | ({"CCACHE_REMOTE_STORAGE": compiler_cache} if compiler_cache else {})
-            _Build(want, source, required, container, environment, jobs, folder).run()
+            _Build(want, source, required, Conan(container, environment), jobs, folder).run()
         engine.remove_volume(want.volume)
 
+    made = not store.has_part("upstream", want.identity)
     folder = store.part("upstream", want.identity, build)
     return Built(want.name, folder / f"{want.name}.tar", folder / f"{want.name}.tgz", want.identity, made)
 
 
 @dataclass
 class _Build:
-    """A build in a container."""
+    """A build in a container; `asked` is the user's number of compile jobs, and `result` the folder of the part."""
 
     want: Wanted
     source: SourceTree
     required: Sequence[Built]
-    container: Container
-    environment: Mapping[str, str]
+    conan: Conan
     asked: int
     result: Path
 
     def run(self) -> None:
         start = monotonic()
-        machine = resources.machine(self.container)
+        container, name = self.conan.container, self.want.name
+        machine = resources.machine(container)
         jobs = resources.jobs(machine.cpus, machine.memory, asked=self.asked)
         _console.print(str(jobs))
-        resources.check_disk(self.container, WORK, round(self.want.upstream.gigabytes * 1e9))
-        self._bring()
-        log = paths.LOGS / f"upstream-{self.want.name}.log"
+        resources.check_disk(container, WORK, round(self.want.upstream.gigabytes * 1e9))
+        self._copy_inputs()
+        log = paths.LOGS / f"upstream-{name}.log"
         self._call("ccache", "--zero-stats")
-        with progress.Watcher(_console, log, self.want.name) as watcher:
-            done = self.container.run(self._conan("build", jobs), env=self.environment, line=watcher.line)
+        with progress.Watcher(_console, log, name) as watcher:
+            argv = ["conan", *self._words("build", jobs)]
+            done = container.run(argv, env=self.conan.environment, line=watcher.line)
         if done.status != 0:
-            raise self._failure(watcher, done.status, jobs, log)
-        made = json.loads(self._call(*self._conan("export-pkg", jobs), "--format", "json"))
-        (ref,) = {
-            f"{node['ref']}:{node['package_id']}"
-            for node in made["graph"]["nodes"].values()
-            if node["name"] == self.want.name
-        }
-        conan_package.extract_package(self.container, ref, self.result, self.environment)
+            death = resources.cause_of_death(watcher.last(200), done.status, container.oom_killed())
+            again = f"correct what is refused (patches/, toolchains/recipes/{name}), then the same command again"
+            fewer = f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one stopped"
+            raise CommandError(
+                f"{self.want.reference} could not be built",
+                why=f"{death or watcher.why()}\n(whole output: {log})",
+                next=fewer if death else again,
+            )
+        exported = json.loads(self.conan.call(*self._words("export-pkg", jobs), "--format", "json"))
+        nodes = exported["graph"]["nodes"].values()
+        (reference,) = {f"{node['ref']}:{node['package_id']}" for node in nodes if node["name"] == name}
+        self.conan.extract(reference, self.result)
         self._report(monotonic() - start)
 
-    def _failure(self, watcher: progress.Watcher, status: int, jobs: resources.Jobs, log: Path) -> CommandError:
-        death = resources.cause_of_death(watcher.last(200), status, self.container.oom_killed())
-        fewer = f"the same command again with --jobs={max(jobs.compile // 2, 1)}: it goes on where this one stopped"
-        return CommandError(
-            f"{self.want.reference} could not be built",
-            why=f"{death or watcher.why()}\n(whole output: {log})",
-            next=fewer
-            if death
-            else f"correct what is refused (patches/, toolchains/recipes/{self.want.name}), then "
-            "the same command again",
-        )
-
-    def _bring(self) -> None:
-        """Copy the tree into the volume, and the files of this checkout next to it."""
-        mark = f"{WORK}/source.identity"
-        there = self.container.run(["cat", mark])
-        if there.status != 0 or there.stdout != self.source.identity:
+    def _copy_inputs(self) -> None:
+        """Copy the tree into the volume, the files of this checkout next to it, and the required packages."""
+        container, mark = self.conan.container, f"{WORK}/source.identity"
+        marked = container.run(["cat", mark])
+        if marked.status != 0 or marked.stdout != self.source.identity:
             # An incomplete tree has no mark. build/ may stay, because Ninja compares files with its earlier output.
             self._call("rm", "-rf", f"{WORK}/source", mark)
             self._call("mkdir", "-p", f"{WORK}/source")
-            self.container.put(self.source.path, f"{WORK}/source")
+            container.put(self.source.path, f"{WORK}/source")
             self._call("sh", "-c", f'printf %s "$1" >{mark}', "sh", self.source.identity)
         for name, path in _checkout(self.want.upstream):
-            self.container.copy_into(path, f"{SOURCES}/{name}")
+            container.copy_into(path, f"{SOURCES}/{name}")
         for file in sorted((paths.RECIPES / self.want.name).iterdir()):
             if file.is_file():
-                self.container.copy_into(file, f"{WORK}/{file.name}")
-        self._call("conan", "export", f"{SOURCES}/recipes/{BASE}")
+                container.copy_into(file, f"{WORK}/{file.name}")
+        self.conan.export(BASE)
         for part in self.required:
-            self.container.copy_into(part.conan, f"/foundry/{part.name}.tgz")
-            self._call("conan", "cache", "restore", f"/foundry/{part.name}.tgz")
+            container.copy_into(part.conan, f"/foundry/{part.name}.tgz")
+            self.conan.call("cache", "restore", f"/foundry/{part.name}.tgz")
 
-    def _conan(self, verb: str, jobs: resources.Jobs) -> list[str]:
+    def _words(self, verb: str, jobs: resources.Jobs) -> list[str]:
+        """Return the words of Conan's command line for the recipe in the volume."""
+        words = [verb, f"{WORK}/conanfile.py", "--version", self.want.profile.version, "--output-folder", WORK]
+        words += ["--profile:all", PROFILE, "--no-remote", *option_words("&", self.want.options)]
+        for required in self.want.all_required:
+            words += option_words(f"{required.name}/*", required.options)
         confs = {
             "presets": f"{SOURCES}/cmake/CMakePresets.json",
             "jobs": str(jobs.compile),
             "links": str(jobs.link),
-            "beside": f"{SOURCES}/recipes",
+            "beside": RECIPES,
         }
-        return [
-            "conan",
-            verb,
-            f"{WORK}/conanfile.py",
-            "--version",
-            self.want.profile.version,
-            "--output-folder",
-            WORK,
-            "--profile:all",
-            f"{SOURCES}/cmake/upstream.profile",
-            "--no-remote",
-            *(word for option in _options(self.want, "&") for word in ("-o", option)),
-            *(
-                word
-                for each in self.want.all_required
-                for option in _options(each, f"{each.name}/*")
-                for word in ("-o", option)
-            ),
-            *(word for name, value in confs.items() for word in ("-c", f"user.foundry:{name}={value}")),
-        ]
+        for name, value in confs.items():
+            words += ["-c", f"user.foundry:{name}={value}"]
+        return words
 
     def _report(self, seconds: float) -> None:
         """Print how long the build's steps took, and store the figures next to the part."""
-        log = self.container.run(["cat", f"{WORK}/build/.ninja_log"])
-        found = timings.read(log.stdout) if log.status == 0 else []
+        log = self.conan.container.run(["cat", f"{WORK}/build/.ninja_log"])
+        steps = timings.read(log.stdout) if log.status == 0 else []
         counted = self._call("ccache", "--print-stats")
         stats = dict(line.split("\t") for line in counted.splitlines() if "\t" in line)
         hits = sum(int(stats.get(key, 0)) for key in ("direct_cache_hit", "preprocessed_cache_hit"))
         misses = int(stats.get("cache_miss", 0))
-        if found:
-            _console.print(timings.table(found))
+        if steps:
+            _console.print(timings.table(steps))
         _console.print(f"ccache had {hits} of {hits + misses} compilations; {seconds:.0f} s in all")
-        (self.result / _TIMINGS).write_text(
-            json.dumps(
-                {
-                    "seconds": round(seconds, 1),
-                    "ccache-hits": hits,
-                    "ccache-misses": misses,
-                    "slowest": [[each.output, round(each.seconds, 1)] for each in found[:20]],
-                },
-                indent=2,
-            )
-        )
+        figures = {
+            "seconds": round(seconds, 1),
+            "ccache-hits": hits,
+            "ccache-misses": misses,
+            "slowest": [[step.output, round(step.seconds, 1)] for step in steps[:20]],
+        }
+        (self.result / "timings.json").write_text(json.dumps(figures, indent=2))
 
     def _call(self, *argv: str) -> str:
-        return self.container.call(argv, env=self.environment)
-
-
-def _options(want: Wanted, pattern: str) -> list[str]:
-    return [f"{pattern}:{name}={value}" for name, value in sorted(want.options.items())]
+        return self.conan.container.call(argv, env=self.conan.environment)
 
 
 def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
@@ -376,33 +357,22 @@ def _checkout(upstream: Upstream) -> Iterator[tuple[str, Path]]:
             yield f"recipes/{inner}", path
 
 
-def _compiled_with(upstream: Upstream, requires: Sequence[Wanted]) -> dict[str, object]:
-    """Return the inputs of the compilation other than the tree, the builder and the recipe itself."""
-    files = {name: path for name, path in _checkout(upstream) if posixpath.basename(name) != "CMakePresets.json"}
-    return {
-        "files": trees.files_digest(files),
-        "preset": preset(upstream.name),
-        "requires": sorted(each.identity for each in requires),
-    }
-
-
 def preset(name: str) -> dict[str, object]:
     """Return a preset of cmake/CMakePresets.json with the values that it inherits; empty if a project has none.
 
     Only this preset is part of the identity, so that an edit in another project's preset causes no build.
     """
-    entries = {
-        each["name"]: each for each in json.loads((paths.CMAKE / "CMakePresets.json").read_text())["configurePresets"]
-    }
-    found: dict[str, object] = {}
+    presets = json.loads((paths.CMAKE / "CMakePresets.json").read_text())["configurePresets"]
+    entries = {entry["name"]: entry for entry in presets}
+    inherited: dict[str, object] = {}
     below = name if name in entries else ""
     while below:
-        found[below] = entries[below]
+        inherited[below] = entries[below]
         below = entries[below].get("inherits", "")
-    return found
+    return inherited
 
 
-def _packages(builder: LockedTarget) -> str:
+def _builder_digest(builder: LockedTarget) -> str:
     """Return the digest of the packages in the builder's image, independent of how they were installed."""
     return digest(
         {

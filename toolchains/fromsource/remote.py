@@ -28,17 +28,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolchains.archives import folders
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
-from toolchains.fromsource import conan_package
 from toolchains.fromsource.build import BASE, Wanted
+from toolchains.fromsource.conan import PROFILE, Conan, option_words
 from toolchains.system import children, paths
 from toolchains.system.errors import AbsentError, CommandError, FetchError, HashMismatchError, PinError, UsageError
 from toolchains.system.steps import step
@@ -48,8 +46,6 @@ REMOTE = "foundry"
 # Conan's own variables, for every remote, or for one if a remote's name is appended.
 USER, PASSWORD = "CONAN_LOGIN_USERNAME", "CONAN_PASSWORD"
 _CERTIFICATES = "/foundry/certificates.pem"
-_RECIPES = "/foundry/recipes"
-_PROFILE = "/foundry/cmake/upstream.profile"
 # The variables that may name a file of certificates, in order of precedence.
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _TAIL_LINES = 20
@@ -98,7 +94,15 @@ def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str =
         FetchError: the remote does not answer, or refuses to write.
         PinError: the part was built from another recipe than this checkout's.
     """
-    folder = _part(want, store)
+
+    def absent(_: Path) -> None:
+        raise AbsentError(
+            f"the store has no {want.reference} as this checkout would build it",
+            why=f"parts/upstream/{want.identity} is not in {store.root}",
+            next=f"./foundry upstream --build={want.name}, which builds it",
+        )
+
+    folder = store.part("upstream", want.identity, absent)
     with step(f"push {want.reference}"), _connected(want, url, store, engine, network) as conan:
         found = conan.package(want)
         conan.restore(folder / f"{want.name}.tgz", found)
@@ -126,24 +130,13 @@ def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engi
         with step(f"pull {want.reference}"), _connected(want, url, store, engine, network) as conan:
             found = conan.package(want)
             conan.download(found)
-            conan_package.extract_package(conan.container, str(found), folder, conan.environment)
+            conan.extract(str(found), folder)
         _compare(folder / f"{want.name}.tar", sha256, want)
 
     tar = store.part("upstream", want.identity, bring) / f"{want.name}.tar"
     if there:
         _compare(tar, sha256, want)
     return Moved(want.name, found, _sha256(tar), not there)
-
-
-def _part(want: Wanted, store: Store) -> Path:
-    def absent(_: Path) -> None:
-        raise AbsentError(
-            f"the store has no {want.reference} as this checkout would build it",
-            why=f"parts/upstream/{want.identity} is not in {store.root}",
-            next=f"./foundry upstream --build={want.name}, which builds it",
-        )
-
-    return store.part("upstream", want.identity, absent)
 
 
 def _compare(tar: Path, sha256: str, want: Wanted) -> None:
@@ -162,12 +155,12 @@ def _sha256(path: Path) -> str:
 
 
 @contextmanager
-def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[Conan]:
+def _connected(want: Wanted, url: str, store: Store, engine: Engine, network: str) -> Iterator[_Client]:
     """Yield Conan in a container, with this checkout's recipes and one remote."""
     check_remote_url(url)
     image = native.builder_image(want.builder, store=store, engine=engine)
     with engine.container(image, network=network) as container:
-        yield Conan(container, url, want)
+        yield _Client(container, url, want)
 
 
 def check_remote_url(url: str) -> None:
@@ -193,18 +186,17 @@ def passed_environment() -> dict[str, str]:
     return children.connection() | named
 
 
-class Conan:
-    """Conan in a container, whose cache has only this checkout's recipes.
+class _Client(Conan):
+    """Conan with one remote, and with the recipes of a project and of those that it requires; it keeps a log.
 
     Args:
-        url: of the only remote.
-        want: the project whose recipe is exported, with the recipes of the projects that it requires.
+        url: of the remote.
+        want: the project.
     """
 
     def __init__(self, container: Container, url: str, want: Wanted) -> None:
-        self.container = container
+        super().__init__(container, passed_environment())
         self._url = url
-        self.environment = passed_environment() | {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
         self._log = paths.LOGS / f"cache-{want.name}.log"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._log.write_text("")
@@ -213,28 +205,17 @@ class Conan:
         if bundle:
             container.copy_into(bundle, _CERTIFICATES)
             self.environment["REQUESTS_CA_BUNDLE"] = _CERTIFICATES
-        self._call("remote", "add", REMOTE, url, "--force")
-        self.base = self._export(BASE)
-        for each in (*want.all_required, want):
-            self._export(each.name, each.profile.version)
-        container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
+        self.call("remote", "add", REMOTE, url, "--force")
+        self.base = self.export(BASE)
+        for project in (*want.all_required, want):
+            self.export(project.name, project.profile.version)
 
     def package(self, want: Wanted) -> Package:
         """Return the identity that a build of this checkout has on a remote."""
-        options = [(each.name, *option) for each in (*want.all_required, want) for option in each.options.items()]
-        text = self._call(
-            "graph",
-            "info",
-            "--requires",
-            want.reference,
-            "--profile:all",
-            _PROFILE,
-            "--no-remote",
-            "--format",
-            "json",
-            *(word for name, key, value in options for word in ("-o", f"{name}/*:{key}={value}")),
-        )
-        nodes = json.loads(text)["graph"]["nodes"].values()
+        words = ["--requires", want.reference, "--profile:all", PROFILE, "--no-remote", "--format", "json"]
+        for project in (*want.all_required, want):
+            words += option_words(f"{project.name}/*", project.options)
+        nodes = json.loads(self.call("graph", "info", *words))["graph"]["nodes"].values()
         (node,) = (node for node in nodes if node["name"] == want.name)
         return Package(want.reference, node["rrev"], node["package_id"])
 
@@ -244,11 +225,8 @@ class Conan:
         Raises:
             PinError: it is another package.
         """
-        with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
-            folders.write_tar(file, {"restored.tgz": archive})
-            file.flush()
-            self.container.put(Path(file.name), "/foundry")
-        self._call("cache", "restore", "/foundry/restored.tgz")
+        self.container.copy_into(archive, "/foundry/restored.tgz")
+        self.call("cache", "restore", "/foundry/restored.tgz")
         if self._run("cache", "path", str(expected))[0] != 0:
             raise PinError(
                 f"{archive} is not the package that this checkout makes",
@@ -267,18 +245,14 @@ class Conan:
             answer = json.loads(self._ask("upload", reference, "-r", REMOTE, "--confirm", "--format", "json", *options))
         except FetchError:
             if ":" in reference:
-                self._run("remove", f"{reference}#{self._revision(reference)}", "-r", REMOTE, "--confirm")
+                listed = json.loads(self.call("list", f"{reference}#latest", "--cache", "--format", "json"))
+                while "packages" not in listed:
+                    listed = next(iter(listed.values()))
+                (package,) = listed["packages"].values()
+                (revision,) = package["revisions"]
+                self._run("remove", f"{reference}#{revision}", "-r", REMOTE, "--confirm")
             raise
         return any(_uploaded(answer[REMOTE]))
-
-    def _revision(self, package: str) -> str:
-        """Return the revision of a package in the cache: Conan's digest of its files."""
-        found = json.loads(self._call("list", f"{package}#latest", "--cache", "--format", "json"))
-        while "packages" not in found:
-            found = next(iter(found.values()))
-        (entry,) = found["packages"].values()
-        (revision,) = entry["revisions"]
-        return str(revision)
 
     def download(self, wanted: Package) -> None:
         """Download a package from the remote into the cache, with all checks that do not rely on the remote.
@@ -298,29 +272,21 @@ class Conan:
         self._ask("download", str(wanted), "-r", REMOTE)
         damaged, _, text = self._run("cache", "check-integrity", str(wanted))
         # The package_id is the SHA-1 of the package's own description of its settings, options and requirements.
-        notes = posixpath.join(self._call("cache", "path", str(wanted)).strip(), "conaninfo.txt")
+        notes = posixpath.join(self.call("cache", "path", str(wanted)).strip(), "conaninfo.txt")
         claimed = self.container.call(["sha1sum", notes]).split()[0]
         if damaged or claimed != wanted.id:
             raise HashMismatchError(
                 f"{self._url} has something else under the name of {wanted.reference}",
-                why=self._tail(text) if damaged else f"asked for package_id {wanted.id}\nit is of {claimed}",
+                why=_tail(text) if damaged else f"asked for package_id {wanted.id}\nit is of {claimed}",
                 next="remove it there, and on a machine that built it: ./foundry cache push",
             )
 
-    def _export(self, recipe: str, version: str = "") -> str:
-        """Export a recipe of this checkout to the cache; return its reference."""
-        file = f"{_RECIPES}/{recipe}/conanfile.py"
-        self.container.copy_into(paths.RECIPES / recipe / "conanfile.py", file)
-        text = self._call("export", file, "--format", "json", *(["--version", version] if version else []))
-        return str(json.loads(text)["reference"]).partition("#")[0]
-
-    def _call(self, *words: str) -> str:
-        """Run Conan on its own cache; return stdout."""
+    def call(self, *words: str) -> str:
         status, stdout, text = self._run(*words)
         if status != 0:
             raise CommandError(
                 f"conan {' '.join(words[:2])} failed with exit status {status}",
-                why=f"{self._tail(text)}\n(whole output: {self._log})",
+                why=f"{_tail(text)}\n(whole output: {self._log})",
             )
         return stdout
 
@@ -335,7 +301,7 @@ class Conan:
             self._refuse(text)
             raise FetchError(
                 f"{self._url}: conan {words[0]} failed",
-                why=f"{self._tail(text)}\n(whole output: {self._log})",
+                why=f"{_tail(text)}\n(whole output: {self._log})",
                 next="the same command again; nothing that came or went half is used",
             )
         return stdout
@@ -346,14 +312,19 @@ class Conan:
             ["conan", *words, "-cc", "core:non_interactive=True"] if words[0] != "cache" else ["conan", *words],
             env=self.environment,
         )
-        text = self._hidden(done.stderr + done.stdout)
+        text = done.stderr + done.stdout
+        for name, value in self.environment.items():
+            if name.startswith(PASSWORD) and value:
+                text = text.replace(value, "******")
         with self._log.open("a") as file:
             print(f"$ conan {' '.join(words)}\n{text}[exit status {done.status}]", file=file)
         return done.status, done.stdout, text
 
     def _refuse(self, text: str) -> None:
         """Raise the error for a refusal of the remote, if Conan's text has a known reason."""
-        why = _said(text)
+        # Conan's error message, without the progress before it and the advice after it.
+        errors = [line.partition("ERROR: ")[2] for line in text.splitlines() if "ERROR: " in line]
+        why = "\n".join(errors or text.strip().splitlines()[:1])
         users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
         if "Unable to connect to remote" in text:
             raise FetchError(
@@ -368,21 +339,9 @@ class Conan:
         if "Permission denied for user" in text or "Forbidden" in text:
             raise FetchError(f"{self._url} does not permit this user to do that", why=why, next=users)
 
-    def _hidden(self, text: str) -> str:
-        for name, value in self.environment.items():
-            if name.startswith(PASSWORD) and value:
-                text = text.replace(value, "******")
-        return text
 
-    @staticmethod
-    def _tail(text: str) -> str:
-        return "\n".join([line for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
-
-
-def _said(text: str) -> str:
-    """Return Conan's error message, without the progress before it and the advice after it."""
-    errors = [line.partition("ERROR: ")[2] for line in text.splitlines() if "ERROR: " in line]
-    return "\n".join(errors or text.strip().splitlines()[:1])
+def _tail(text: str) -> str:
+    return "\n".join([line for line in text.splitlines() if line.strip()][-_TAIL_LINES:])
 
 
 def _uploaded(answer: Mapping[str, Any]) -> Iterator[bool]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import json
-import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from toolchains.artifacts import native
 from toolchains.config import projects
 from toolchains.config.projects import Profile, Upstream
 from toolchains.engine.client import Engine
-from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
 from toolchains.fromsource.build import BASE, LLVM, llvm_profile
+from toolchains.fromsource.conan import PROFILE, Conan, option_words
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
 from toolchains.system import paths
@@ -30,8 +29,7 @@ from toolchains.system.errors import PinError
 
 PATH = paths.ROOT / "toolchains" / "conan.lock"
 _NEXT = "./foundry cache lock"
-_ENVIRONMENT = {"CONAN_HOME": "/foundry/conan", "LC_ALL": "C.UTF-8"}
-_SOURCES, _PROFILE, _MADE = "/foundry/src", "/foundry/src/upstream.profile", "/foundry/conan.lock"
+_LOCKFILE = "/foundry/conan.lock"
 
 
 def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
@@ -70,58 +68,31 @@ def write(store: Store, engine: Engine, path: Path = PATH) -> bool:
         raise PinError("nothing is locked to build in", next="./foundry pin --update")
     image = native.builder_image(next(iter(builders.values())), store=store, engine=engine)
     with engine.container(image) as container:
-        text = _written(container)
+        text = _resolved(Conan(container))
     changed = not path.is_file() or path.read_text() != text
     if changed:
         path.write_text(text)
     return changed
 
 
-def _written(container: Container) -> str:
-    container.copy_into(paths.CMAKE / posixpath.basename(_PROFILE), _PROFILE)
-    _export(container, BASE)
+def _resolved(conan: Conan) -> str:
+    """Return the text of the lockfile: Conan resolves one recipe after the other into it."""
+    conan.export(BASE)
     for upstream, profile in _profiles():
-        _export(container, upstream.name, profile.version)
+        conan.export(upstream.name, profile.version)
+    locked: list[str] = []
     for upstream, profile in _profiles():
-        options = _options(profile)
-        _conan(
-            container,
-            "lock",
-            "create",
-            "--requires",
-            f"{upstream.name}/{profile.version}",
-            "--profile:all",
-            _PROFILE,
-            "--no-remote",
-            "--lockfile-partial",
-            "--lockfile-out",
-            _MADE,
-            *(["--lockfile", _MADE] if container.run(["test", "-f", _MADE]).status == 0 else []),
-            *(word for name, value in options.items() for word in ("-o", f"{upstream.name}/*:{name}={value}")),
-        )
-    data = json.loads(container.call(["cat", _MADE]))
+        # What determines a recipe's requirements: for a Triton, the version of its LLVM.
+        required = projects.load(LLVM).profile(llvm_profile(profile)).version if profile.llvm_hash else ""
+        words = ["--requires", f"{upstream.name}/{profile.version}", "--profile:all", PROFILE, "--no-remote"]
+        words += ["--lockfile-partial", "--lockfile-out", _LOCKFILE, *locked]
+        conan.call("lock", "create", *words, *option_words(f"{upstream.name}/*", {LLVM: required} if required else {}))
+        locked = ["--lockfile", _LOCKFILE]
+    data = json.loads(conan.container.call(["cat", _LOCKFILE]))
     plain = {
-        key: sorted({_version(each) for each in value}) if isinstance(value, list) else value
-        for key, value in data.items()
+        key: sorted(set(map(_version, value))) if isinstance(value, list) else value for key, value in data.items()
     }
     return json.dumps(plain, indent=4) + "\n"
-
-
-def _export(container: Container, recipe: str, version: str = "") -> None:
-    file = f"{_SOURCES}/{recipe}/conanfile.py"
-    container.copy_into(paths.RECIPES / recipe / "conanfile.py", file)
-    _conan(container, "export", file, *(["--version", version] if version else []))
-
-
-def _conan(container: Container, *words: str) -> None:
-    container.call(["conan", *words], env=_ENVIRONMENT)
-
-
-def _options(profile: Profile) -> dict[str, str]:
-    """Return the options that determine a recipe's requirements: for a Triton, the version of its LLVM."""
-    if not profile.llvm_hash:
-        return {}
-    return {LLVM: projects.load(LLVM).profile(llvm_profile(profile)).version}
 
 
 def _profiles() -> Iterator[tuple[Upstream, Profile]]:
