@@ -26,7 +26,7 @@ from typing import IO, Any, NotRequired, TypedDict, cast
 import msgspec
 
 from toolchains.archives import confine, tar_file
-from toolchains.archives.tar_file import EPOCH, TarWriter, reading
+from toolchains.archives.tar_file import EPOCH, HashedWriter, TarWriter, reading
 from toolchains.system import foreign
 from toolchains.system.errors import ImageError
 from toolchains.system.paths import scratch
@@ -224,9 +224,9 @@ class _Writer:
         start = self._file.tell()
         # The header contains the layer's name and size, which are known only at the end: its block is written last.
         self._file.write(bytes(tarfile.BLOCKSIZE))
-        hashed = _Hashed(self._file)
+        hashed = HashedWriter(self._file)
         write(cast(IO[bytes], hashed))
-        digest = f"sha256:{hashed.hash.hexdigest()}"
+        digest = f"sha256:{hashed.sha256}"
         size = self._file.tell() - start - tarfile.BLOCKSIZE
         self._file.write(tar_file.padding(size))
         end = self._file.tell()
@@ -266,18 +266,6 @@ class _Writer:
         self._tar.file("manifest.json", _canonical(manifest))
         self._file.write(tar_file.END)
         return id
-
-
-class _Hashed:
-    """Writes bytes to a file and computes their sha256."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.hash = hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.hash.update(data)
-        return self._file.write(data)
 
 
 def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:

@@ -7,6 +7,7 @@ compares them.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import lzma
 import struct
@@ -157,6 +158,22 @@ class TarWriter:
     def _write(self, data: bytes) -> None:
         self._out.write(data)
         self._size += len(data)
+
+
+class HashedWriter:
+    """A file that computes the sha256 of what is written to it; the bytes go on to another file if one is given."""
+
+    def __init__(self, file: IO[bytes] | None = None) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    def write(self, data: bytes) -> int:
+        self._hash.update(data)
+        return self._file.write(data) if self._file else len(data)
 
 
 def padding(size: int) -> bytes:

@@ -12,13 +12,14 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
 from toolchains.archives import prefix
 from toolchains.archives.prefix import PrefixEntry
+from toolchains.archives.tar_file import HashedWriter
 from toolchains.config.vendors import VendorSdk
 from toolchains.system import foreign
 from toolchains.system.errors import HashMismatchError, SdkError
@@ -53,9 +54,9 @@ class Supply:
             if not self.path.is_dir():
                 with foreign.open_file(self.path) as file:
                     return hashlib.file_digest(file, "sha256").hexdigest()
-            whole = _Hash()
-            prefix.write(self._folder(), cast(IO[bytes], whole))
-            return whole.hash.hexdigest()
+            tar = HashedWriter()
+            prefix.write(self._folder(), cast(IO[bytes], tar))
+            return tar.sha256
         except OSError as error:
             raise self._unreadable(error) from error
 
@@ -107,31 +108,15 @@ class Supply:
     def _unreadable(self, error: Exception) -> SdkError:
         if self.path.is_dir():
             return SdkError(f"{self} cannot be read", why=str(error), next=f"check its permissions: ls -lR {self.path}")
+        why = str(error)
+        with suppress(OSError), self.path.open("rb") as file:
+            if file.read(len(_ZSTD)) == _ZSTD:
+                why = "it is compressed by zstd; gzip, bzip2 and xz can be read"
         return SdkError(
             f"{self.path} cannot be read as a tar archive",
-            why=self._compression() or str(error),
+            why=why,
             next="give the archive as the vendor packed it, or the folder that it was unpacked to",
         )
-
-    def _compression(self) -> str:
-        """Return the reason if an archive has a compression that we cannot read."""
-        try:
-            with self.path.open("rb") as file:
-                zstd = file.read(len(_ZSTD)) == _ZSTD
-        except OSError:
-            return ""
-        return "it is compressed by zstd; gzip, bzip2 and xz can be read" if zstd else ""
-
-
-class _Hash:
-    """A file that computes the sha256 of what is written to it."""
-
-    def __init__(self) -> None:
-        self.hash = hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.hash.update(data)
-        return len(data)
 
 
 def _below(kind: VendorSdk, names: Mapping[str, PrefixEntry]) -> str:

@@ -6,11 +6,11 @@ pyelftools reads the file. The names are those of the ELF specification and of t
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, cast
 
-from elftools.elf.dynamic import Dynamic, DynamicSection, DynamicSegment
+from elftools.elf.dynamic import DynamicSection, DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.segments import InterpSegment
@@ -18,8 +18,6 @@ from elftools.elf.segments import InterpSegment
 MAGIC = b"\x7fELF"
 # vna_flags: the loader only warns if such a version is missing. vd_flags: not a version, but the file's own name.
 _WEAK, _BASE = 2, 1
-
-
 # A file may be read this often, and once more for each of its bytes. libstdc++ needs one read for eight bytes.
 _READS = 1 << 16
 
@@ -81,6 +79,13 @@ def read(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf:
         raise DamagedElfError(str(error) or type(error).__name__) from error
 
 
+def find(stream: IO[bytes], functions: Iterable[str] = ()) -> Elf | None:
+    """Read a file like read(); return None if it does not start like an ELF file."""
+    start = stream.read(len(MAGIC))
+    stream.seek(0)
+    return read(stream, functions) if start == MAGIC else None
+
+
 class _Limited:
     """A file that can be read a limited number of times.
 
@@ -102,7 +107,9 @@ class _Limited:
 
 
 def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
-    dynamic = _dynamic(file)
+    # A loader finds the dynamic section through its segment: a file may have no section headers.
+    segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
+    dynamic = segment or next((part for part in file.iter_sections() if isinstance(part, DynamicSection)), None)
     tags: dict[str, list[str]] = {}
     versioned = False
     if dynamic:
@@ -138,20 +145,10 @@ def _read(file: ELFFile, functions: Iterable[str]) -> Elf:
             for entry, names in section.iter_versions()
             if not entry["vd_flags"] & _BASE
         ),
-        exports=frozenset(_exports(file, functions)),
+        exports=frozenset(
+            name
+            for name in functions
+            if segment and any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in segment.get_symbol_by_name(name) or ())
+        ),
         hidden=versioned and not needed,
     )
-
-
-def _dynamic(file: ELFFile) -> Dynamic | None:
-    """Return the dynamic section, found through its segment as a loader does: a file may have no section headers."""
-    segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
-    return segment or next((part for part in file.iter_sections() if isinstance(part, DynamicSection)), None)
-
-
-def _exports(file: ELFFile, functions: Iterable[str]) -> Iterator[str]:
-    segment = next((part for part in file.iter_segments() if isinstance(part, DynamicSegment)), None)
-    if segment:
-        for name in functions:
-            if any(symbol["st_shndx"] != "SHN_UNDEF" for symbol in segment.get_symbol_by_name(name) or ()):
-                yield name

@@ -36,8 +36,8 @@ class Provided:
     def __init__(self, target: LockedTarget, store: Store) -> None:
         self._target = target
         self._store = store
-        wanted = [deb for deb in target.debs if deb.name in _RUNTIME]
-        used = [deb for deb in self._fetch(wanted) if deb.name in _RUNTIME]
+        runtime = self._fetch([deb for deb in target.debs if deb.name in _RUNTIME])
+        used = [deb for deb in runtime if deb.name in _RUNTIME]
         self._versions = {library: versions for deb in used for library, versions in _defined(store.path(deb))}
         self.runtime = f"{target.suite}: {', '.join(map(str, used))}"
 
@@ -53,15 +53,15 @@ class Provided:
     def _declared(self) -> frozenset[str]:
         """Return the libraries in the packages' `shlibs`, where Debian lists each library that others may link with."""
         dpkg = tool("dpkg-deb", package="dpkg")
-        found: set[str] = set()
+        names: set[str] = set()
         for deb in self._fetch(self._target.debs):
-            said = run([dpkg, "--info", self._store.path(deb), "shlibs"], log="dpkg-deb", check=False).stdout
-            for words in map(str.split, said.splitlines()):
+            shlibs = run([dpkg, "--info", self._store.path(deb), "shlibs"], log="dpkg-deb", check=False).stdout
+            for words in map(str.split, shlibs.splitlines()):
                 # Lines "udeb: ..." are for Debian's installer. shlibs does not give the form of the soname, so both are
                 # added.
                 if len(words) >= 2 and not words[0].endswith(":"):
-                    found |= {f"{words[0]}.so.{words[1]}", f"{words[0]}-{words[1]}.so"}
-        return frozenset(found)
+                    names |= {f"{words[0]}.so.{words[1]}", f"{words[0]}-{words[1]}.so"}
+        return frozenset(names)
 
     def _fetch(self, debs: Sequence[Artifact]) -> list[Artifact]:
         return self._store.fetch(debs, suite=self._target.suite, python=self._target.python)
@@ -75,10 +75,9 @@ def _defined(deb: Path) -> Iterator[tuple[str, frozenset[str]]]:
             for path in folder.glob("*.so*"):
                 with path.open("rb") as file:
                     # Some of these files are texts for the linker.
-                    if path.is_symlink() or file.read(len(elf.MAGIC)) != elf.MAGIC:
-                        continue
-                    library = elf.read(file)
-                yield library.soname or path.name, library.defined
+                    library = None if path.is_symlink() else elf.find(file)
+                if library:
+                    yield library.soname or path.name, library.defined
 
 
 def highest(versions: frozenset[str], like: str) -> str:

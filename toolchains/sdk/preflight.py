@@ -14,7 +14,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from toolchains.archives.prefix import PrefixEntry
 from toolchains.config.vendors import VendorSdk
@@ -69,7 +71,8 @@ def resolve_links(entries: Mapping[str, PrefixEntry], name: str) -> str | None:
 def _followed(entries: Mapping[str, PrefixEntry], name: str) -> str:
     """Follow links from a name: return a file of the SDK, a path that it does not have, or "" for a circle of links."""
     for _ in range(_LINKS):
-        link = next((path for path in (name, *_above(name)) if path in entries and entries[path].link), None)
+        paths = [name, *map(str, PurePosixPath(name).parents)]
+        link = next((path for path in paths if path in entries and entries[path].link), None)
         if link is None:
             return name
         inner = name.removeprefix(link).lstrip("/")
@@ -77,55 +80,51 @@ def _followed(entries: Mapping[str, PrefixEntry], name: str) -> str:
     return ""
 
 
+@dataclass
 class _Check:
-    def __init__(
-        self, kind: VendorSdk, entries: Mapping[str, PrefixEntry], home: str, provided: Provided, python: str
-    ) -> None:
-        self._kind = kind
-        self._entries = entries
-        self._home = home
-        self._provided = provided
-        self._python = python
-        self._elfs: dict[str, Elf | None] = {}
-        # The paths in the SDK of the files with each base name.
-        self._places: dict[str, list[str]] = {}
-        for name in sorted(entries):
-            self._places.setdefault(posixpath.basename(name), []).append(name)
+    """The findings about one SDK; for the attributes see check_sdk."""
+
+    kind: VendorSdk
+    entries: Mapping[str, PrefixEntry]
+    home: str
+    provided: Provided
+    python: str
+    # The headers of the files that were read so far: None for a file that is not an ELF file.
+    _headers: dict[str, Elf | DamagedElfError | None] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
         used = []
-        for need in self._kind.needs:
-            found = resolve_links(self._entries, need)
-            if found is None and self._of_image(need):
-                yield Finding(need, f"is a link to the image's own {self._of_image(need)}", fatal=False)
-            elif found is None:
-                yield Finding("", f"it has no {need}{self._leads(need)}")
+        for need in self.kind.needs:
+            name = resolve_links(self.entries, need)
+            if name is not None:
+                used.append(name)
+                yield from self._usable(need, self.entries[name])
+            elif library := self._of_image(need):
+                yield Finding(need, f"is a link to the image's own {library}", fatal=False)
             else:
-                used.append(found)
-                yield from self._usable(need, self._entries[found])
-        for folder, functions in self._kind.defines.items():
-            defining = list(self._defining(folder, functions))
+                entry = self.entries.get(need)
+                link = f", only a link to {entry.link}, which is not in it" if entry else ""
+                yield Finding("", f"it has no {need}{link}")
+        for folder, functions in self.kind.defines.items():
+            inside = [name for name in self.entries if posixpath.dirname(name) == folder]
+            defining = list(self._defining(inside, functions))
             used += defining
-            linked = [name for name in sorted(self._inside(folder)) if self._of_image(name)]
+            linked = [name for name in sorted(inside) if self._of_image(name)]
             for name in linked:
                 yield Finding(name, f"is a link to the image's own {self._of_image(name)}", fatal=False)
             if not defining and not linked:
                 yield Finding("", f"it has no library in {folder}/ that defines {' or '.join(functions)}")
         reached = self._reached(used)
-        for name in sorted({*reached, *filter(self._on_host, self._entries)}):
+        on_host = {
+            name for name, entry in self.entries.items() if posixpath.dirname(name) in self.kind.host and not entry.link
+        }
+        for name in sorted(reached | on_host):
             yield from self._runs(name, used=name in reached)
-
-    def _leads(self, name: str) -> str:
-        entry = self._entries.get(name)
-        return f", only a link to {entry.link}, which is not in it" if entry else ""
 
     def _of_image(self, name: str) -> str:
         """Return the library of the image that a link leads to, or ""."""
-        folder, library = posixpath.split(_followed(self._entries, name))
-        return library if folder in _LIBRARIES and self._provided.has(library) else ""
-
-    def _inside(self, folder: str) -> list[str]:
-        return [name for name in self._entries if posixpath.dirname(name) == folder]
+        folder, library = posixpath.split(_followed(self.entries, name))
+        return library if folder in _LIBRARIES and self.provided.has(library) else ""
 
     def _usable(self, need: str, entry: PrefixEntry) -> Iterator[Finding]:
         """Check that needed programs are executable files, and needed libraries ELF files."""
@@ -142,33 +141,27 @@ class _Check:
             yield Finding(need, "is not an ELF file")
 
     def _interpreted(self, need: str, start: bytes) -> Iterator[Finding]:
+        """Check that the image has the interpreter of a script, which starts with these bytes."""
         words = start[2:].partition(b"\n")[0].decode(errors="replace").split()
         program = next(iter(words), "")
         if posixpath.basename(program) == "env":
             program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
         elif program.startswith("/") and posixpath.dirname(program) not in ("/bin", "/usr/bin"):
-            inside = posixpath.relpath(program, self._home)
-            if resolve_links(self._entries, inside) is None:
+            if resolve_links(self.entries, posixpath.relpath(program, self.home)) is None:
                 yield Finding(need, f"is a script for {program}, which this image does not have")
             return
-        known = (*_INTERPRETERS, f"python{self._python}")
+        known = (*_INTERPRETERS, f"python{self.python}")
         if posixpath.basename(program) not in (*known, "python"):
             yield Finding(need, f"is a script for {program or 'nothing'}; this image has {', '.join(known)}")
 
-    def _defining(self, folder: str, functions: Iterable[str]) -> Iterator[str]:
-        """Yield the libraries directly in a folder, or that its links lead to, which define one of the functions."""
-        names = {resolve_links(self._entries, name) for name in self._inside(folder)}
+    def _defining(self, inside: Iterable[str], functions: Iterable[str]) -> Iterator[str]:
+        """Yield those of these files, or of the files that they are links to, that define one of the functions."""
+        names = {resolve_links(self.entries, name) for name in inside}
         for name in sorted(filter(None, names)):
-            with self._entries[name].open() as file:
-                if file.read(len(elf.MAGIC)) != elf.MAGIC:
-                    continue
-                file.seek(0)
-                try:
-                    found = elf.read(file, functions)
-                except DamagedElfError:
-                    continue
-            if found.exports:
-                yield name
+            with self.entries[name].open() as file, suppress(DamagedElfError):
+                header = elf.find(file, functions)
+                if header and header.exports:
+                    yield name
 
     def _reached(self, used: Iterable[str]) -> set[str]:
         """Return the used files, and the files of the SDK that the loader loads for them."""
@@ -178,118 +171,85 @@ class _Check:
             name = waiting.pop()
             if name not in reached:
                 reached.add(name)
-                found = self._elf(name)
-                inside = (self._library(name, found, soname) for soname in found.needed) if found else ()
-                waiting += filter(None, inside)
+                header = self._header(name)
+                if isinstance(header, Elf):
+                    waiting += filter(None, (self._library(name, header, soname) for soname in header.needed))
         return reached
 
-    def _on_host(self, name: str) -> bool:
-        return posixpath.dirname(name) in self._kind.host and not self._entries[name].link
-
-    def _elf(self, name: str) -> Elf | None:
-        """Return the content of a file's headers; None if it is not an ELF file.
-
-        For a damaged file it is None too; the damage is reported where the file is checked.
-        """
-        if name not in self._elfs:
-            try:
-                self._elfs[name] = self._read(name)
-            except DamagedElfError:
-                self._elfs[name] = None
-        return self._elfs[name]
-
-    def _read(self, name: str) -> Elf | None:
-        with self._entries[name].open() as file:
-            if file.read(len(elf.MAGIC)) != elf.MAGIC:
-                return None
-            file.seek(0)
-            return elf.read(file)
+    def _header(self, name: str) -> Elf | DamagedElfError | None:
+        if name not in self._headers:
+            with self.entries[name].open() as file:
+                try:
+                    self._headers[name] = elf.find(file)
+                except DamagedElfError as error:
+                    self._headers[name] = error
+        return self._headers[name]
 
     def _runs(self, name: str, *, used: bool) -> Iterator[Finding]:
-        found = self._elf(name)
-        if found is None:
-            try:
-                self._read(name)
-            except DamagedElfError as error:
-                yield Finding(name, f"is a damaged ELF file: {error}")
-            return
+        """Check that a file runs in the image, or can be loaded there."""
+        header = self._header(name)
+        if isinstance(header, DamagedElfError):
+            yield Finding(name, f"is a damaged ELF file: {header}")
         # A process does not run objects and kernel modules.
-        if found.kind not in ("ET_EXEC", "ET_DYN"):
+        elif header is None or header.kind not in ("ET_EXEC", "ET_DYN"):
             return
-        if (found.machine, found.bits, found.little) != ("x64", 64, True):
-            order = "" if found.little else ", big-endian"
-            yield Finding(name, f"is for {found.machine} with {found.bits} bits{order}; this image is x86-64")
-            return
-        if found.abi not in _ABIS:
-            system = found.abi.removeprefix("ELFOSABI_")
+        elif (header.machine, header.bits, header.little) != ("x64", 64, True):
+            order = "" if header.little else ", big-endian"
+            yield Finding(name, f"is for {header.machine} with {header.bits} bits{order}; this image is x86-64")
+        elif header.abi not in _ABIS:
+            system = header.abi.removeprefix("ELFOSABI_")
             yield Finding(name, f"is for another system than Linux: its OS ABI is {system}")
-            return
-        if found.hidden:
-            yield Finding(name, "has no section headers: which versions it needs was not seen", fatal=False)
-        loader = posixpath.basename(found.interpreter)
-        if loader and not self._provided.has(loader):
-            yield Finding(name, f"asks for the loader {found.interpreter}, which this image does not have")
-        for soname in found.needed:
-            yield from self._needed(name, found, soname, used=used)
+        else:
+            if header.hidden:
+                yield Finding(name, "has no section headers: which versions it needs was not seen", fatal=False)
+            loader = posixpath.basename(header.interpreter)
+            if loader and not self.provided.has(loader):
+                yield Finding(name, f"asks for the loader {header.interpreter}, which this image does not have")
+            for soname in header.needed:
+                yield from self._needed(name, header, soname, used=used)
 
-    def _needed(self, name: str, found: Elf, soname: str, *, used: bool) -> Iterator[Finding]:
-        inside = self._library(name, found, soname)
+    def _needed(self, name: str, header: Elf, soname: str, *, used: bool) -> Iterator[Finding]:
+        """Check that there is a library which a file needs, with the versions that it needs."""
+        wanted = set(header.versions.get(soname, ()))
+        inside = self._library(name, header, soname)
         if inside is not None:
-            giver = self._elf(inside)
+            library = self._header(inside)
             # If a library defines no versions at all, the loader only warns.
-            if giver and giver.defined and (missing := set(found.versions.get(soname, ())) - giver.defined):
-                yield Finding(name, f"needs {_list(missing)} of {soname}, which the SDK's {inside} does not define")
+            if isinstance(library, Elf) and library.defined and (missing := wanted - library.defined):
+                versions = ", ".join(sorted(missing, key=version_key))
+                yield Finding(name, f"needs {versions} of {soname}, which the SDK's {inside} does not define")
             return
-        if not self._provided.has(soname):
-            elsewhere = self._places.get(soname)
+        if not self.provided.has(soname):
+            elsewhere = min((path for path in self.entries if posixpath.basename(path) == soname), default=None)
             if elsewhere:
-                looked = ":".join([*found.search, *(f"{self._home}/{folder}" for folder in self._kind.search)])
-                where = f"is at {elsewhere[0]}, where the loader does not look ({looked})"
+                looked = ":".join([*header.search, *(f"{self.home}/{folder}" for folder in self.kind.search)])
+                where = f"is at {elsewhere}, where the loader does not look ({looked})"
                 yield Finding(name, f"needs {soname}, which {where}", fatal=False)
             else:
                 yield Finding(name, f"needs {soname}, which neither the SDK nor this image has", fatal=used)
             return
-        defined = self._provided.versions(soname)
+        defined = self.provided.versions(soname)
         if defined is not None:
-            missing = set(found.versions.get(soname, ())) - defined
-            for version in _highest_of_each(missing):
+            # Of each name the highest one: of GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two.
+            missing_by_name = {
+                version.rpartition("_")[0]: version for version in sorted(wanted - defined, key=version_key)
+            }
+            for version in sorted(missing_by_name.values()):
                 known = highest(defined, version)
                 has = f"up to {known}" if known else "none like it"
-                yield Finding(name, f"needs {version} of {soname}; this image has {has} ({self._provided.runtime})")
+                yield Finding(name, f"needs {version} of {soname}; this image has {has} ({self.provided.runtime})")
 
-    def _library(self, name: str, found: Elf, soname: str) -> str | None:
+    def _library(self, name: str, header: Elf, soname: str) -> str | None:
         """Return the file of the SDK that the loader would use for a library; None if it uses none of them."""
-        folders = (*(self._folder(name, folder) for folder in found.search), *self._kind.search)
-        for folder in folders:
-            if folder is not None:
-                inside = resolve_links(
-                    self._entries, posixpath.normpath(posixpath.join(folder, posixpath.basename(soname)))
-                )
-                if inside is not None:
-                    return inside
+        own = posixpath.join(self.home, posixpath.dirname(name))
+        folders = []
+        for folder in header.search:
+            path = posixpath.normpath(folder.replace("${ORIGIN}", own).replace("$ORIGIN", own))
+            inside = posixpath.relpath(path, self.home) if path.startswith("/") else ".."
+            if inside != ".." and not inside.startswith("../"):
+                folders.append(inside)
+        for folder in (*folders, *self.kind.search):
+            place = posixpath.normpath(posixpath.join(folder, posixpath.basename(soname)))
+            if (library := resolve_links(self.entries, place)) is not None:
+                return library
         return None
-
-    def _folder(self, name: str, folder: str) -> str | None:
-        """Return a folder of DT_RUNPATH as a folder of the SDK, or None if it is elsewhere."""
-        own = posixpath.join(self._home, posixpath.dirname(name))
-        path = posixpath.normpath(folder.replace("${ORIGIN}", own).replace("$ORIGIN", own))
-        inside = posixpath.relpath(path, self._home) if path.startswith("/") else ".."
-        return None if inside == ".." or inside.startswith("../") else inside
-
-
-def _highest_of_each(versions: Iterable[str]) -> list[str]:
-    """Return the highest version of each name: for GLIBC_2.98, GLIBC_2.99 and CXXABI_9, the last two."""
-    best = {version.rpartition("_")[0]: version for version in sorted(versions, key=version_key)}
-    return sorted(best.values())
-
-
-def _list(versions: Iterable[str]) -> str:
-    return ", ".join(sorted(versions, key=version_key))
-
-
-def _above(name: str) -> Iterator[str]:
-    """Yield the parent folders of a file, the innermost first."""
-    folder = posixpath.dirname(name)
-    while folder and folder != "/":
-        yield folder
-        folder = posixpath.dirname(folder)

@@ -112,10 +112,28 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
     records = _records()
     record = records.get(str(supply), {})
     found = supply.sha256()
-    _compare(supply, found, what.sha256, record.get("sha256", ""))
-    known = record.get("sha256") == found
+    if what.sha256 and what.sha256 != found:
+        raise HashMismatchError(
+            f"{supply} does not have the sha256 that you gave",
+            why=f"sha256 {found}\ngiven  {what.sha256}",
+            next="check where it comes from",
+        )
+    recorded = record.get("sha256", "")
+    if recorded not in ("", found) and not what.sha256:
+        raise HashMismatchError(
+            f"{supply} changed since it was last used",
+            why=f"sha256 {found}\nbefore {recorded}",
+            next=f"find out who changed it; if you did, accept it: --sdk-sha256={found}",
+        )
+    known = recorded == found
     version = what.version or (record.get("version", "") if known else "")
-    checked = _checked(kind, target)
+    # All inputs of the preflight, except the SDK.
+    inputs = {
+        "kind": trees.files_digest({"kind": vendors.file(kind.key)}),
+        "debs": sorted(deb.sha256 for deb in target.debs),
+        "preflight": PREFLIGHT,
+    }
+    checked = digest(inputs)
     if not known or record.get("checked") != checked or (kind.versioned and not version):
         with supply.opened(kind) as (folder, entries), step(f"looking whether {kind.name} runs in the image"):
             version = version or _version(kind.folders, folder)
@@ -128,7 +146,7 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
         )
     entry = {"sha256": found, "version": version, "checked": checked}
     if record != entry:
-        _write({**records, str(supply): entry})
+        durable.write(_file(), json.dumps({**records, str(supply): entry}, indent=1, sort_keys=True) + "\n")
         name = f"{kind.name} {version}".strip()
         _console.print(f"{supply}\n  is {name}, sha256 {found}; written down in {_file()}")
     return Sdk(kind, supply, found, version)
@@ -168,21 +186,6 @@ def _supply(target: LockedTarget, what: Given) -> tuple[VendorSdk, Supply]:
     return kind, supply
 
 
-def _compare(supply: Supply, found: str, said: str, recorded: str) -> None:
-    if said and said != found:
-        raise HashMismatchError(
-            f"{supply} does not have the sha256 that you gave",
-            why=f"sha256 {found}\ngiven  {said}",
-            next="check where it comes from",
-        )
-    if recorded and recorded != found and not said:
-        raise HashMismatchError(
-            f"{supply} changed since it was last used",
-            why=f"sha256 {found}\nbefore {recorded}",
-            next=f"find out who changed it; if you did, accept it: --sdk-sha256={found}",
-        )
-
-
 def _preflight(
     kind: VendorSdk,
     supply: Supply,
@@ -199,33 +202,18 @@ def _preflight(
     found = preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
     fatal = [finding for finding in found if finding.fatal]
     if fatal:
+        advice = "give it as the vendor packed it, for x86-64 Linux and no newer than the image"
+        elsewhere = [f"it has no {name}" for name in kind.environment.values() if name]
+        if any(str(finding) in elsewhere for finding in fatal):
+            variables = ", ".join(kind.environment)
+            advice += f"; if files of it lie elsewhere, set {variables} and give --sdk=environment"
         raise SdkError(
             f"{supply} is not {kind.name} for the image of {target.name}, or not all of it",
             why="\n".join(map(str, fatal)),
-            next=_advice(kind, fatal),
+            next=advice,
         )
     for finding in found:
         _console.notice(f"remark: {finding}")
-
-
-def _advice(kind: VendorSdk, fatal: Sequence[Finding]) -> str:
-    advice = "give it as the vendor packed it, for x86-64 Linux and no newer than the image"
-    elsewhere = [f"it has no {name}" for name in kind.environment.values() if name]
-    if any(str(finding) in elsewhere for finding in fatal):
-        variables = ", ".join(kind.environment)
-        advice += f"; if files of it lie elsewhere, set {variables} and give --sdk=environment"
-    return advice
-
-
-def _checked(kind: VendorSdk, target: LockedTarget) -> str:
-    """Return the digest of all inputs of the preflight, except the SDK."""
-    return digest(
-        {
-            "kind": trees.files_digest({"kind": vendors.file(kind.key)}),
-            "debs": sorted(deb.sha256 for deb in target.debs),
-            "preflight": PREFLIGHT,
-        }
-    )
 
 
 def _version(folders: Sequence[str], name: str) -> str:
@@ -253,7 +241,3 @@ def _records() -> dict[str, dict[str, str]]:
             f"the record of SDKs is malformed: {_file()}", why="it has no records of SDKs", next=f"rm {_file()}"
         )
     return records
-
-
-def _write(records: Mapping[str, Mapping[str, str]]) -> None:
-    durable.write(_file(), json.dumps(records, indent=1, sort_keys=True) + "\n")
