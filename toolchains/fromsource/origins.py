@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Protocol, cast
+from typing import Protocol
 
 from toolchains.config.projects import GitPin, SourcePackagePin
 from toolchains.fetch import git
@@ -170,7 +170,8 @@ class GitCommit:
             )
 
         def fetch(folder: Path) -> None:
-            git.fetch(urls, commit, folder, ref=ref, where=where, say=_say)
+            # Brackets in git's messages are not our markup.
+            git.fetch(urls, commit, folder, ref=ref, where=where, say=_console.print)
 
         return store.part("git", commit, fetch)
 
@@ -228,14 +229,11 @@ class Files:
 
     @cached_property
     def digest(self) -> str:
-        return source_tar.write_tree(
-            self._entries(), cast(IO[bytes], _Nowhere()), called=self.called, selection=self.selection
-        ).digest
+        nowhere = Path(os.devnull)
+        with nowhere.open("r+b") as out:
+            return source_tar.write_tree(self.entries(), out, called=self.called, selection=self.selection).digest
 
-    def entries(self, store: Store) -> Iterator[SourceEntry]:
-        yield from self._entries()
-
-    def _entries(self) -> Iterator[SourceEntry]:
+    def entries(self, store: Store | None = None) -> Iterator[SourceEntry]:
         for name in sorted(self.names):
             path = self.names[name]
             if name not in self.selection:
@@ -253,16 +251,6 @@ class Files:
                     raise UnsafeArchiveError(f"neither a file nor a link: {path}")
             except OSError as error:
                 raise FileError(f"{path} cannot be read", why=str(error)) from error
-
-
-class _Nowhere:
-    """A file that discards everything written to it."""
-
-    def write(self, data: bytes) -> int:
-        return len(data)
-
-    def tell(self) -> int:
-        return 0
 
 
 def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files:
@@ -286,7 +274,7 @@ def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files
                 source_tar.check_selection(names, selection, called=str(folder))
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
-            _say_once(f"not a commit: {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
+            _print_once(f"not a commit: {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
         found = Files(selection, folder, dict(_files(folder)))
         source_tar.check_selection([name for name in found.names if name in selection], selection, called=str(folder))
     except PinError as error:
@@ -296,15 +284,10 @@ def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files
     return found
 
 
-def _say(text: str) -> None:
-    """Print a message of git's; brackets in it are not our markup."""
-    _console.print(text)
-
-
 @cache
-def _say_once(text: str) -> None:
+def _print_once(text: str) -> None:
     """Print the notice about a folder once, although the folder is examined several times."""
-    _say(text)
+    _console.print(text)
 
 
 def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[str], list[str]]:

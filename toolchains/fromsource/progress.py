@@ -87,7 +87,8 @@ class Watcher:
         self._open_failure: StepFailure | None = None
         # The number of steps that the recipe printed for the next run of Ninja.
         self._whole = 0
-        self._run = _Run()
+        # Of the current run: the finished steps, all steps of Ninja's plan, and those that were finished before.
+        self._done = self._total = self._before = 0
         self._start = self._said = time.monotonic()
         self._bar = _bar(console) if console.is_terminal else None
 
@@ -115,12 +116,27 @@ class Watcher:
         status = _STATUS.match(text)
         if whole := _WHOLE.search(text):
             self._whole = int(whole[1])
-            self._run = _Run(self._whole)
+            self._done = self._total = 0
         elif status:
             self._step(status)
-        elif not self._phase_changed(text):
+        elif phase := next((phase for pattern, phase in _PHASES if pattern.search(text)), ""):
+            self.phase, self.percent, self.left = phase, 0.0, ""
+            self._done = self._total = 0
+            self._say()
+        else:
             self._error(text)
-        self._show(status[6] if status else text)
+        if self._bar:
+            known = self.phase == "build" and self.steps[1] > 0
+            self._bar.update(
+                self._task,
+                total=100 if known else None,
+                completed=self.percent,
+                description=self._state(),
+                left=f"about {self.left} left" if self.left else "",
+                detail=(status[6] if status else text).rsplit("/", 1)[-1],
+            )
+        elif time.monotonic() - self._said >= _EVERY:
+            self._say()
 
     def last(self, n: int) -> list[str]:
         """Return the last lines, at most 400."""
@@ -143,25 +159,22 @@ class Watcher:
         done, total, predicted = int(status[1]), int(status[2]), int(status[3])
         if status[6].startswith(_AGAIN):
             return
-        if done < self._run.done:
+        if done < self._done:
             # Ninja was started again, for other targets.
-            self._run = _Run()
+            self._total = 0
             self.percent = 0.0
         if self.phase != "install":
             self.phase = "build"
-        self._run.at(done, total)
-        self._whole = 0
-        self.steps = self._run.steps()
-        self.percent = max(self.percent, self._run.percent(predicted))
+        if not self._total:
+            # Steps that are not in Ninja's plan were done before.
+            self._before = max(0, self._whole - total)
+            self._whole = 0
+        # Ninja removes steps from its plan if their inputs turn out to be unchanged.
+        self._done, self._total = done, total
+        self.steps = self._before + done, self._before + total
+        before = self._before / self.steps[1]
+        self.percent = max(self.percent, 100 * before + (1 - before) * predicted)
         self.left = "" if "?" in status[5] else status[5]
-
-    def _phase_changed(self, text: str) -> bool:
-        for pattern, phase in _PHASES:
-            if pattern.search(text):
-                self.phase, self.percent, self.left, self._run = phase, 0.0, "", _Run(self._whole)
-                self._say()
-                return True
-        return False
 
     def _error(self, text: str) -> None:
         failed = _FAILED.match(text)
@@ -182,58 +195,20 @@ class Watcher:
         else:
             self._in_cmake_error = False
 
-    def _show(self, current: str) -> None:
-        if self._bar:
-            known = self.phase == "build" and self.steps[1] > 0
-            self._bar.update(
-                self._task,
-                total=100 if known else None,
-                completed=self.percent,
-                description=self._far(),
-                left=f"about {self.left} left" if self.left else "",
-                detail=current.rsplit("/", 1)[-1],
-            )
-        elif time.monotonic() - self._said >= _EVERY:
-            self._say()
-
     def _say(self) -> None:
         if not self._bar:
             passed = int(time.monotonic() - self._start)
             left = f", about {self.left} left" if self.left else ""
-            text = f"  {self._far()}, {passed // 60:02}:{passed % 60:02} passed{left}"
+            text = f"  {self._state()}, {passed // 60:02}:{passed % 60:02} passed{left}"
             self._console.print(text, highlight=False, soft_wrap=True)
             self._said = time.monotonic()
 
-    def _far(self) -> str:
+    def _state(self) -> str:
         """Return the progress in words: "upmem-llvm: build 43 %, 940 of 2184 steps"."""
         text = f"{self._name}: {self.phase}".removeprefix(": ")
         if self.phase == "build" and self.steps[1]:
             text += f" {int(self.percent)} %, {self.steps[0]} of {self.steps[1]} steps"
         return text
-
-
-class _Run:
-    """One run of Ninja: the number of its steps, the number of finished ones, and the number of earlier ones."""
-
-    def __init__(self, whole: int = 0) -> None:
-        self._whole = whole
-        self.done = 0
-        self._total = 0
-        self._before = 0
-
-    def at(self, done: int, total: int) -> None:
-        if not self._total:
-            # Steps that are not in Ninja's plan were done before.
-            self._before = max(0, self._whole - total)
-        self.done, self._total = done, total
-
-    def steps(self) -> tuple[int, int]:
-        # Ninja removes steps from its plan if their inputs turn out to be unchanged.
-        return (self._before + self.done, self._before + self._total)
-
-    def percent(self, predicted: int) -> float:
-        before = self._before / (self._before + self._total)
-        return 100 * before + (1 - before) * predicted
 
 
 def _cut(lines: Sequence[str]) -> list[str]:

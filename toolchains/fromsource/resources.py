@@ -66,13 +66,21 @@ def machine(container: Container) -> Machine:
     Raises:
         EngineError: the container does not report them.
     """
-    found = re.search(r"^MemAvailable: +(\d+) kB$", _read(container, "/proc/meminfo"), re.MULTILINE)
+
+    def read(path: str) -> str:
+        return container.run(["cat", path]).stdout.strip()
+
+    free = re.search(r"^MemAvailable: +(\d+) kB$", read("/proc/meminfo"), re.MULTILINE)
     count = container.run(["nproc"]).stdout.strip()
-    if not found or not count.isdigit():
+    if not free or not count.isdigit():
         raise EngineError("the container does not tell its processors and memory", why="/proc/meminfo, nproc")
-    limits = (int(text) for path in _MEMORY_LIMITS if (text := _read(container, path)).isdigit())
-    cpus = min(int(count), _quota(container) or int(count))
-    return Machine(max(cpus, 1), min(int(found[1]) * 1024, *limits, 1 << 62))
+    limits = (int(text) for path in _MEMORY_LIMITS if (text := read(path)).isdigit())
+    # The quota is a time per period, and has other words if there is none.
+    quota = read(_CPU_QUOTA).split() or [read(path) for path in _CPU_QUOTA_1]
+    cpus = int(count)
+    if len(quota) == 2 and all(word.isdigit() for word in quota):
+        cpus = min(cpus, max(int(quota[0]) // int(quota[1]), 1))
+    return Machine(max(cpus, 1), min(int(free[1]) * 1024, *limits, 1 << 62))
 
 
 def jobs(cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: int = PER_LINK, asked: int = 0) -> Jobs:
@@ -86,10 +94,11 @@ def jobs(cpus: int, memory: int, *, per_compile: int = PER_COMPILE, per_link: in
         asked: the user's own number of compile jobs, which is used unchanged; 0 for none.
     """
     compile = asked or max(min(cpus, memory // per_compile), 1)
-    room = [link for link in range(1, compile + 1) if link * per_link + (compile - link) * per_compile <= memory]
-    while not room and compile > 1 and not asked:
-        compile -= 1
+    while True:
         room = [link for link in range(1, compile + 1) if link * per_link + (compile - link) * per_compile <= memory]
+        if room or compile == 1 or asked:
+            break
+        compile -= 1
     reason = (
         f"{_count(cpus, 'processor')}, {_gb(memory)} of memory free, {_gb(per_compile)} a compilation, "
         f"{_gb(per_link)} a link"
@@ -153,18 +162,6 @@ def cause_of_death(lines: Sequence[str], status: int, oom_killed: bool) -> str |
         killed = "a compiler or linker" if found else "the whole build"
         said = f"{killed} was killed (signal 9), most often for lack of memory"
     return f"{said}: {found}" if found else said
-
-
-def _read(container: Container, path: str) -> str:
-    return container.run(["cat", path]).stdout.strip()
-
-
-def _quota(container: Container) -> int | None:
-    """Return the whole processors that the container's quota allows, at least one; None without a quota."""
-    words = _read(container, _CPU_QUOTA).split() or [_read(container, path) for path in _CPU_QUOTA_1]
-    if not all(word.isdigit() for word in words) or len(words) != 2:
-        return None
-    return max(int(words[0]) // int(words[1]), 1)
 
 
 def _gb(size: int) -> str:

@@ -106,13 +106,6 @@ def prepare(
     return SourceTree(what.name, what.identity, what.commit, what.patches, part / "tree.tar")
 
 
-def _unlocked(source: GitPin | SourcePackagePin) -> str:
-    """Describe what the lock lacks for a source."""
-    if isinstance(source, GitPin) and not source.commit:
-        return f"the commit of {source.ref} is not known: {source.urls[0]} was not reached when the lock was written"
-    return f"it is pinned to {source}"
-
-
 def _series(profile: Profile) -> Series | None:
     return Series.load(paths.PATCHES / profile.patches) if profile.patches else None
 
@@ -152,9 +145,14 @@ def _origin(upstream: str, profile: Profile, locked: LockedSource | None, folder
             next=f"--source={upstream}=PATH, the topmost folder of the sources",
         )
     if locked is None or locked.pin != source.wanted:
+        unlocked = f"it is pinned to {source}"
+        if isinstance(source, GitPin) and not source.commit:
+            unlocked = (
+                f"the commit of {source.ref} is not known: {source.urls[0]} was not reached when the lock was written"
+            )
         raise PinError(
             f"the source of {name} is not locked" + ("" if locked is None else " as it is pinned"),
-            why=_unlocked(source),
+            why=unlocked,
             next=f"the same command with --source={upstream}=PATH, a folder with these sources; or, on a machine that "
             f"reaches the address, ./foundry pin --update={upstream}",
         )
