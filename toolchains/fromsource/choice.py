@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -144,23 +145,19 @@ def find_built(target: LockedTarget, locked: LockedTriton) -> SourceChoice | Non
         locked: the image's release of Triton.
     """
     store = Store(paths.cache(), offline=True)
-    names = [name for name in components.target(target.name).upstreams if name != TRITON]
-    found = tuple(name for name in names if _is_there(SourceChoice((name,)), target, locked, store))
-    if not found:
+    built = []
+    for name in [name for name in components.target(target.name).upstreams if name != TRITON]:
+        # A project that cannot be built here, for example because its source is not in the lock, was not built either.
+        with suppress(FoundryError):
+            (want,) = SourceChoice((name,)).sourced(target, locked).wanted
+            if store.has_part("upstream", want.identity):
+                built.append(name)
+    if not built:
         return None
     _console.notice(
-        f"from source: {', '.join(found)} has been built here, and is used; --from-source=none takes what is prebuilt"
+        f"from source: {', '.join(built)} has been built here, and is used; --from-source=none takes what is prebuilt"
     )
-    return SourceChoice(found)
-
-
-def _is_there(choice: SourceChoice, target: LockedTarget, locked: LockedTriton, store: Store) -> bool:
-    try:
-        (want,) = choice.sourced(target, locked).wanted
-    except FoundryError:
-        # A project that cannot be built here, for example because its source is not in the lock, was not built either.
-        return False
-    return store.has_part("upstream", want.identity)
+    return SourceChoice(tuple(built))
 
 
 def read(

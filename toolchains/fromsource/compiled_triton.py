@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,12 +64,28 @@ def make_wheel(locked: LockedTriton, want: Wanted, built: Built, store: Store) -
             why=f"its patches: {want.profile.patches or 'none'}; those of the release: {series}",
             next=f'a profile with patches = "{series}", or a release of Triton that goes with this one: --triton',
         )
-    described = component(locked, want)
-    folder = store.part(
-        "triton", identity(locked, want), lambda folder: _make(locked, want, built.path, folder, described)
-    )
-    (result,) = folder.glob("*.whl")
-    return result
+
+    def make(folder: Path) -> None:
+        with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+            with tar_file.opened(built.path) as tar:
+                (member,) = [entry for entry in tar if entry.isfile() and entry.name.endswith(".whl")]
+                tar.extract(member, work, filter="data")
+            file = Path(work, member.name)
+            if not file.name.startswith(f"triton-{locked.version}-"):
+                raise PinError(
+                    f"what was built of {want.profile.name} is {file.name}, and the image has Triton {locked.version}",
+                    next="the sources of that version, or --triton with the version of these",
+                )
+            for llvm in want.requires:
+                _check_llvm(llvm.source.commit, file)
+            with zipfile.ZipFile(file) as archive:
+                matches = (_BACKEND.match(entry.filename) for entry in wheel_files(archive))
+                plugins = {match[1] for match in matches if match}.difference(_VENDORS)
+            triton_wheel.rewrite(locked, file, folder, component(locked, want), backends=plugins, patched={})
+
+    folder = store.part("triton", identity(locked, want), make)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def component(locked: LockedTriton, want: Wanted) -> Component:
@@ -79,29 +93,6 @@ def component(locked: LockedTriton, want: Wanted) -> Component:
     return triton_wheel.rewritten(
         locked, replace(built_component.component(want), kind="wheel"), identity(locked, want)
     )
-
-
-def _make(locked: LockedTriton, want: Wanted, part: Path, folder: Path, described: Component) -> None:
-    with _wheel(part) as file:
-        if not file.name.startswith(f"triton-{locked.version}-"):
-            raise PinError(
-                f"what was built of {want.profile.name} is {file.name}, and the image has Triton {locked.version}",
-                next="the sources of that version, or --triton with the version of these",
-            )
-        for llvm in want.requires:
-            _check_llvm(llvm.source.commit, file)
-        with zipfile.ZipFile(file) as archive:
-            found = {match[1] for entry in wheel_files(archive) if (match := _BACKEND.match(entry.filename))}
-        triton_wheel.rewrite(locked, file, folder, described, backends=found.difference(_VENDORS), patched={})
-
-
-@contextmanager
-def _wheel(part: Path) -> Iterator[Path]:
-    """Yield the one wheel in a part's tar; it exists as long as the context."""
-    with tar_file.opened(part) as tar, TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        (member,) = [entry for entry in tar if entry.isfile() and entry.name.endswith(".whl")]
-        tar.extract(member, work, filter="data")
-        yield Path(work, member.name)
 
 
 def _check_llvm(commit: str, file: Path) -> None:

@@ -23,7 +23,22 @@ def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
     Raises:
         LlvmHashError: neither file exists, one has no commit, or the two differ.
     """
-    found = {name: _of(name, files[name], called) for name in FILES if name in files}
+    found = {}
+    for name in FILES:
+        if name not in files:
+            continue
+        commit: object = files[name].decode(errors="replace").strip()
+        if name == INFO:
+            try:
+                data = json.loads(str(commit))
+            except ValueError as error:
+                raise LlvmHashError(f"{name} of {called} is not JSON", why=str(error)) from error
+            commit = data.get("llvm_hash", "") if isinstance(data, dict) else ""
+        if not isinstance(commit, str) or not re.fullmatch("[0-9a-f]{40}", commit):
+            raise LlvmHashError(
+                f"{name} of {called} has no commit", why=f"40 hexadecimal digits are expected, it has {commit!r}"
+            )
+        found[name] = commit
     if not found:
         raise LlvmHashError(
             f"{called} does not name its LLVM",
@@ -36,8 +51,8 @@ def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
             why="\n".join(f"{name}: {commit}" for name, commit in found.items()),
             next="remove from the tree, by a patch or in the folder, what is left over of the other release",
         )
-    name, commit = next(iter(found.items()))
-    return commit, name
+    (name, pinned), *_ = found.items()
+    return pinned, name
 
 
 def check_commit(files: Mapping[str, bytes], pinned: str, *, called: str, profile: str) -> None:
@@ -60,21 +75,3 @@ def check_commit(files: Mapping[str, bytes], pinned: str, *, called: str, profil
             "it is built with; if the pin is right, the tree is another release: change its commit, or the folder that "
             "--source names",
         )
-
-
-def _of(name: str, content: bytes, called: str) -> str:
-    """Return the commit in one file."""
-    text = content.decode(errors="replace")
-    if name == INFO:
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise LlvmHashError(f"{name} of {called} is not JSON", why=str(error)) from error
-        commit = data.get("llvm_hash", "") if isinstance(data, dict) else ""
-    else:
-        commit = text.strip()
-    if not isinstance(commit, str) or not re.fullmatch("[0-9a-f]{40}", commit):
-        raise LlvmHashError(
-            f"{name} of {called} has no commit", why=f"40 hexadecimal digits are expected, it has {commit!r}"
-        )
-    return commit

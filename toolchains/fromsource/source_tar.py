@@ -114,7 +114,8 @@ def write_tree(
         PatchTargetError, HunkError: the series does not fit.
     """
     with TarWriter(out) as tar:
-        packing = _Packing(out, tar, called, selection, frozenset(_touched(series)) | frozenset(keep))
+        changed = (path for patch in (series.patches if series else ()) for path in patch.files)
+        packing = _Packing(out, tar, called, selection, frozenset(keep).union(changed))
         try:
             for entry in entries:
                 packing.add(entry)
@@ -144,11 +145,6 @@ def check_selection(names: Iterable[str], selection: Selection, *, called: str) 
             why=f"there is no {_PROJECT} in {' or '.join(top or 'its topmost folder' for top in tops)}",
             next="correct the profile in toolchains/upstreams",
         )
-
-
-def _touched(series: Series | None) -> Iterator[str]:
-    for patch in series.patches if series else ():
-        yield from patch.files
 
 
 @dataclass
@@ -187,7 +183,18 @@ class _Packing:
             self._note(name, "l", hashlib.sha256(entry.link.encode()).hexdigest())
             self.tar.link(name, entry.link)
         elif entry.same_as:
-            self._copy(name, entry.same_as)
+            # A hard link: the same file again.
+            if entry.same_as not in self.places:
+                what = f"{name} -> {entry.same_as}"
+                raise self._unsafe(f"a link to a file that it does not have, or that is left out: {what}")
+            place, size, executable = self.places[entry.same_as]
+            content = self.contents.get(entry.same_as)
+            if content is None:
+                end = self.out.tell()
+                self.out.seek(place)
+                content = self.out.read(size)
+                self.out.seek(end)
+            self._file(name, io.BytesIO(content), size, executable)
         else:
             assert entry.content is not None
             self._file(name, entry.content, entry.size, entry.executable)
@@ -234,20 +241,6 @@ class _Packing:
             self.tar.file(name, cast(IO[bytes], hashed), size, executable=executable)
         self.places[name] = self.out.tell() - size - len(padding(size)), size, executable
         self._note(name, "x" if executable else "f", hashed.hash.hexdigest())
-
-    def _copy(self, name: str, origin: str) -> None:
-        """Write a hard link: the same file again."""
-        if origin not in self.places:
-            raise self._unsafe(f"a link to a file that it does not have, or that is left out: {name} -> {origin}")
-        place, size, executable = self.places[origin]
-        if origin in self.contents:
-            content = self.contents[origin]
-        else:
-            end = self.out.tell()
-            self.out.seek(place)
-            content = self.out.read(size)
-            self.out.seek(end)
-        self._file(name, io.BytesIO(content), size, executable)
 
     def _note(self, name: str, kind: str, sha256: str) -> None:
         self.digest.update(f"{name}\0{kind}\0{sha256}\n".encode())
