@@ -63,8 +63,12 @@ def image(
     """
     used = _fetched(target, locked, store, sdk)
     drift = target_image.describe_drift(target, used)
+    patched = {what.package: debian_files.load_series(what) for what in used.patched}
     with step(f"what is in {len(used.debs)} Debian packages"):
-        debs = list(_debian_packages(used, store))
+        debs = [
+            replace(deb, patches=patches(patched[deb.name])) if deb.name in patched else deb
+            for deb in DebianPackages(used.suite, used.debs, store).components(used.debs)
+        ]
     parts = [*debs, *_python_packages(used, locked, store, sourced), *_own(used, store, sdk), *_others(sdk, sourced)]
     identity = target_image.identity(used, locked, drift=drift, sdk=sdk, sourced=sourced)
     labels = target_image.labels(target, locked, drift, sdk, sourced)
@@ -124,14 +128,6 @@ def _fetched(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk 
                 next="./foundry pin --update",
             )
     return used
-
-
-def _debian_packages(target: LockedTarget, store: Store) -> Iterator[Component]:
-    """Yield the Debian packages of an image."""
-    patched = {what.package: debian_files.load_series(what) for what in target.patched}
-    for component in DebianPackages(target.suite, target.debs, store).components(target.debs):
-        series = patched.get(component.name)
-        yield replace(component, patches=patches(series)) if series else component
 
 
 def _python_packages(

@@ -191,7 +191,17 @@ def build_image(
     if info is None:
 
         def below() -> str:
-            return _python(used, locked, sourced, store=store, engine=engine, cache=cache)
+            """Ensure that the engine has the image below the target's own layer; return its name."""
+            lower = python_name(used, locked, sourced)
+            with store.locked(lower.replace("/", "-")):
+                if find(lower) is None:
+                    (base, known), layer = side_by_side(
+                        lambda: rootfs.load_base(used, what="base image", store=store, engine=engine),
+                        lambda: python_layer(used, locked, store, sourced, engine),
+                    )
+                    with step(f"Python packages: {len(used.wheels)} and Triton"):
+                        layer.make(engine, base, known, store)
+            return lower
 
         def own() -> Layer:
             return _top(target, used, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
@@ -282,22 +292,6 @@ def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | N
     with step(f"{len(wanted)} locked files"):
         found = store.fetch(wanted, suite=target.suite, python=target.python)
     return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
-
-
-def _python(
-    target: LockedTarget, locked: LockedTriton, sourced: Sourced | None, *, store: Store, engine: Engine, cache: bool
-) -> str:
-    """Ensure that the engine has the image below the target's own layer; return its name."""
-    name = python_name(target, locked, sourced)
-    with store.locked(name.replace("/", "-")):
-        if not cache or provenance.image(name, engine=engine, store=store) is None:
-            (base, known), layer = side_by_side(
-                lambda: rootfs.load_base(target, what="base image", store=store, engine=engine),
-                lambda: python_layer(target, locked, store, sourced, engine),
-            )
-            with step(f"Python packages: {len(target.wheels)} and Triton"):
-                layer.make(engine, base, known, store)
-    return name
 
 
 def python_layer(

@@ -121,7 +121,9 @@ def write(target: LockedTarget, library: Library, folder: Path, store: Store) ->
         UsageError: the library does not run on other machines, or the folder has something else in it.
         FetchError, OfflineError: a locked wheel cannot be fetched.
     """
-    _check_own(folder)
+    others = [name for name in folders.files(folder) if not name.endswith(".whl")] if folder.exists() else []
+    if set(others) - {"requirements.txt", "README.md"}:
+        raise UsageError(f"{folder} has other files, which would be lost", why=", ".join(others), next="remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Write to a temporary folder next to it and rename it, so that an existing folder is always complete.
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
@@ -153,13 +155,6 @@ def write(target: LockedTarget, library: Library, folder: Path, store: Store) ->
         shutil.rmtree(folder, ignore_errors=True)
         durable.move(work, folder)
     return Wheelhouse(folder, tuple(folder / wheel.name for wheel in wheels), own)
-
-
-def _check_own(folder: Path) -> None:
-    """Refuse a folder with files that an earlier call did not write."""
-    others = [name for name in folders.files(folder) if not name.endswith(".whl")] if folder.exists() else []
-    if set(others) - {"requirements.txt", "README.md"}:
-        raise UsageError(f"{folder} has other files, which would be lost", why=", ".join(others), next="remove it")
 
 
 def _needed(wheels: Iterable[Path], target: LockedTarget, store: Store) -> tuple[list[Artifact], tuple[str, ...]]:

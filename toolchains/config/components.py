@@ -8,7 +8,7 @@ toolchains/builders/SUITE.toml  the image that upstream projects are built in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from toolchains.config.reading import AbsolutePath, Commit, File, Text, convert, read_table, wrong
@@ -323,9 +323,9 @@ class Target(System):
     """A target as wanted: its plugin, suite, Python and components.
 
     Attributes:
-        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing, variables: see TargetFile.
-            Only recipes and sdk are locked. The others need no resolution: they name files of this repository. The keys
-            proof and refused are read in containers (e2e/settings.py).
+        recipes, sdk, plugins, upstreams, llvm_targets, user_folders, bench, peers, packing, variables: see TargetFile,
+            from which they are copied by name. Only recipes and sdk are locked. The others need no resolution: they
+            name files of this repository. The keys proof and refused are read in containers (e2e/settings.py).
         gpus, tests: see VariantFile.
         build: components of the image in which the recipes are built; empty without recipes.
     """
@@ -430,24 +430,9 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
             tests=variant.tests,
         )
     file: TargetFile = convert(table, TargetFile, path)
-    return Target(
-        name,
-        file.backend,
-        file.suite,
-        file.python,
-        read(file.components),
-        recipes=file.recipes,
-        build=read(file.build_components),
-        sdk=file.sdk,
-        upstreams=file.upstreams,
-        llvm_targets=file.llvm_targets,
-        plugins=file.plugins,
-        user_folders=file.user_folders,
-        bench=file.bench,
-        peers=file.peers,
-        packing=file.packing,
-        variables=file.variables,
-    )
+    shared = {field.name for field in fields(Target)} & {*TargetFile.__struct_fields__}
+    values = {key: getattr(file, key) for key in shared}
+    return Target(name=name, pins=read(file.components), build=read(file.build_components), **values)
 
 
 def names(folder: Path = paths.TARGETS) -> list[str]:

@@ -164,19 +164,12 @@ def load(name: str, folder: Path = paths.UPSTREAMS) -> Upstream:
             f"there is no upstream {name}", why=f"known: {', '.join(names(folder))}", next="./foundry upstream"
         )
     file: ProjectFile = convert(read_table(path), ProjectFile, path)
-    profiles = {key: _profile(key, {**file.common, **own}, path) for key, own in file.profile.items()}
-    return Upstream(name, file.default, profiles, file.gigabytes, file.beside)
-
-
-def _profile(name: str, table: dict[str, Any], path: Path) -> Profile:
-    """Read a profile. In the file, the keys of its source are next to its own keys."""
+    # In the file, the keys of a profile's source are next to its own keys.
     own = {field.encode_name for field in msgspec.structs.fields(Profile)} - {"source"}
-    source = {key: value for key, value in table.items() if key not in own}
-    profile: Profile = convert(
-        {key: value for key, value in table.items() if key in own} | {"source": source},
-        Profile,
-        path,
-        below=f"profile.{name}",
-        name=name,
-    )
-    return profile
+    profiles = {}
+    for profile, keys in file.profile.items():
+        keys = {**file.common, **keys}
+        table = {key: keys[key] for key in keys if key in own}
+        table["source"] = {key: keys[key] for key in keys if key not in own}
+        profiles[profile] = convert(table, Profile, path, below=f"profile.{profile}", name=profile)
+    return Upstream(name, file.default, profiles, file.gigabytes, file.beside)

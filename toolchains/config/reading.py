@@ -72,7 +72,12 @@ def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **
         unknown = _UNKNOWN.fullmatch(message)
         if not unknown:
             raise wrong(path, key, message) from None
-        names = _names(kind, table)
+        # The keys of the class; of a union, those of the member that the table's tag selects.
+        info = msgspec.inspect.type_info(kind)
+        members = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
+        structs = [member for member in members if isinstance(member, msgspec.inspect.StructType)]
+        named = [member for member in structs if member.tag_field is None or table.get(member.tag_field) == member.tag]
+        names = [field.encode_name for member in named for field in member.fields if field.encode_name != "name"]
         near = get_close_matches(unknown.group(1), names, 1)
         why = f"did you mean {near[0]}?" if near else f"the keys are: {', '.join(names)}" if names else ""
         raise wrong(path, _path(key, f"$.{unknown.group(1)}"), "unknown key", why) from None
@@ -92,12 +97,3 @@ def display_path(path: Path) -> str:
 
 def _path(below: str, key: str) -> str:
     return ".".join(part for part in (below, key.removeprefix("$").removeprefix(".")) if part)
-
-
-def _names(kind: Any, table: dict[str, Any]) -> list[str]:
-    """Return the keys of a class; for a union, those of the member that the table's tag selects."""
-    info = msgspec.inspect.type_info(kind)
-    members = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-    structs = [each for each in members if isinstance(each, msgspec.inspect.StructType)]
-    named = [each for each in structs if each.tag_field is None or table.get(each.tag_field) == each.tag]
-    return [field.encode_name for each in named for field in each.fields if field.encode_name != "name"]

@@ -29,7 +29,7 @@ _KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 
 def schemas() -> dict[str, str]:
     """Return the text of each schema by its file name."""
-    return {f"{name}.json": _text(name, kind, own) for name, (_, kind, own) in _KINDS.items()}
+    return {f"{name}.json": _schema(name, kind, own) for name, (_, kind, own) in _KINDS.items()}
 
 
 def schema_folders() -> dict[str, str]:
@@ -37,7 +37,7 @@ def schema_folders() -> dict[str, str]:
     return {f"{name}.json": folder for name, (folder, _, _) in _KINDS.items()}
 
 
-def _text(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
+def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
     # The classes of this union have no tag: their keys tell them apart, which msgspec does not support.
     members = kind.__args__ if kind == TargetFile | VariantFile else (kind,)
     found, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")

@@ -81,7 +81,11 @@ def bake(request: Request, *, into: str) -> None:
         FoundryError: an input is not available.
     """
     target, release = request.target, request.release
-    folder = _place(into)
+    if not into:
+        raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
+    folder = Path(into).resolve()
+    if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
+        raise UsageError(f"{folder} exists and is not an empty folder", next="name another one, or remove it")
     store, sourced = request.store(), request.sourced()
     used, top = target_image.gather(target, release, store=store, engine=host.ensure_engine, sourced=sourced)
     middle = target_image.python_layer(used, release, store, sourced, host.ensure_engine() if sourced else None)
@@ -113,12 +117,16 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
         platform = _base(work / "base", base)
         stages = [Stage("base", tags=[base.name])]
         for name, layer in chain:
-            _unpack(layer, work / name)
+            # The context that the engine here would get.
+            with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tar_file.opened(packed) as tar:
+                tar.extractall(work / name, filter="data")
             stages.append(Stage(name, layer.base, layer.arguments, layer.labels, [layer.name]))
         stages[-1] = replace(stages[-1], tags=[*stages[-1].tags, *names])
         bake = {"group": {"default": {"targets": [stages[-1].name]}}, "target": targets(stages, platform)}
         (work / BAKE_FILE).write_text(json.dumps(bake, indent=2) + "\n")
-        _normal(work)
+        # Independent of the user's umask: a builder takes the permissions of folders from the context.
+        for path in (work, *work.rglob("*")):
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         if folder.exists():
             folder.rmdir()
         durable.move(work, folder)
@@ -138,18 +146,21 @@ def targets(
     found: dict[str, Any] = {}
     below = ""
     for stage in stages:
-        found[named(stage.name)] = {
-            "context": folder + stage.name,
-            **({"contexts": {below: f"target:{named(below)}"}} if below else {}),
-            "args": {"SOURCE_DATE_EPOCH": str(EPOCH), **({stage.base: below} if below else {}), **stage.arguments},
-            **({"labels": {name: _bake_string(value) for name, value in stage.labels.items()}} if stage.labels else {}),
-            **({"tags": list(stage.tags)} if stage.tags else {}),
-            "platforms": [platform],
-            "network": "none",
-            "output": ["type=cacheonly"],
-            # Provenance would contain the builder's name and the time.
-            "attest": ["type=provenance,disabled=true"],
-        }
+        entry: dict[str, Any] = {"context": folder + stage.name}
+        arguments = {"SOURCE_DATE_EPOCH": str(EPOCH)}
+        if below:
+            entry["contexts"] = {below: f"target:{named(below)}"}
+            arguments[stage.base] = below
+        entry["args"] = arguments | dict(stage.arguments)
+        if stage.labels:
+            # A bake file replaces ${...} and %{...} in its strings.
+            entry["labels"] = {key: re.sub(r"([$%])(?=\{)", r"\1\1", text) for key, text in stage.labels.items()}
+        if stage.tags:
+            entry["tags"] = list(stage.tags)
+        entry |= {"platforms": [platform], "network": "none", "output": ["type=cacheonly"]}
+        # Provenance would contain the builder's name and the time.
+        entry["attest"] = ["type=provenance,disabled=true"]
+        found[named(stage.name)] = entry
         below = stage.name
     # Only the last target is sent back. BuildKit cuts dates to SOURCE_DATE_EPOCH if its version supports that.
     found[named(below)]["output"] = [f"type=docker,dest={folder}{RESULT},rewrite-timestamp=true"]
@@ -253,9 +264,9 @@ def _base(folder: Path, base: BaseImage) -> str:
             shutil.copyfileobj(docker_archive.content(tar, layer), file, 4 << 20)
     lines = ["# The base image: the locked Debian packages, as mmdebstrap unpacked and configured them."]
     lines += ["FROM scratch", f"ADD {_ROOTFS} /"]
-    lines += [
-        f"ENV {name}={dockerfile_word(value)}" for name, _, value in map(_pair, config["config"].get("Env") or ())
-    ]
+    for variable in config["config"].get("Env") or ():
+        name, _, value = variable.partition("=")
+        lines.append(f"ENV {name}={dockerfile_word(value)}")
     lines.append(f"CMD {json.dumps(config['config']['Cmd'])}")
     (folder / "Dockerfile").write_text("\n".join(lines) + "\n")
     return f"{config['os']}/{config['architecture']}"
@@ -264,33 +275,3 @@ def _base(folder: Path, base: BaseImage) -> str:
 def dockerfile_word(text: str) -> str:
     """Return a word of a Dockerfile, which replaces variables in quotation marks; no word has a line break."""
     return '"' + re.sub(r'(["\\$])', r"\\\1", text) + '"'
-
-
-def _bake_string(text: str) -> str:
-    """Return a string of a bake file, which replaces ${...} and %{...} in JSON."""
-    return re.sub(r"([$%])(?=\{)", r"\1\1", text)
-
-
-def _pair(variable: str) -> tuple[str, str, str]:
-    return variable.partition("=")
-
-
-def _unpack(layer: Layer, folder: Path) -> None:
-    """Unpack the context that the engine here would get into a folder."""
-    with layers.context(layer.dockerfile, layer.wheels, layer.files) as packed, tar_file.opened(packed) as tar:
-        tar.extractall(folder, filter="data")
-
-
-def _normal(work: Path) -> None:
-    """Set permissions independently of the user's umask: a builder takes those of folders from the context."""
-    for path in (work, *work.rglob("*")):
-        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-
-
-def _place(into: str) -> Path:
-    if not into:
-        raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
-    folder = Path(into).resolve()
-    if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
-        raise UsageError(f"{folder} exists and is not an empty folder", next="name another one, or remove it")
-    return folder
