@@ -24,7 +24,7 @@ _STDOUT, _STDERR = 1, 2
 _CHUNK = 65536
 
 
-class _Created(TypedDict):
+class _Named(TypedDict):
     Id: str
 
 
@@ -32,51 +32,46 @@ class _Exec(TypedDict):
     ExitCode: int | None
 
 
-class _Platform(TypedDict):
-    Name: NotRequired[str | None]
+class _Platform(TypedDict, total=False):
+    Name: str | None
 
 
-class _Version(TypedDict):
-    Platform: NotRequired[_Platform | None]
-    Version: NotRequired[str | None]
+class _Version(TypedDict, total=False):
+    Platform: _Platform | None
+    Version: str | None
 
 
-class _Info(TypedDict):
-    NCPU: NotRequired[_Count | None]
-    MemTotal: NotRequired[_Count | None]
-    MemoryLimit: NotRequired[bool | None]
-    PidsLimit: NotRequired[bool | None]
+class _Info(TypedDict, total=False):
+    NCPU: _Count | None
+    MemTotal: _Count | None
+    MemoryLimit: bool | None
+    PidsLimit: bool | None
 
 
-class _Config(TypedDict):
-    Labels: NotRequired[dict[str, str] | None]
+class _Labelled(TypedDict, total=False):
+    Labels: dict[str, str] | None
 
 
-class _Layers(TypedDict):
-    Layers: NotRequired[list[str] | None]
+class _Layers(TypedDict, total=False):
+    Layers: list[str] | None
 
 
-class _Image(TypedDict):
-    Id: str
+class _Image(_Named):
     RepoTags: NotRequired[list[str] | None]
-    Config: _Config
+    Config: _Labelled
     Size: _Count
     RootFS: _Layers
 
 
-class _ListedImage(TypedDict):
-    Id: str
+class _ListedImage(_Named, _Labelled):
     RepoTags: NotRequired[list[str] | None]
-    Labels: NotRequired[dict[str, str] | None]
     Size: _Count
     Created: int
 
 
-class _ListedContainer(TypedDict):
-    Id: str
+class _ListedContainer(_Named, _Labelled):
     Names: NotRequired[list[str] | None]
     State: NotRequired[str | None]
-    Labels: NotRequired[dict[str, str] | None]
     Created: int
 
 
@@ -84,21 +79,21 @@ class _Volume(TypedDict):
     Name: str
 
 
-class _Volumes(TypedDict):
-    Volumes: NotRequired[list[_Volume] | None]
+class _Volumes(TypedDict, total=False):
+    Volumes: list[_Volume] | None
 
 
-class _Line(TypedDict):
-    stream: NotRequired[str | None]
-    error: NotRequired[str | None]
+class _Line(TypedDict, total=False):
+    stream: str | None
+    error: str | None
 
 
 # What the SDK's methods return, or each item if they return an iterator. Nothing is read of what others return.
 _ANSWERS: dict[str, Any] = {
     "build": _Line,
     "containers": list[_ListedContainer],
-    "create_container": _Created,
-    "exec_create": _Created,
+    "create_container": _Named,
+    "exec_create": _Named,
     "exec_inspect": _Exec,
     "get_image": bytes,
     "images": list[_ListedImage],
@@ -121,28 +116,26 @@ class CheckedApi:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         send = getattr(self._api, name)
 
+        def checked(answer: Any) -> Any:
+            if name in _ANSWERS:
+                msgspec.convert(answer, _ANSWERS[name])
+            return answer
+
+        def items(answers: Iterator[Any]) -> Iterator[Any]:
+            while True:
+                with _reading(name):
+                    try:
+                        answer = checked(next(answers))
+                    except StopIteration:
+                        return
+                yield answer
+
         def request(*args: Any, **kwargs: Any) -> Any:
             with _reading(name):
                 answer = send(*args, **kwargs)
-                return _items(name, answer) if isinstance(answer, Generator) else _checked(name, answer)
+                return items(answer) if isinstance(answer, Generator) else checked(answer)
 
         return request
-
-
-def _checked(name: str, answer: Any) -> Any:
-    if name in _ANSWERS:
-        msgspec.convert(answer, _ANSWERS[name])
-    return answer
-
-
-def _items(name: str, answers: Iterator[Any]) -> Iterator[Any]:
-    while True:
-        with _reading(name):
-            try:
-                answer = _checked(name, next(answers))
-            except StopIteration:
-                return
-        yield answer
 
 
 @contextmanager
@@ -175,26 +168,25 @@ def frames(stream: Any) -> Iterator[tuple[int, bytes]]:
         chunk, received = received[:size], received[size:]
         return chunk
 
+    def read_some(size: int) -> bytes:
+        if chunk := read(size):
+            return chunk
+        raise ValueError("the output of a command is cut off")
+
     with _reading("exec_start"):
         try:
             while header := read(_FRAME.size):
                 while len(header) < _FRAME.size:
-                    header += _some(read(_FRAME.size - len(header)))
+                    header += read_some(_FRAME.size - len(header))
                 kind, size = _FRAME.unpack(header)
                 if kind not in (_STDOUT, _STDERR):
                     raise ValueError(f"a frame of stream {kind}")
                 while size:
-                    chunk = _some(read(min(size, _CHUNK)))
+                    chunk = read_some(min(size, _CHUNK))
                     size -= len(chunk)
                     yield kind - _STDOUT, chunk
         finally:
             stream.close()
-
-
-def _some(chunk: bytes) -> bytes:
-    if not chunk:
-        raise ValueError("the output of a command is cut off")
-    return chunk
 
 
 def connection(stream: Any) -> tuple[Any, bytes]:

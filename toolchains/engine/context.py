@@ -12,8 +12,6 @@ from typing import Any
 from toolchains.system import json_text
 from toolchains.system.errors import EngineError
 
-_DEFAULT = "default"
-
 
 @dataclass(frozen=True)
 class Context:
@@ -55,7 +53,7 @@ def current() -> Context | None:
     name = os.environ.get("DOCKER_CONTEXT")
     if not name and (config := folder / "config.json").is_file():
         name = str(_read(config, "").get("currentContext") or "")
-    if not name or name == _DEFAULT:
+    if name in ("", None, "default"):
         return None
     place = hashlib.sha256(name.encode()).hexdigest()
     file = folder / "contexts" / "meta" / place / "meta.json"

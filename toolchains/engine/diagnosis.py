@@ -102,7 +102,14 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
         return Cause(str(error), _ELSEWHERE)
     said = next((str(each.explanation or each) for each in found if isinstance(each, docker.errors.APIError)), "")
     if said:
-        return _refused(said, where)
+        if _VERSION.search(said):
+            return Cause(
+                f"the engine at {where} speaks another version of Docker's API: {said}",
+                "update the engine, or set DOCKER_HOST to one that is current",
+            )
+        if FULL.search(said):
+            return Cause(f"the container engine's disk is full: {said}", _MAKE_ROOM)
+        return Cause(f"the engine at {where} refused: {said}", "docker version; the engine's log says more")
     if known and any(isinstance(each, urllib3.exceptions.ProtocolError) for each in found):
         return Cause(f"{where} closed the connection: the engine stopped", RESTART)
     # The innermost error is the cause; the outer ones only say that a request failed.
@@ -154,17 +161,6 @@ def _start() -> str:
     if chosen := context.current():
         return f"start the engine of docker's context {chosen.name}, or: docker context use default"
     return "./foundry doctor, which says how to start it"
-
-
-def _refused(said: str, where: str) -> Cause:
-    if _VERSION.search(said):
-        return Cause(
-            f"the engine at {where} speaks another version of Docker's API: {said}",
-            "update the engine, or set DOCKER_HOST to one that is current",
-        )
-    if FULL.search(said):
-        return Cause(f"the container engine's disk is full: {said}", _MAKE_ROOM)
-    return Cause(f"the engine at {where} refused: {said}", "docker version; the engine's log says more")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

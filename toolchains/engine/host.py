@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,7 +62,13 @@ def requirements() -> list[Requirement]:
     """Return all requirements of this machine and user."""
     found = [
         _program("apt-get", "apt", "fetches the packages of the base image"),
-        Requirement("a Debian archive", "has those packages", ("debian-archive-keyring",), _archives, _archives_fix),
+        Requirement(
+            "a Debian archive",
+            "has those packages",
+            ("debian-archive-keyring",),
+            find=lambda: None if _archives()[1] else f"{_archives()[0]} in the sources of apt",
+            fix=lambda: _archives()[1],
+        ),
         _program("dpkg-deb", "dpkg", "reads what packages say of themselves"),
         _program("mmdebstrap", "mmdebstrap", "makes the base image"),
         _program("strip", "binutils", "takes debug information out of Triton"),
@@ -183,14 +190,9 @@ def _provide(missing: list[Requirement]) -> None:
     ]
     if packages:
         _say(f"installing {', '.join(packages)}")
-        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-        children.run(["apt-get", "update"], log="apt-update", env=quiet, network=True)
-        children.run(
-            ["apt-get", "install", "-y", "--no-install-recommends", *packages],
-            log="apt-install",
-            env=quiet,
-            network=True,
-        )
+        for words in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+            quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+            children.run(["apt-get", *words], log=f"apt-{words[0]}", env=quiet, network=True)
     if absent:
         paths.BUILD.mkdir(exist_ok=True)
         with FileLock(paths.BUILD / "engine.lock"):
@@ -236,19 +238,12 @@ def _program(name: str, package: str, purpose: str) -> Requirement:
     )
 
 
-def _archives() -> str | None:
+def _archives() -> tuple[int, str]:
+    """Return the number of Debian archives in the sources of apt, and what helps if there are none."""
     try:
-        return f"{len(apt_sources.archives())} in the sources of apt"
-    except FoundryError:
-        return None
-
-
-def _archives_fix() -> str:
-    try:
-        apt_sources.archives()
+        return len(apt_sources.archives()), ""
     except FoundryError as error:
-        return error.next
-    return ""
+        return 0, error.next
 
 
 def _install(package: str) -> str:
@@ -258,10 +253,10 @@ def _install(package: str) -> str:
 
 
 def _engine() -> str | None:
-    try:
+    """Return name, version and address of the engine; None if no engine works."""
+    with suppress(EngineError):
         return f"{client.connect().version()} at {diagnosis.address()}"
-    except EngineError:
-        return None
+    return None
 
 
 def _engine_failure() -> EngineError | None:

@@ -77,14 +77,15 @@ class BuildOutput:
         LOGS.mkdir(parents=True, exist_ok=True)
         log = LOGS / "docker-build.log"
         log.write_text("\n".join(self._printed) + "\n")
-        complete = any(text.startswith("Successfully built ") for text in self._printed)
-        if self._died or not (self._failure or complete):
-            why = self._died.why if self._died else f"{diagnosis.address()} ended its answer before the build was done"
+        died = self._died
+        if not died and not self._failure and not any(text.startswith("Successfully built ") for text in self._printed):
+            died = Cause(f"{diagnosis.address()} ended its answer before the build was done", diagnosis.RESTART)
+        if died:
             last = f"the last that it printed: {self._printed[-1]}\n" if self._printed else ""
             raise EngineError(
                 "the container engine stopped during a build",
-                why=f"{why}\n{last}(whole output: {log})",
-                next=self._died.next if self._died else diagnosis.RESTART,
+                why=f"{died.why}\n{last}(whole output: {log})",
+                next=died.next,
             )
         if space.FULL.search(self._failure):
             raise diagnosis.disk_full("building an image failed", self._failure)
@@ -95,11 +96,8 @@ class BuildOutput:
 
     def steps(self) -> list[str]:
         """Return the IDs of the steps' images, in order."""
-        return self._found(_STEP)
+        return [match[1] for text in self._printed if (match := _STEP.match(text))]
 
     def containers(self) -> list[str]:
         """Return the IDs of the containers that the steps ran in."""
-        return self._found(_RUNNING)
-
-    def _found(self, pattern: re.Pattern[str]) -> list[str]:
-        return [match[1] for text in self._printed if (match := pattern.match(text))]
+        return [match[1] for text in self._printed if (match := _RUNNING.match(text))]
