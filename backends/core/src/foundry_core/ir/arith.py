@@ -10,27 +10,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith, FastMathFlagsAttr
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, IntegerType, TensorType, i1
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import AnyAttr as Any_
 from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
-    base,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from . import literals
-from .syntax import BinaryOperation, condition_type, parse_operands, print_operands, print_types
+from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, condition_type
 
 
 @irdl_op_definition
@@ -92,21 +98,43 @@ class ConstantOp(IRDLOperation):
         text = literals.dense_text(bits, type) if isinstance(type, TensorType) else literals.to_text(bits[0], type)
         printer.print_string(f" {text}")
         if type != i1:
-            print_types(printer, type)
+            printer.print_string(" : ")
+            printer.print_attribute(type)
 
 
 def _element(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
 
 
-class _Comparison(IRDLOperation):
-    _NAMES: ClassVar[list[str]]
+@irdl_custom_directive
+class Predicate(CustomDirective):
+    """The name of a comparison, whose number the operation keeps."""
 
+    number: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        assert issubclass(state.op_type, _Comparison)
+        self.number.set(state, IntegerAttr(state.op_type.NAMES.index(parser.parse_identifier()), 64))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        assert isinstance(op, _Comparison)
+        state.print_whitespace(printer)
+        printer.print_string(op.predicate_name)
+
+
+class _Comparison(IRDLOperation):
+    NAMES: ClassVar[list[str]]
+
+    _T: ClassVar = VarConstraint("_T", Any_())
     predicate = prop_def(IntegerAttr[IntegerType])
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(FollowsFrom("_T", condition_type))
     traits = traits_def(Pure())
+    custom_directives = (Predicate, Hints, Unkept)
+    assembly_format = (
+        "custom<Predicate>($predicate) `,` $lhs `,` $rhs custom<Hints>() custom<Unkept>() attr-dict `:` type($lhs)"
+    )
 
     def __init__(self, predicate: int, lhs: SSAValue, rhs: SSAValue) -> None:
         super().__init__(
@@ -117,26 +145,7 @@ class _Comparison(IRDLOperation):
 
     @property
     def predicate_name(self) -> str:
-        return self._NAMES[self.predicate.value.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> _Comparison:
-        name = parser.parse_identifier()
-        parser.parse_punctuation(",")
-        lhs, rhs = parse_operands(parser)
-        if parser.parse_optional_keyword("fastmath") is not None:
-            FastMathFlagsAttr.parse_parameter(parser)
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        return cls(cls._NAMES.index(name), parser.resolve_operand(lhs, type), parser.resolve_operand(rhs, type))
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.predicate_name}, ")
-        printer.print_operand(self.lhs)
-        printer.print_string(", ")
-        printer.print_operand(self.rhs)
-        print_types(printer, self.lhs.type)
+        return self.NAMES[self.predicate.value.data]
 
 
 @irdl_op_definition
@@ -144,7 +153,7 @@ class CmpiOp(_Comparison):
     """Integer comparison, elementwise on tensors."""
 
     name = "arith.cmpi"
-    _NAMES: ClassVar[list[str]] = list(CMPI_COMPARISON_OPERATIONS)
+    NAMES: ClassVar[list[str]] = list(CMPI_COMPARISON_OPERATIONS)
 
 
 @irdl_op_definition
@@ -152,8 +161,25 @@ class CmpfOp(_Comparison):
     """Floating-point comparison, elementwise on tensors."""
 
     name = "arith.cmpf"
-    _NAMES: ClassVar[list[str]] = list(CMPF_COMPARISON_OPERATIONS)
-    fastmath = opt_prop_def(base(FastMathFlagsAttr))
+    NAMES: ClassVar[list[str]] = list(CMPF_COMPARISON_OPERATIONS)
+
+
+@irdl_custom_directive
+class ChoiceTypes(CustomDirective):
+    """The type of two values, after that of the condition if it is not a single i1."""
+
+    condition: TypeDirective
+    value: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        self.condition.set(state, types[:-1] or [i1])
+        self.value.set(state, types[-1:])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        conditions = [type for type in self.condition.get(op) if type != i1]
+        printer.print_list([*conditions, *self.value.get(op)], printer.print_attribute)
 
 
 @irdl_op_definition
@@ -167,34 +193,13 @@ class SelectOp(IRDLOperation):
     rhs = operand_def(_T)
     result = result_def(_T)
     traits = traits_def(Pure())
+    custom_directives = (ChoiceTypes, Unkept)
+    assembly_format = (
+        "$cond `,` $lhs `,` $rhs custom<Unkept>() attr-dict `:` custom<ChoiceTypes>(type($cond), type($result))"
+    )
 
     def __init__(self, cond: SSAValue, lhs: SSAValue, rhs: SSAValue) -> None:
         super().__init__(operands=[cond, lhs, rhs], result_types=[lhs.type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> SelectOp:
-        names = parse_operands(parser)
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        first = parser.parse_type()
-        # One type means a scalar condition. Two types are the condition's, then the values'.
-        if parser.parse_optional_punctuation(","):
-            cond, value = first, parser.parse_type()
-        else:
-            cond, value = i1, first
-        return cls(
-            parser.resolve_operand(names[0], cond),
-            parser.resolve_operand(names[1], value),
-            parser.resolve_operand(names[2], value),
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        printer.print_string(" : ")
-        if self.cond.type != i1:
-            printer.print_attribute(self.cond.type)
-            printer.print_string(", ")
-        printer.print_attribute(self.result.type)
 
 
 class _Cast(IRDLOperation):

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeAlias, TypeGuard
+from typing import ClassVar, TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -32,9 +32,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AnyAttr,
     AttrSizedOperandSegments,
     IRDLOperation,
     ParsePropInAttrDict,
+    VarConstraint,
     attr_def,
     irdl_attr_definition,
     irdl_op_definition,
@@ -48,13 +50,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 
 from .effects import LogEffect, OrderingEffect, is_sink
 from .elements import ByDimension, FixedIndex, extents
-from .syntax import condition_type, parse_conversion, print_types
+from .syntax import FollowsFrom, Word, condition_type
 
 
 @irdl_attr_definition
@@ -299,15 +299,23 @@ class PairsReturnOp(IRDLOperation):
         super().__init__(operands=[values])
 
 
+# The place of an access in assembly.
+_PLACE = (
+    "$base `[` $start (`,` $axes^)? `]` (`+` $gather^ `:` type($gather))? "
+    "(`in` ` ` `[` $ranges^ `]`)? (`where` $mask^)?"
+)
+
+
 class Access(IRDLOperation, ABC):
     """An operation that reads or writes a tile of memory, or both; its effects say which."""
 
+    _TILE: ClassVar = VarConstraint("_TILE", AnyAttr())
     base = operand_def()
     start = operand_def(i64)
-    axes = var_operand_def(AxisType)
+    axes = var_operand_def(AxisType())
     gather = opt_operand_def()
-    ranges = var_operand_def(RangeType)
-    mask = opt_operand_def()
+    ranges = var_operand_def(RangeType())
+    mask = opt_operand_def(FollowsFrom("_TILE", condition_type))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     @property
@@ -316,55 +324,12 @@ class Access(IRDLOperation, ABC):
         """The tile that is read or written. Its element type and its shape are those of the memory that is accessed."""
 
 
-# Assembly of an access' place:  %base[%start, %axis0, %axis1] (+ %gather)? (in [%range0, %range1])? (where %mask)?
-
-
-def _print_place(printer: Printer, op: Access) -> None:
-    printer.print_string(" ")
-    printer.print_operand(op.base)
-    printer.print_string("[")
-    printer.print_list([op.start, *op.axes], printer.print_operand)
-    printer.print_string("]")
-    if op.gather is not None:
-        printer.print_string(" + ")
-        printer.print_operand(op.gather)
-        print_types(printer, op.gather.type)
-    if op.ranges:
-        printer.print_string(" in [")
-        printer.print_list(op.ranges, printer.print_operand)
-        printer.print_string("]")
-    if op.mask is not None:
-        printer.print_string(" where ")
-        printer.print_operand(op.mask)
-
-
-def _parse_place(parser: Parser) -> tuple[UnresolvedOperand, list[list[SSAValue]], UnresolvedOperand | None]:
-    """Parse a place: return the base, [start, axes, gather, ranges], and the mask; base and mask have no type yet."""
-    base = parser.parse_unresolved_operand()
-    parser.parse_punctuation("[")
-    start: SSAValue = parser.resolve_operand(parser.parse_unresolved_operand(), i64)
-    axes: list[SSAValue] = []
-    while parser.parse_optional_punctuation(","):
-        axes.append(parser.resolve_operand(parser.parse_unresolved_operand(), AxisType()))
-    parser.parse_punctuation("]")
-    gather: list[SSAValue] = []
-    if parser.parse_optional_punctuation("+"):
-        name = parser.parse_unresolved_operand()
-        parser.parse_punctuation(":")
-        gather.append(parser.resolve_operand(name, parser.parse_type()))
-    ranges: list[SSAValue] = []
-    if parser.parse_optional_keyword("in"):
-        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
-        ranges = [parser.resolve_operand(name, RangeType()) for name in names]
-    mask = parser.parse_unresolved_operand() if parser.parse_optional_keyword("where") else None
-    return base, [[start], axes, gather, ranges], mask
-
-
 class Read(Access, ABC):
     """Read a tile. Elements outside the ranges or the mask are `other`, or undefined if there is no `other`."""
 
-    other = opt_operand_def()
-    result = result_def()
+    other = opt_operand_def(Access._TILE)
+    result = result_def(Access._TILE)
+    assembly_format = f"{_PLACE} (`else` $other^)? attr-dict `:` type($base) `->` type($result)"
 
     def __init__(
         self,
@@ -382,29 +347,6 @@ class Read(Access, ABC):
     @property
     def elements(self) -> SSAValue:
         return self.result
-
-    def print(self, printer: Printer) -> None:
-        _print_place(printer, self)
-        if self.other is not None:
-            printer.print_string(" else ")
-            printer.print_operand(self.other)
-        print_types(printer, self.base.type, " -> ", self.result.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Read:
-        base, (start, axes, gather, ranges), mask = _parse_place(parser)
-        other = parser.parse_unresolved_operand() if parser.parse_optional_keyword("else") else None
-        base_type, result = parse_conversion(parser)
-        return cls(
-            parser.resolve_operand(base, base_type),
-            start[0],
-            axes,
-            gather[0] if gather else None,
-            ranges,
-            parser.resolve_operand(mask, condition_type(result)) if mask else None,
-            parser.resolve_operand(other, result) if other else None,
-            result,
-        )
 
 
 @irdl_op_definition
@@ -433,8 +375,9 @@ class StoreOp(Access):
     """Write a tile. Elements outside the ranges or the mask keep their values in memory."""
 
     name = "tile.store"
-    value = operand_def()
+    value = operand_def(Access._TILE)
     traits = traits_def(MemoryWriteEffect())
+    assembly_format = f"$value `to` {_PLACE} attr-dict `:` type($value) `to` type($base)"
 
     def __init__(
         self,
@@ -452,32 +395,6 @@ class StoreOp(Access):
     def elements(self) -> SSAValue:
         return self.value
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.value)
-        printer.print_string(" to")
-        _print_place(printer, self)
-        print_types(printer, self.value.type, " to ", self.base.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        value = parser.parse_unresolved_operand()
-        parser.parse_keyword("to")
-        base, (start, axes, gather, ranges), mask = _parse_place(parser)
-        parser.parse_punctuation(":")
-        value_type = parser.parse_type()
-        parser.parse_keyword("to")
-        base_type = parser.parse_type()
-        return cls(
-            parser.resolve_operand(base, base_type),
-            start[0],
-            axes,
-            gather[0] if gather else None,
-            ranges,
-            parser.resolve_operand(mask, condition_type(value_type)) if mask else None,
-            parser.resolve_operand(value, value_type),
-        )
-
 
 @irdl_op_definition
 class AtomicOp(Access):
@@ -489,11 +406,15 @@ class AtomicOp(Access):
     """
 
     name = "tile.atomic"
-    value = operand_def()
-    compare = opt_operand_def()
+    value = operand_def(Access._TILE)
+    compare = opt_operand_def(Access._TILE)
     kind = prop_def(StringAttr)
-    result = result_def()
+    result = result_def(Access._TILE)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    custom_directives = (Word,)
+    assembly_format = (
+        f"custom<Word>($kind) $value (`for` $compare^)? `at` {_PLACE} attr-dict `:` type($value) `at` type($base)"
+    )
 
     def __init__(
         self,
@@ -517,47 +438,15 @@ class AtomicOp(Access):
     def elements(self) -> SSAValue:
         return self.value
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data} ")
-        printer.print_operand(self.value)
-        if self.compare is not None:
-            printer.print_string(" for ")
-            printer.print_operand(self.compare)
-        printer.print_string(" at")
-        _print_place(printer, self)
-        print_types(printer, self.value.type, " at ", self.base.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicOp:
-        kind = parser.parse_identifier()
-        value = parser.parse_unresolved_operand()
-        compare = parser.parse_unresolved_operand() if parser.parse_optional_keyword("for") else None
-        parser.parse_keyword("at")
-        base, (start, axes, gather, ranges), mask = _parse_place(parser)
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        parser.parse_keyword("at")
-        base_type = parser.parse_type()
-        return cls(
-            kind,
-            parser.resolve_operand(base, base_type),
-            start[0],
-            axes,
-            gather[0] if gather else None,
-            ranges,
-            parser.resolve_operand(mask, condition_type(type)) if mask else None,
-            parser.resolve_operand(value, type),
-            parser.resolve_operand(compare, type) if compare else None,
-        )
-
 
 @irdl_op_definition
 class PollOp(Access):
     """Wait, for one element after the other, until memory has the expected integer."""
 
     name = "tile.poll"
-    expected = operand_def()
+    expected = operand_def(Access._TILE)
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
+    assembly_format = f"$expected `at` {_PLACE} attr-dict `:` type($expected) `at` type($base)"
 
     def __init__(
         self, base: SSAValue, start: SSAValue, axes: Sequence[SSAValue], gather: SSAValue | None, expected: SSAValue
@@ -567,30 +456,6 @@ class PollOp(Access):
     @property
     def elements(self) -> SSAValue:
         return self.expected
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.expected)
-        printer.print_string(" at")
-        _print_place(printer, self)
-        print_types(printer, self.expected.type, " at ", self.base.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> PollOp:
-        expected = parser.parse_unresolved_operand()
-        parser.parse_keyword("at")
-        base, (start, axes, gather, _), _ = _parse_place(parser)
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        parser.parse_keyword("at")
-        base_type = parser.parse_type()
-        return cls(
-            parser.resolve_operand(base, base_type),
-            start[0],
-            axes,
-            gather[0] if gather else None,
-            parser.resolve_operand(expected, type),
-        )
 
 
 # Accesses that happen once for each element, at their position.

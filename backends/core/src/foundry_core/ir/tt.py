@@ -33,6 +33,7 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
+    base,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
@@ -44,6 +45,14 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
     var_result_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    irdl_custom_directive,
 )
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -65,7 +74,7 @@ from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
 from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum
-from .syntax import BinaryOperation, condition_type, parse_conversion, parse_operands, print_operands, print_types
+from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, Word, condition_type
 
 AXES = ("x", "y", "z")
 
@@ -199,25 +208,7 @@ class CallOp(IRDLOperation):
     arguments = var_operand_def()
     res = var_result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallOp:
-        callee = SymbolRefAttr(parser.parse_symbol_name())
-        names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        assert isinstance(type, FunctionType)
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
-        return cls.create(operands=operands, result_types=type.outputs.data, properties={"callee": callee})
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.callee)
-        printer.print_string("(")
-        printer.print_list(self.arguments, printer.print_operand)
-        printer.print_string(") : ")
-        printer.print_attribute(FunctionType.from_lists([a.type for a in self.arguments], [r.type for r in self.res]))
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
 
 
 class _Axis(IRDLOperation):
@@ -284,24 +275,11 @@ class UnsplatOp(IRDLOperation):
     """The scalar of a tensor of one element."""
 
     name = "tt.unsplat"
-    src = operand_def(TensorType)
-    result = result_def()
+    _E: ClassVar = VarConstraint("_E", AnyAttr())
+    src = operand_def(TensorType.constr(_E))
+    result = result_def(_E)
     traits = traits_def(Pure(), WholeTile(), ByDimension(lambda op: [FixedIndex(0)] * len(extents(op.src))))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> UnsplatOp:
-        (name,) = parse_operands(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        src = parser.parse_type()
-        assert isinstance(src, TensorType)
-        return cls.create(
-            operands=[parser.resolve_operand(name, src)], result_types=[src.element_type], attributes=attributes
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        print_types(printer, self.src.type)
+    assembly_format = "$src attr-dict `:` type($src)"
 
 
 @irdl_op_definition
@@ -352,21 +330,8 @@ class ReshapeOp(IRDLOperation):
     src = operand_def(TensorType)
     result = result_def(TensorType)
     traits = traits_def(Pure(), RowMajor())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReshapeOp:
-        name = parser.parse_unresolved_operand()
-        # Both keywords only give a compiler more freedom; row-major order satisfies them.
-        parser.parse_optional_keyword("allow_reorder")
-        parser.parse_optional_keyword("efficient_layout")
-        attributes = parser.parse_optional_attr_dict()
-        src, result = parse_conversion(parser)
-        return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.src)
-        print_types(printer, self.src.type, " -> ", self.result.type)
+    custom_directives = (Hints, Unkept)
+    assembly_format = "$src custom<Hints>() custom<Unkept>() attr-dict `:` type($src) `->` type($result)"
 
 
 @irdl_op_definition
@@ -468,38 +433,16 @@ class AddPtrOp(IRDLOperation):
     """Move a pointer, or each pointer of a tensor, by a number of elements."""
 
     name = "tt.addptr"
-    ptr = operand_def()
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    ptr = operand_def(_T)
     offset = operand_def()
-    result = result_def()
+    result = result_def(_T)
     traits = traits_def(Pure(), PointerSum())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AddPtrOp:
-        ptr, offset = parse_operands(parser)
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        parser.parse_punctuation(",")
-        offset_type = parser.parse_type()
-        return cls(parser.resolve_operand(ptr, type), parser.resolve_operand(offset, offset_type))
+    custom_directives = (Unkept,)
+    assembly_format = "$ptr `,` $offset custom<Unkept>() attr-dict `:` type($ptr) `,` type($offset)"
 
     def __init__(self, ptr: SSAValue, offset: SSAValue) -> None:
         super().__init__(operands=[ptr, offset], result_types=[ptr.type])
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        printer.print_string(" : ")
-        printer.print_list([self.ptr.type, self.offset.type], printer.print_attribute)
-
-
-def _skip_hints(parser: Parser) -> None:
-    """Skip the cache and eviction hints of a load or store: our devices manage their caches themselves."""
-    while (name := parser.parse_optional_keyword("cacheModifier")) or (
-        name := parser.parse_optional_keyword("evictionPolicy")
-    ):
-        assert name
-        parser.parse_punctuation("=")
-        parser.parse_identifier()
 
 
 def pointer_root(pointer: SSAValue) -> SSAValue:
@@ -509,13 +452,40 @@ def pointer_root(pointer: SSAValue) -> SSAValue:
     return pointer
 
 
+def _pointer(pointee: Attribute) -> PointerType:
+    return PointerType(pointee, IntegerAttr(1, 32))
+
+
 def _pointee(type: Attribute) -> Attribute:
     if isinstance(type, TensorType):
-        element = type.element_type
-        assert isinstance(element, PointerType)
-        return TensorType(element.pointee, type.get_shape(), type.encoding)
+        return TensorType(_pointee(type.element_type), type.get_shape(), type.encoding)
     assert isinstance(type, PointerType)
     return type.pointee
+
+
+def _first_pointer(block: Attribute) -> PointerType:
+    tile = _pointee(block)
+    assert isinstance(tile, TensorType)
+    return _pointer(tile.element_type)
+
+
+# The operands of an access; the text has the type of the pointers only.
+_POINTER = VarConstraint("_POINTER", AnyAttr())
+_POINTEE, _MASK = FollowsFrom("_POINTER", _pointee), FollowsFrom("_POINTER", condition_type)
+
+
+@irdl_custom_directive
+class Order(CustomDirective):
+    """The order and the scope of an atomic operation. They are not kept: every mapping uses the strongest ones."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        for _ in range(2):
+            parser.parse_identifier()
+            parser.parse_punctuation(",")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string("acq_rel, gpu,")
 
 
 @irdl_op_definition
@@ -532,16 +502,11 @@ class AtomicRMWOp(IRDLOperation):
     kind = prop_def(StringAttr)
     result = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicRMWOp:
-        kind = parser.parse_identifier()
-        operands, result = _parse_atomic(parser)
-        return cls.create(operands=operands, result_types=[result], properties={"kind": StringAttr(kind)})
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data}, acq_rel, gpu,")
-        _print_atomic(printer, self)
+    custom_directives = (Word, Order)
+    assembly_format = (
+        "custom<Word>($kind) `,` custom<Order>() $ptr `,` $value (`,` $mask^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
 
 
 @irdl_op_definition
@@ -554,15 +519,8 @@ class AtomicCASOp(IRDLOperation):
     value = operand_def()
     result = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicCASOp:
-        operands, result = _parse_atomic(parser, parser.parse_identifier())
-        return cls.create(operands=operands, result_types=[result])
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" acq_rel, gpu,")
-        _print_atomic(printer, self)
+    custom_directives = (Order,)
+    assembly_format = "custom<Order>() $ptr `,` $compare `,` $value attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition
@@ -574,15 +532,8 @@ class AtomicLoadOp(IRDLOperation):
     mask = opt_operand_def()
     result = result_def()
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicLoadOp:
-        operands, result = _parse_atomic(parser, parser.parse_identifier())
-        return cls.create(operands=operands, result_types=[result])
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" acquire, gpu,")
-        _print_atomic(printer, self)
+    custom_directives = (Order,)
+    assembly_format = "custom<Order>() $ptr (`,` $mask^)? attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition
@@ -590,23 +541,12 @@ class AtomicStoreOp(IRDLOperation):
     """Write through each pointer whose mask is set, as one step."""
 
     name = "tt.atomic_store"
-    ptr = operand_def()
-    value = operand_def()
-    mask = opt_operand_def()
+    ptr = operand_def(_POINTER)
+    value = operand_def(_POINTEE)
+    mask = opt_operand_def(_MASK)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicStoreOp:
-        names = _parse_atomic_names(parser, parser.parse_identifier())
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        types = [type, _pointee(type), condition_type(type)]
-        return cls.create(operands=[parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)])
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" release, gpu,")
-        print_operands(printer, self)
-        print_types(printer, self.ptr.type)
+    custom_directives = (Order,)
+    assembly_format = "custom<Order>() $ptr `,` $value (`,` $mask^)? attr-dict `:` type($ptr)"
 
 
 @irdl_op_definition
@@ -616,64 +556,14 @@ class AtomicPollOp(IRDLOperation):
     name = "tt.atomic_poll"
     ptr = operand_def()
     expected = operand_def()
-    timeout = opt_operand_def()
+    timeout = opt_operand_def(i64)
     result = result_def()
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AtomicPollOp:
-        names = _parse_atomic_names(parser, parser.parse_identifier())
-        if parser.parse_optional_keyword("timeout"):
-            names.append(parser.parse_unresolved_operand())
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        parser.parse_punctuation(",")
-        parser.parse_type()
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
-        types = [type, _pointee(type), i64]
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
-        return cls.create(operands=operands, result_types=[result])
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" acquire, gpu, ")
-        printer.print_list([self.ptr, self.expected], printer.print_operand)
-        if self.timeout is not None:
-            printer.print_string(" timeout ")
-            printer.print_operand(self.timeout)
-        print_types(printer, self.ptr.type, ", ", self.expected.type, " -> ", self.result.type)
-
-
-# Assembly of atomic operations:  ORDER, SCOPE, %operands : (types) -> type
-
-
-def _parse_atomic_names(parser: Parser, order: str = "") -> list[UnresolvedOperand]:
-    """Parse the order, if it is not parsed yet, the scope, and the operands."""
-    parser.parse_punctuation(",")
-    if not order:
-        parser.parse_identifier()
-        parser.parse_punctuation(",")
-    parser.parse_identifier()
-    parser.parse_punctuation(",")
-    return parse_operands(parser)
-
-
-def _parse_atomic(parser: Parser, order: str = "") -> tuple[list[SSAValue], Attribute]:
-    """Parse what follows an operation's name, or its order; return operands and the type of the result."""
-    names = _parse_atomic_names(parser, order)
-    parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    type = parser.parse_type()
-    assert isinstance(type, FunctionType)
-    operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
-    return operands, type.outputs.data[0]
-
-
-def _print_atomic(printer: Printer, op: IRDLOperation) -> None:
-    print_operands(printer, op)
-    printer.print_string(" : ")
-    printer.print_attribute(FunctionType.from_lists([operand.type for operand in op.operands], op.result_types))
+    custom_directives = (Order,)
+    assembly_format = (
+        "custom<Order>() $ptr `,` $expected (`timeout` $timeout^)?"
+        " attr-dict `:` type($ptr) `,` type($expected) `->` type($result)"
+    )
 
 
 class _LoadEffect(MemoryEffect):
@@ -685,19 +575,21 @@ class _LoadEffect(MemoryEffect):
         return frozenset([EffectInstance(MemoryEffectKind.READ), *([ORDERING] if op.is_volatile else [])])
 
 
-def _parse_numbers(parser: Parser) -> list[UnresolvedOperand]:
-    parser.parse_punctuation(",")
-    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_unresolved_operand)
+@irdl_custom_directive
+class BlockType(CustomDirective):
+    """The type of a block pointer: `<tensor<16x32xf32>>`."""
 
+    result: TypeDirective
 
-def _parse_block_pointer(parser: Parser) -> tuple[PointerType, TensorType]:
-    """Parse `{order = ...} : <tensor<16x32xf32>>` behind the operands of an operation on block pointers."""
-    parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    with parser.in_angle_brackets():
-        tile = parser.parse_type()
-    assert isinstance(tile, TensorType)
-    return PointerType(tile, IntegerAttr(1, 32)), tile
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        with parser.in_angle_brackets():
+            self.result.set(state, [_pointer(parser.parse_type())])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        (type,) = self.result.get(op)
+        printer.print_string(" <")
+        printer.print_attribute(_pointee(type))
+        printer.print_string(">")
 
 
 @irdl_op_definition
@@ -705,25 +597,19 @@ class MakeTensorPtrOp(IRDLOperation):
     """A block pointer: a tile at offsets in an array of this shape and these strides. front/blocks.py replaces it."""
 
     name = "tt.make_tensor_ptr"
-    base = operand_def(PointerType)
-    shape = var_operand_def()
-    strides = var_operand_def()
-    offsets = var_operand_def()
-    result = result_def(PointerType)
+    _T: ClassVar = VarConstraint("_T", base(PointerType))
+    base = operand_def(FollowsFrom("_T", _first_pointer))
+    shape = var_operand_def(i64)
+    strides = var_operand_def(i64)
+    offsets = var_operand_def(i32)
+    result = result_def(_T)
     traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MakeTensorPtrOp:
-        base, numbers = parser.parse_unresolved_operand(), [_parse_numbers(parser) for _ in range(3)]
-        type, tile = _parse_block_pointer(parser)
-        pointer = parser.resolve_operand(base, PointerType(tile.element_type, IntegerAttr(1, 32)))
-        widths = (64, 64, 32)
-        resolved = [
-            [parser.resolve_operand(name, IntegerType(width)) for name in names]
-            for names, width in zip(numbers, widths, strict=True)
-        ]
-        return cls.build(operands=[pointer, *resolved], result_types=[type])
+    custom_directives = (BlockType,)
+    assembly_format = (
+        "$base `,` `[` $shape `]` `,` `[` $strides `]` `,` `[` $offsets `]`"
+        " attr-dict `:` custom<BlockType>(type($result))"
+    )
 
 
 @irdl_op_definition
@@ -731,17 +617,13 @@ class AdvanceOp(IRDLOperation):
     """A block pointer moved by these offsets. front/blocks.py replaces it."""
 
     name = "tt.advance"
-    ptr = operand_def(PointerType)
-    offsets = var_operand_def()
-    result = result_def(PointerType)
+    _T: ClassVar = VarConstraint("_T", base(PointerType))
+    ptr = operand_def(_T)
+    offsets = var_operand_def(i32)
+    result = result_def(_T)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AdvanceOp:
-        name, numbers = parser.parse_unresolved_operand(), _parse_numbers(parser)
-        type, _ = _parse_block_pointer(parser)
-        offsets = [parser.resolve_operand(number, IntegerType(32)) for number in numbers]
-        return cls.build(operands=[parser.resolve_operand(name, type), offsets], result_types=[type])
+    custom_directives = (BlockType,)
+    assembly_format = "$ptr `,` `[` $offsets `]` attr-dict `:` custom<BlockType>(type($result))"
 
 
 @irdl_op_definition
@@ -749,36 +631,18 @@ class LoadOp(IRDLOperation):
     """Read through each pointer whose mask is set; elsewhere the result is `other`, or undefined without `other`."""
 
     name = "tt.load"
-    ptr = operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
+    ptr = operand_def(_POINTER)
+    mask = opt_operand_def(_MASK)
+    other = opt_operand_def(_POINTEE)
     is_volatile = opt_prop_def(BoolAttr, prop_name="isVolatile")
     # Of block pointers, which front/blocks.py replaces: the dimensions that are checked, and what stands outside.
     boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     padding = opt_prop_def(IntegerAttr[IntegerType])
-    result = result_def()
+    result = result_def(_POINTEE)
     traits = traits_def(_LoadEffect())
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        names = parse_operands(parser)
-        _skip_hints(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        result = _pointee(type)
-        types = [type, condition_type(type), result]
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
-        kept = ("isVolatile", "boundaryCheck", "padding")
-        properties = {name: attributes[name] for name in kept if name in attributes}
-        return cls.build(
-            operands=[operands[:1], operands[1:2], operands[2:3]], result_types=[result], properties=properties
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        print_types(printer, self.ptr.type)
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+    custom_directives = (Hints,)
+    assembly_format = "$ptr (`,` $mask^)? (`,` $other^)? custom<Hints>() attr-dict `:` type($ptr)"
 
 
 @irdl_op_definition
@@ -786,28 +650,14 @@ class StoreOp(IRDLOperation):
     """Write through each pointer whose mask is set."""
 
     name = "tt.store"
-    ptr = operand_def()
-    value = operand_def()
-    mask = opt_operand_def()
+    ptr = operand_def(_POINTER)
+    value = operand_def(_POINTEE)
+    mask = opt_operand_def(_MASK)
     boundary_check = opt_prop_def(DenseArrayBase, prop_name="boundaryCheck")
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        names = parse_operands(parser)
-        _skip_hints(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        types = [type, _pointee(type), condition_type(type)]
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, types, strict=False)]
-        kept = ("boundaryCheck",)
-        properties = {name: attributes[name] for name in kept if name in attributes}
-        return cls.build(operands=[operands[0], operands[1], operands[2:3]], properties=properties)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        print_types(printer, self.ptr.type)
+    irdl_options = (ParsePropInAttrDict(),)
+    custom_directives = (Hints,)
+    assembly_format = "$ptr `,` $value (`,` $mask^)? custom<Hints>() attr-dict `:` type($ptr)"
 
 
 @irdl_op_definition
@@ -817,38 +667,16 @@ class DotOp(IRDLOperation):
     name = "tt.dot"
     a = operand_def(TensorType)
     b = operand_def(TensorType)
-    c = operand_def(TensorType)
-    input_precision = prop_def(StringAttr)
-    result = result_def(TensorType)
+    _T: ClassVar = VarConstraint("_T", base(TensorType))
+    c = operand_def(_T)
+    input_precision = prop_def(StringAttr, default_value=StringAttr("ieee"))
+    result = result_def(_T)
     traits = traits_def(Pure(), WholeTile(), MatrixProduct())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> DotOp:
-        names = parse_operands(parser)
-        precision = "ieee"
-        if parser.parse_optional_keyword("inputPrecision"):
-            parser.parse_punctuation("=")
-            precision = parser.parse_identifier()
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        a = parser.parse_type()
-        parser.parse_punctuation("*")
-        b = parser.parse_type()
-        parser.parse_punctuation("->")
-        c = parser.parse_type()
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, (a, b, c), strict=True)]
-        return cls.create(
-            operands=operands,
-            result_types=[c],
-            attributes=attributes,
-            properties={"input_precision": StringAttr(precision)},
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        if self.input_precision.data != "ieee":
-            printer.print_string(f", inputPrecision = {self.input_precision.data}")
-        print_types(printer, self.a.type, " * ", self.b.type, " -> ", self.result.type)
+    custom_directives = (Word, Unkept)
+    assembly_format = (
+        "$a `,` $b `,` $c (`,` `inputPrecision` `=` custom<Word>($input_precision)^)?"
+        " custom<Unkept>() attr-dict `:` type($a) `*` type($b) `->` type($c)"
+    )
 
 
 @irdl_op_definition
@@ -963,23 +791,13 @@ class HistogramOp(IRDLOperation):
     """Count the elements of each value from 0 to the number of bins, where the mask is set; others are not counted."""
 
     name = "tt.histogram"
-    src = operand_def(TensorType)
-    mask = opt_operand_def(TensorType)
+    _T: ClassVar = VarConstraint("_T", base(TensorType))
+    src = operand_def(_T)
+    mask = opt_operand_def(FollowsFrom("_T", condition_type))
     result = result_def(TensorType)
     traits = traits_def(Pure(), WholeTile())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> HistogramOp:
-        names = parse_operands(parser)
-        attributes = parser.parse_optional_attr_dict()
-        src, result = parse_conversion(parser)
-        types = [src, condition_type(src)]
-        operands = [parser.resolve_operand(name, type) for name, type in zip(names, types, strict=False)]
-        return cls.build(operands=[operands[0], operands[1:]], result_types=[result], attributes=attributes)
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        print_types(printer, self.src.type, " -> ", self.result.type)
+    custom_directives = (Unkept,)
+    assembly_format = "$src (`,` $mask^)? custom<Unkept>() attr-dict `:` type($src) `->` type($result)"
 
 
 @irdl_op_definition
@@ -1012,24 +830,11 @@ class FpToFpOp(IRDLOperation):
     rounding = opt_prop_def(StringAttr)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FpToFpOp:
-        (name,) = parse_operands(parser)
-        properties: dict[str, Attribute] = {}
-        if parser.parse_optional_keyword("rounding"):
-            parser.parse_punctuation("=")
-            properties["rounding"] = StringAttr(parser.parse_identifier())
-        parser.parse_optional_attr_dict()
-        src, result = parse_conversion(parser)
-        return cls.create(operands=[parser.resolve_operand(name, src)], result_types=[result], properties=properties)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.src)
-        if self.rounding is not None:
-            printer.print_string(f", rounding = {self.rounding.data}")
-        print_types(printer, self.src.type, " -> ", self.result.type)
+    custom_directives = (Word, Unkept)
+    assembly_format = (
+        "$src (`,` `rounding` `=` custom<Word>($rounding)^)?"
+        " custom<Unkept>() attr-dict `:` type($src) `->` type($result)"
+    )
 
 
 @irdl_op_definition
@@ -1037,32 +842,18 @@ class ClampFOp(IRDLOperation):
     """min(max(x, low), high); propagates NaN if propagate_nan is `all`."""
 
     name = "tt.clampf"
-    x = operand_def()
-    low = operand_def()
-    high = operand_def()
+    _T: ClassVar = VarConstraint("_T", AnyAttr())
+    x = operand_def(_T)
+    low = operand_def(_T)
+    high = operand_def(_T)
     propagate_nan = prop_def(StringAttr)
-    result = result_def()
+    result = result_def(_T)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ClampFOp:
-        names = parse_operands(parser)
-        parser.parse_keyword("propagateNan")
-        parser.parse_punctuation("=")
-        nan = parser.parse_identifier()
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(name, type) for name in names],
-            result_types=[type],
-            properties={"propagate_nan": StringAttr(nan)},
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        printer.print_string(f", propagateNan = {self.propagate_nan.data} : ")
-        printer.print_attribute(self.result.type)
+    custom_directives = (Word, Unkept)
+    assembly_format = (
+        "$x `,` $low `,` $high `,` `propagateNan` `=` custom<Word>($propagate_nan)"
+        " custom<Unkept>() attr-dict `:` type($result)"
+    )
 
 
 @irdl_op_definition
@@ -1091,6 +882,19 @@ class MulhiUIOp(BinaryOperation):
     name = "tt.mulhiui"
 
 
+@irdl_custom_directive
+class Symbol(CustomDirective):
+    """`{libname = "", symbol = "name"}`: the other attributes are not kept."""
+
+    symbol: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.symbol.set(state, parser.parse_optional_attr_dict()["symbol"])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        printer.print_op_attributes({"symbol": op.properties["symbol"]})
+
+
 @irdl_op_definition
 class ExternElementwiseOp(IRDLOperation):
     """A library function applied to each element. Triton's libdevice functions use this, with CUDA's names."""
@@ -1100,25 +904,8 @@ class ExternElementwiseOp(IRDLOperation):
     symbol = prop_def(StringAttr)
     result = result_def()
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ExternElementwiseOp:
-        names = parse_operands(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type = parser.parse_type()
-        assert isinstance(type, FunctionType)
-        operands = [parser.resolve_operand(name, t) for name, t in zip(names, type.inputs, strict=True)]
-        return cls.create(
-            operands=operands, result_types=type.outputs.data, properties={"symbol": attributes["symbol"]}
-        )
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self)
-        printer.print_string(" {symbol = ")
-        printer.print_attribute(self.symbol)
-        printer.print_string("} : ")
-        printer.print_attribute(FunctionType.from_lists([src.type for src in self.srcs], [self.result.type]))
+    custom_directives = (Symbol,)
+    assembly_format = "$srcs custom<Symbol>($symbol) attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition

@@ -20,12 +20,11 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from .elements import ByDimension
-from .syntax import parse_conversion, parse_operands
 
 
 class _Fields(ParametrizedAttribute):
@@ -170,17 +169,6 @@ class ConvertLayoutOp(IRDLOperation):
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
 
-class _Conversion(IRDLOperation):
-    """An operation that prints its operands and the types of both sides."""
-
-    @classmethod
-    def parse(cls, parser: Parser) -> _Conversion:
-        names = parse_operands(parser)
-        parser.parse_optional_attr_dict()
-        src, result = parse_conversion(parser)
-        return cls.create(operands=[parser.resolve_operand(names[0], src)], result_types=[result])
-
-
 @irdl_op_definition
 class LocalAllocOp(IRDLOperation):
     """Workgroup memory for a tile, with the tile's elements if it has an operand."""
@@ -189,30 +177,18 @@ class LocalAllocOp(IRDLOperation):
     src = opt_operand_def(TensorType)
     result = result_def(MemoryType)
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LocalAllocOp:
-        name = parser.parse_optional_unresolved_operand()
-        parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        types = []
-        with parser.in_parens():
-            if name is not None:
-                types.append(parser.parse_type())
-        parser.parse_punctuation("->")
-        result = parser.parse_type()
-        operands = [parser.resolve_operand(name, types[0])] if name is not None else []
-        return cls.build(operands=[operands], result_types=[result])
+    assembly_format = "($src^)? attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition
-class LocalLoadOp(_Conversion):
+class LocalLoadOp(IRDLOperation):
     """The elements of a tile in workgroup memory, as a layout distributes them."""
 
     name = "ttg.local_load"
     src = operand_def(MemoryType)
     result = result_def(TensorType)
     traits = traits_def(MemoryReadEffect())
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
 
 @irdl_op_definition
@@ -223,13 +199,7 @@ class LocalStoreOp(IRDLOperation):
     src = operand_def(TensorType)
     dst = operand_def(MemoryType)
     traits = traits_def(MemoryWriteEffect())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LocalStoreOp:
-        names = parse_operands(parser)
-        parser.parse_optional_attr_dict()
-        types = parse_conversion(parser)
-        return cls.create(operands=[parser.resolve_operand(*pair) for pair in zip(names, types, strict=True)])
+    assembly_format = "$src `,` $dst attr-dict `:` type($src) `->` type($dst)"
 
 
 @irdl_op_definition
@@ -248,19 +218,10 @@ class MemoryIndexOp(IRDLOperation):
 
     name = "ttg.memdesc_index"
     src = operand_def(MemoryType)
-    index = operand_def()
+    index = operand_def(i32)
     result = result_def(MemoryType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MemoryIndexOp:
-        src = parser.parse_unresolved_operand()
-        with parser.in_square_brackets():
-            index = parser.parse_unresolved_operand()
-        parser.parse_optional_attr_dict()
-        type, result = parse_conversion(parser)
-        operands = [parser.resolve_operand(src, type), parser.resolve_operand(index, i32)]
-        return cls.create(operands=operands, result_types=[result])
+    assembly_format = "$src `[` $index `]` attr-dict `:` type($src) `->` type($result)"
 
 
 @irdl_op_definition
@@ -272,14 +233,7 @@ class MemoryTransOp(IRDLOperation):
     order = attr_def(DenseArrayBase)
     result = result_def(MemoryType)
     traits = traits_def(Pure())
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MemoryTransOp:
-        src = parser.parse_unresolved_operand()
-        attributes = parser.parse_optional_attr_dict()
-        type, result = parse_conversion(parser)
-        operands = [parser.resolve_operand(src, type)]
-        return cls.create(operands=operands, result_types=[result], attributes=attributes)
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
 
 TTG = Dialect(
