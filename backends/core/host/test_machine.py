@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from foundry_core.emit.mlir import Reg
-from foundry_core.mapping.simt.shader import ShaderWorkgroup
+from foundry_core.mapping.simt.spirv.vulkan import ShaderWorkgroup
 from foundry_core.mapping.simt.target import SimtTarget
 
 from .machine import Device, launch

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-from foundry_core.mapping.simt.words import CAPABILITY, OP, STORAGE
+from foundry_core.mapping.simt.spirv.module import CAPABILITY, OP, STORAGE
 
 _NAMES = {number: name for name, number in OP.items()}
 _CAPABILITIES = {number: name for name, number in CAPABILITY.items()}

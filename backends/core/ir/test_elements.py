@@ -22,7 +22,7 @@ from foundry_core.mapping.base.plan import BufferPlan
 from foundry_core.mapping.base.space import Point
 from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.simt.program import SimtProgram, invocation_statement
-from foundry_core.mapping.simt.rows import Rows
+from foundry_core.mapping.simt.tiles import Rows
 from foundry_core.mapping.tasklet.split import SplitKernel
 from foundry_core.ops.numeric import element_name, in_register
 from test_ir import simt
@@ -41,7 +41,7 @@ from xdsl.traits import Pure
 
 SOURCES = Path(next(iter(foundry_core.__path__)))
 # A mapping writes the operations whose elements it cannot find by their map; dialects/ defines all of them.
-EMITTERS = {"mapping/base/operations/shapes.py", "mapping/simt/pieces.py"}
+EMITTERS = {"mapping/base/operations/shapes.py", "mapping/simt/statements/moves.py"}
 
 
 @irdl_op_definition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foundry_core.mapping.simt.layouts import Layout
 from foundry_core.mapping.simt.program import SimtProgram
-from foundry_core.mapping.simt.shader import ShaderWorkgroup
+from foundry_core.mapping.simt.spirv.vulkan import ShaderWorkgroup
 from foundry_core.mapping.simt.target import SimtTarget
 
 

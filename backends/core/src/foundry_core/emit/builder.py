@@ -1,6 +1,6 @@
 """What arithmetic is written through: the rows of ops/, foundry_core/functions and numeric.py know nothing else.
 
-mlir.Text writes MLIR, mapping/simt/code.Code writes SPIR-V. Operations have MLIR's names.
+mlir.Text writes MLIR, mapping/simt/spirv/instructions.Code writes SPIR-V. Operations have MLIR's names.
 """
 
 from __future__ import annotations

@@ -395,7 +395,7 @@ class OpenCLDevice:
 
     def swaps(self, size: int) -> bool:
         """Find out by trying whether subgroups work: OpenCL has no query for what SPIR-V says of them."""
-        from ..mapping.simt.kernel import swap_lanes
+        from ..mapping.simt.spirv.opencl import swap_lanes
 
         found = np.full(2 * size, -1, np.int32)
         try:

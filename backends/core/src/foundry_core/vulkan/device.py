@@ -23,7 +23,7 @@ from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
-from ..mapping.simt.shader import ShaderWorkgroup
+from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
 from ..once import once
 from ..runtime import crash

@@ -1,4 +1,11 @@
-"""What writes one invocation: its instructions, its arithmetic, its workgroup's memory, and where its elements are."""
+"""One invocation: its instructions, its workgroup's memory, where its elements are, and loops that it executes.
+
+Loops carry neighbouring addresses as one. The addresses of a tile of pointers are sums of a few registers and
+constants, and a loop usually adds the same number to all of them. Then it carries the registers only, and what is known
+of them (their distance from each other, and a power of two that divides them) is still known inside. Whether that holds
+is seen when the loop has been written: so it is assumed first, and the loop is written again with less where it does
+not.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +13,12 @@ from collections.abc import Callable, Sequence
 
 from ...emit.mlir import Reg
 from . import layouts
-from .arena import Arena
-from .kernel import KernelWorkgroup
-from .numeric import SimtNumeric
-from .shader import ShaderWorkgroup
+from .spirv.arithmetic import SimtNumeric
+from .spirv.opencl import KernelWorkgroup
+from .spirv.shared_memory import Arena
+from .spirv.vulkan import ShaderWorkgroup
+from .spirv.workgroup import Workgroup
 from .target import SimtTarget
-from .workgroup import Workgroup
 
 _FLAVOURS: dict[str, Callable[[SimtTarget], Workgroup]] = {"shader": ShaderWorkgroup, "kernel": KernelWorkgroup}
 
@@ -72,3 +79,96 @@ class Invocation:
         name = "arith.xori" if shared else "arith.addi"
         offsets = layout.offsets if registers is None else [layout.offsets[number] for number in registers]
         return [t.binary(name, first, t.integer(offset, "i32")) for offset in offsets]
+
+
+Test = Callable[[Sequence[Reg]], tuple[Reg, Sequence[Reg]]]
+Body = Callable[[Sequence[Reg]], Sequence[Reg]]
+
+
+class _Carried:
+    """The registers that a loop carries, in groups with the same base; each member is the base and a constant.
+
+    Attributes:
+        groups: the numbers of the members of each group.
+        multiples: for each group, a number that divides its base in every iteration.
+    """
+
+    def __init__(self, invocation: Invocation, initial: Sequence[Reg]) -> None:
+        self._code = invocation.code
+        self._parts = [invocation.code.parts(reg) for reg in initial]
+        by_base: dict[str, list[int]] = {}
+        for number, (base, _) in enumerate(self._parts):
+            # A base that is a constant has no register to carry, and equal floats need not stay equal.
+            alone = base.elem[0] != "i" or base.elem == "i1" or invocation.code.value(base) is not None
+            by_base.setdefault(f"{number}" if alone else base.name, []).append(number)
+        self.groups = list(by_base.values())
+        self.multiples = [self._multiple(self._parts[group[0]][0]) for group in self.groups]
+
+    def _multiple(self, reg: Reg) -> int:
+        return self._code.multiple(reg) if reg.elem[0] == "i" and reg.elem != "i1" else 1
+
+    def initial(self) -> list[Reg]:
+        """Return what the loop carries into its first iteration: the bases."""
+        return [self._parts[group[0]][0] for group in self.groups]
+
+    def members(self, bases: Sequence[Reg]) -> list[Reg]:
+        """Return all registers, from the bases."""
+        found = {}
+        for group, base in zip(self.groups, bases, strict=True):
+            for number in group:
+                found[number] = self._moved(base, self._parts[number][1])
+        return [found[number] for number in range(len(self._parts))]
+
+    def _moved(self, reg: Reg, step: int) -> Reg:
+        return self._code.binary("arith.addi", reg, self._code.integer(step, reg.elem)) if step else reg
+
+    def bases(self, results: Sequence[Reg]) -> list[Reg]:
+        """Return the bases for the next iteration, from the registers for it."""
+        return [self._moved(results[group[0]], -self._parts[group[0]][1]) for group in self.groups]
+
+    def weaken(self, results: Sequence[Reg]) -> bool:
+        """Assume less where the registers for the next iteration contradict; return whether they do."""
+        groups: list[list[int]] = []
+        multiples = []
+        for group, base, multiple in zip(self.groups, self.bases(results), self.multiples, strict=True):
+            expected = [self._moved(base, self._parts[number][1]) for number in group]
+            if expected != [results[number] for number in group]:
+                groups += [[number] for number in group]
+                multiples += [1] * len(group)
+            else:
+                groups.append(group)
+                multiples.append(min(multiple, self._multiple(base)))
+        changed = (groups, multiples) != (self.groups, self.multiples)
+        # What is split starts again from its own divisors.
+        if groups != self.groups:
+            multiples = [self._multiple(self._parts[group[0]][0]) for group in groups]
+        self.groups, self.multiples = groups, multiples
+        return changed
+
+
+def write_loop(
+    invocation: Invocation, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False
+) -> list[Reg]:
+    """Write a loop: while test(carried): carried = body(passed). Return what the test passes when it fails.
+
+    Args:
+        rolled: see Code.loop.
+    """
+    code, carried = invocation.code, _Carried(invocation, initial)
+    while True:
+        saved, arena = code.save(), invocation.arena.save()
+        results: list[Reg] = []
+        known = carried
+
+        def of_bases(bases: Sequence[Reg], known: _Carried = known) -> tuple[Reg, Sequence[Reg]]:
+            return test(known.members(bases))
+
+        def to_bases(passed: Sequence[Reg], known: _Carried = known, results: list[Reg] = results) -> Sequence[Reg]:
+            results[:] = body(passed)
+            return known.bases(results)
+
+        found = code.loop(carried.initial(), of_bases, to_bases, carried.multiples, rolled=rolled)
+        if not carried.weaken(results):
+            return list(found)
+        code.restore(saved)
+        invocation.arena.restore(arena)

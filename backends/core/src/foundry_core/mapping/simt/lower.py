@@ -17,7 +17,7 @@ from ...front.writes import WriteSet, write_set
 from ...ir.depth import deep_expressions
 from ...ir.parse import parse
 from ...log import Site
-from . import atomic, dot, exchange, memory, pieces, record, scaled, scan  # noqa: F401  they register how operations are written
+from . import statements  # noqa: F401  it registers how operations are written
 from .program import SimtProgram
 from .slices import slice_large_tiles
 from .target import SimtTarget

@@ -1,8 +1,8 @@
 """Translates one kernel in TTGIR to the SPIR-V of one invocation.
 
 A tile is a list of registers: layouts.py says which element of the tile each of them is, in this invocation. An
-operation on tiles is an operation on each register. What needs elements of other invocations is in exchange.py,
-accesses of global memory are in memory.py.
+operation on tiles is an operation on each register. statements/ has the operations that need elements of other
+invocations, or global memory.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.emission import Statement, Writers
 from . import layouts
-from .cooperative import Fragments
-from .fragments import Values, combine_fragments, define, fragments_of
-from .loops import write_loop
+from .invocation import write_loop
+from .matrices.fragments import Values, combine_fragments, define, fragments_of
+from .matrices.plan import Fragments
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 
 # Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
@@ -44,7 +44,7 @@ class SimtProgram(Values):
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes that can always be read, if it has masked loads.
         allocated: the first byte of each tile in workgroup memory.
-        column_allocations: the allocations whose tiles are transposed; None until dot.py has decided.
+        column_allocations: the allocations whose tiles are transposed; None until products.py has decided.
         resident: fragments that were made before all loops, by the tile that they were made from.
         barriers: the operations that must wait until all invocations have accessed what comes before.
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ...emit.mlir import WIDTHS, Reg
-from ...spirv_numbers import numbers
-from .workgroup import SCOPE_SUBGROUP, Workgroup
+from ....emit.mlir import WIDTHS, Reg
+from ....spirv_numbers import numbers
+from ..spirv.workgroup import SCOPE_SUBGROUP, Workgroup
 
 _ROW_MAJOR, _COLUMN_MAJOR = numbers("CooperativeMatrixLayout", "RowMajorKHR ColumnMajorKHR")
 # All operands and the result of a product are signed.

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects import math
 
-from ...emit.mlir import Reg
-from ...errors import unsupported
-from ...ops.numeric import Numeric
-from ...scalars import LAYOUTS, FloatLayout
-from .code import Code
-from .target import SimtTarget
+from ....emit.mlir import Reg
+from ....errors import unsupported
+from ....ops.numeric import Numeric
+from ....scalars import LAYOUTS, FloatLayout
+from ..target import SimtTarget
+from .instructions import Code
 
 # Extended instructions that are exact on every device.
 _EXACT = ("floor", "ceil", "trunc", "rint")

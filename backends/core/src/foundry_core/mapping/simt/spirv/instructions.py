@@ -5,8 +5,8 @@
 It computes nothing twice: an instruction without effects whose operands and scope are those of an earlier one gives the
 earlier result. A sum of a register and a constant stays in this form (`%7+3`) until an instruction needs it. So
 registers that hold neighbouring elements are known to be neighbours: their base is the same and their constants follow
-each other. For each integer it knows a power of two that divides it, and for some the bounds. From these, memory.py
-makes accesses of 16 bytes.
+each other. For each integer it knows a power of two that divides it, and for some the bounds. From these,
+statements/memory.py makes accesses of 16 bytes.
 
 Drivers merge instructions although the result differs. Seen: Mesa 26.1 skips a conversion that the next one undoes but
 for its rounding. NVIDIA 580 does so for f16, decorated or not, takes sext(-x) of an i8 or i16 for -sext(x), and turns
@@ -25,11 +25,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ...emit.builder import Builder, count_bits
-from ...emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
-from ...spirv_numbers import numbers
-from .accesses import PendingAccesses, Span
-from .words import SpirvModule
+from ....emit.builder import Builder, count_bits
+from ....emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
+from ....spirv_numbers import numbers
+from .module import SpirvModule
+from .shared_memory import PendingAccesses, Span
 
 _INTEGERS = {
     "arith.addi": "IAdd",

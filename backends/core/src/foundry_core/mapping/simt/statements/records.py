@@ -12,14 +12,14 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from ...emit.mlir import Reg
-from ...ir import tile
-from ...log import RECORD
-from ..base.log_record import OF_FAILURES, OF_VALUES, as_word, invert_condition, record_words
-from .layouts import Layout
-from .owner import first_invocation, owner_predicate
-from .program import SimtProgram, invocation_statement
-from .rows import Division
+from ....emit.mlir import Reg
+from ....ir import tile
+from ....log import RECORD
+from ...base.log_record import OF_FAILURES, OF_VALUES, as_word, invert_condition, record_words
+from ..layouts import Layout
+from ..program import SimtProgram, invocation_statement
+from ..tiles import Division
+from .memory import first_invocation, owner_predicate
 
 _WORD_BYTES = 8
 

@@ -1,6 +1,6 @@
 """Writes SPIR-V in its binary form: the sections of a module, its types and constants once each, its instructions.
 
-This module knows the format only. What a kernel does is in code.py.
+This module knows the format only. What a kernel does is in instructions.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import struct
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 
-from ...errors import LoweringError
-from ...spirv_numbers import NUMBERS
-from ...strings import spirv_string
+from ....errors import LoweringError
+from ....spirv_numbers import NUMBERS
+from ....strings import spirv_string
 
 _MAGIC = 0x07230203
 

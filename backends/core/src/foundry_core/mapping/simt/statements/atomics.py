@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...emit.mlir import WIDTHS, Reg
-from ...errors import unsupported
-from ...ir import tt
-from ...ops.numeric import element_name
-from .owner import OwnerAccess
-from .program import SimtProgram, invocation_statement
+from ....emit.mlir import WIDTHS, Reg
+from ....errors import unsupported
+from ....ir import tt
+from ....ops.numeric import element_name
+from ..program import SimtProgram, invocation_statement
+from .memory import OwnerAccess
 
 _INSTRUCTIONS = {
     "add": "AtomicIAdd",

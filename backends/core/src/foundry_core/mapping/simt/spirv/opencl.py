@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...emit.mlir import Reg
-from ...spirv_numbers import numbers
-from .target import SimtTarget
-from .words import STORAGE, SpirvModule
+from ....emit.mlir import Reg
+from ....spirv_numbers import numbers
+from ..target import SimtTarget
+from .module import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
 (_ADDRESSING,) = numbers("AddressingModel", "Physical64")

@@ -9,10 +9,10 @@ from xdsl.ir import Operation
 
 from ...emit.mlir import WIDTHS, Reg
 from ...ops.numeric import in_memory
-from .accesses import EVERYTHING, Span
-from .code import Code
 from .invocation import Invocation
 from .layouts import Layout, shape_without
+from .spirv.instructions import Code
+from .spirv.shared_memory import EVERYTHING, Span
 
 # An access: the numbers of the registers, and the index of a vector of as many elements.
 Vector = tuple[list[int], Reg]
@@ -366,3 +366,12 @@ def through_memory(
                 invocation.group.order(division.rows.span(invocation, start), writes=False, pins=True)
             division.read(invocation, target, part, start, found)
     return [found[number] for number in range(target.size)]
+
+
+def convert_layout(
+    invocation: Invocation, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
+) -> Sequence[Reg]:
+    """Return the registers of a tile in another layout; the element of an index stays the same."""
+    if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
+        return [regs[source.register_of[offset]] for offset in target.offsets]
+    return through_memory(invocation, op, regs, source, target)

@@ -8,16 +8,15 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...emit.mlir import WIDTHS, Reg
-from ...errors import unsupported
-from ...ir import tt
-from ...ir.elements import ElementMap, index_mapping, is_same, row_major_source
-from .exchange import convert_layout
-from .fragments import elements, to_fragments, to_registers
-from .layouts import Layout, arrange_layout
-from .owner import owner_predicate
-from .program import SimtProgram, invocation_statement
-from .rows import Division, merge
+from ....emit.mlir import WIDTHS, Reg
+from ....errors import unsupported
+from ....ir import tt
+from ....ir.elements import ElementMap, index_mapping, is_same, row_major_source
+from ..layouts import Layout, arrange_layout
+from ..matrices.fragments import elements, to_fragments, to_registers
+from ..program import SimtProgram, invocation_statement
+from ..tiles import Division, convert_layout, merge
+from .memory import owner_predicate
 
 
 def _doubled(layout: Layout, low: bool) -> Layout:

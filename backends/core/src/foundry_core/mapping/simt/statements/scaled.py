@@ -11,15 +11,15 @@ from contextlib import ExitStack
 
 from xdsl.ir import SSAValue
 
-from ...emit.mlir import Reg
-from ...errors import unsupported
-from ...front.scaled import FORMATS
-from ...ir import tt
-from ...ops.conversions import FUNCTIONS
-from ...ops.numeric import element_name
-from ...scalars import LAYOUTS
-from .program import SimtProgram, invocation_statement
-from .rows import Rows
+from ....emit.mlir import Reg
+from ....errors import unsupported
+from ....front.scaled import FORMATS
+from ....ir import tt
+from ....ops.conversions import FUNCTIONS
+from ....ops.numeric import element_name
+from ....scalars import LAYOUTS
+from ..program import SimtProgram, invocation_statement
+from ..tiles import Rows
 
 
 def _bits(extent: int) -> int:

@@ -1,6 +1,6 @@
 """One Triton program as a workgroup of invocations: what every device has, however SPIR-V writes it down.
 
-SPIR-V has two flavours, by the capability that a module declares. shader.py writes that of Vulkan, kernel.py that of
+SPIR-V has two flavours, by the capability that a module declares. vulkan.py writes that of Vulkan, opencl.py that of
 OpenCL. They differ in how arguments, addresses and workgroup memory are declared, and in their memory models. All else
 is here.
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
-from ...emit.mlir import WIDTHS, Reg
-from ...spirv_numbers import numbers
-from .accesses import EVERYTHING, Span
-from .code import Code
-from .target import FEATURES, SimtTarget
-from .words import STORAGE, SpirvModule
+from ....emit.mlir import WIDTHS, Reg
+from ....spirv_numbers import numbers
+from ..target import FEATURES, SimtTarget
+from .instructions import Code
+from .module import STORAGE, SpirvModule
+from .shared_memory import EVERYTHING, Span
 
 (_BUILTIN,) = numbers("Decoration", "BuiltIn")
 (_VOLATILE,) = numbers("MemoryAccess", "Volatile")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...emit.mlir import WIDTHS, Reg
-from ...spirv_numbers import numbers
-from .target import SimtTarget
-from .words import STORAGE, SpirvModule
+from ....emit.mlir import WIDTHS, Reg
+from ....spirv_numbers import numbers
+from ..target import SimtTarget
+from .module import STORAGE, SpirvModule
 from .workgroup import Workgroup
 
 (_ADDRESSING,) = numbers("AddressingModel", "PhysicalStorageBuffer64")

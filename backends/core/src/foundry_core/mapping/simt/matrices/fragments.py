@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...emit.mlir import Reg
-from ...ir import tt
-from ...ir.arith import ConstantOp, SelectOp
-from ...ops.numeric import element_name
-from .cooperative import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
-from .invocation import Invocation
-from .layouts import Layout, union_bits
-from .matrices import Matrices
-from .rows import Division, Rows
-from .target import SimtTarget
+from ....emit.mlir import Reg
+from ....ir import tt
+from ....ir.arith import ConstantOp, SelectOp
+from ....ops.numeric import element_name
+from ..invocation import Invocation
+from ..layouts import Layout, union_bits
+from ..target import SimtTarget
+from ..tiles import Division, Rows
+from .instructions import Matrices
+from .plan import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
 
 
 class Values(Invocation):

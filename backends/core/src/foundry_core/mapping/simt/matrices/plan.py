@@ -19,16 +19,16 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from ...analysis.flow import is_loop, yield_targets, yields
-from ...ir import tt, ttg
-from ...ir.arith import ConstantOp, SelectOp
-from ...ir.elements import index_mapping, is_same, source
-from ...ops.numeric import element_name
-from . import layouts
-from .layouts import Layout
-from .matrices import Matrix, Use
-from .rows import Rows
-from .target import Fragment, SimtTarget
+from ....analysis.flow import is_loop, yield_targets, yields
+from ....ir import tt, ttg
+from ....ir.arith import ConstantOp, SelectOp
+from ....ir.elements import index_mapping, is_same, source
+from ....ops.numeric import element_name
+from .. import layouts
+from ..layouts import Layout
+from ..target import Fragment, SimtTarget
+from ..tiles import Rows
+from .instructions import Matrix, Use
 
 # The operations that are one instruction on matrices, by the type of the result.
 PAIRS = {

@@ -10,17 +10,17 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ...analysis.flow import incoming_values
-from ...emit.mlir import WIDTHS, Reg
-from ...errors import LoweringError
-from ...ir import tt, ttg
-from ...ir.effects import writes
-from ...ops.numeric import element_name
-from .cooperative import Fragments, Product
-from .fragments import define, elements, fragments_of, matrices, to_fragments
-from .layouts import Layout
-from .program import SimtProgram, invocation_statement
-from .rows import Rows
+from ....analysis.flow import incoming_values
+from ....emit.mlir import WIDTHS, Reg
+from ....errors import LoweringError
+from ....ir import tt, ttg
+from ....ir.effects import writes
+from ....ops.numeric import element_name
+from ..layouts import Layout
+from ..matrices.fragments import define, elements, fragments_of, matrices, to_fragments
+from ..matrices.plan import Fragments, Product
+from ..program import SimtProgram, invocation_statement
+from ..tiles import Rows
 
 
 def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
