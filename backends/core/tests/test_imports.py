@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import foundry_core
-import pytest
 import triton
 
 # Imports each module in a fresh process: a child of one that has imported what most of them need, which is faster.
@@ -32,7 +31,6 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.anywhere
 def test_each_module_can_be_imported_before_triton() -> None:
     backend = triton.backends.backends[triton.runtime.driver.active.get_current_target().backend]
     plugin = importlib.import_module(backend.compiler.__module__.split(".")[0])

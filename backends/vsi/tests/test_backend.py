@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
+from image import python
+from launch_cases import LaunchCases, forget
 from triton.compiler.errors import CompilationError
 from triton.runtime.cache import get_cache_manager
 from triton_vsi_backend import devices
@@ -48,27 +48,16 @@ def small_dot_kernel(a_ptr, BLOCK: tl.constexpr):
     tl.store(a_ptr + i * BLOCK + j, tl.dot(a, a))
 
 
-@triton.jit
-def scalars_kernel(out_ptr, flag: tl.int1, a: tl.int8, b: tl.int16, c, d: tl.int64, g):
-    tl.store(out_ptr + 0, flag.to(tl.float32))
-    tl.store(out_ptr + 1, a.to(tl.float32))
-    tl.store(out_ptr + 2, b.to(tl.float32))
-    tl.store(out_ptr + 3, c.to(tl.float32))
-    tl.store(out_ptr + 4, d.to(tl.float32))
-    tl.store(out_ptr + 5, g)
-
-
-@triton.jit
-def assembly_kernel(x_ptr):
-    value = tl.load(x_ptr)
-    tl.store(x_ptr, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [value], tl.float32, is_pure=True, pack=1))
-
-
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, no_switches: None) -> None:
-    """Forget the kernels that other tests compiled with their switches: a process keeps them."""
-    for kernel in (add_kernel, multiply_kernel):
-        (kernel.device_caches if hasattr(kernel, "device_caches") else kernel.cache).clear()
+    """Forget the kernels that other tests compiled with their switches."""
+    forget(add_kernel, multiply_kernel)
+
+
+class TestLaunches(LaunchCases):
+    stages: ClassVar[list[str]] = ["ttir", "spv"]
+    tool, has_f64 = "zen-compiler", False
+    refusal = ZenCompilerError, "zen-compiler refused the kernel assembly_kernel"
 
 
 def add(n: int = 1000, **options: Any) -> Any:
@@ -94,9 +83,8 @@ def library(kernel: Any) -> Path:
     return Path(path)
 
 
-def test_the_stages_are_ttir_and_spv_with_the_command_library_beside_them() -> None:
+def test_the_command_library_is_beside_the_stages_in_the_cache() -> None:
     kernel = add()
-    assert [stage for stage in kernel.asm if stage != "source"] == ["ttir", "spv"]
     assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
     assert library(kernel).name == "add_kernel_cmd_gen.so"
     assert library(kernel).read_bytes()[:4] == b"\x7fELF"
@@ -133,23 +121,9 @@ def test_switches_make_kernels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(name, "1")
-            add_kernel.__dict__.get("device_caches", add_kernel.__dict__.get("cache")).clear()
+            forget(add_kernel)
             keys.add(add().metadata.hash)
     assert len(keys) == 4
-
-
-def test_every_scalar_type_arrives() -> None:
-    out = np.full(7, np.nan, np.float32)
-    scalars_kernel[(1,)](Tensor(out), True, -7, -30000, 1234567, -(2**20), 0.1)
-    assert out[:6].tolist() == [1, -7, -30000, 1234567, -(2**20), float(np.float32(0.1))]
-    assert np.isnan(out[6])
-
-
-def test_tensors_without_elements_are_taken() -> None:
-    empty, output = np.empty(0, np.float32), np.full(3, np.nan, np.float32)
-    add_kernel[(1,)](Tensor(empty), Tensor(empty), Tensor(output), 0, BLOCK_SIZE=BLOCK)
-    add_kernel[(1,)](Tensor(output), Tensor(output), Tensor(empty), 0, BLOCK_SIZE=BLOCK)
-    assert np.isnan(output).all()
 
 
 def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
@@ -157,27 +131,6 @@ def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
         small_dot_kernel[(1,)](Tensor(np.zeros((8, 8), np.float32)), BLOCK=8)
     # Triton names the line. Up to 3.2, the cause of that error says what is wrong.
     assert "K >= 8" in f"{caught.value} {caught.value.__cause__}"
-
-
-def test_refusal_by_zen_compiler_names_the_kernel_and_the_line() -> None:
-    source = Path(__file__).read_text().splitlines()
-    line = 1 + next(i for i, text in enumerate(source) if "tl.inline_asm_elementwise(" in text)
-    with pytest.raises(ZenCompilerError) as caught:
-        assembly_kernel[(1,)](Tensor(np.zeros(1, np.float32)))
-    assert "zen-compiler refused the kernel assembly_kernel" in str(caught.value)
-    assert f"{Path(__file__).name}:{line}" in str(caught.value)
-
-
-def test_autotuning_picks_a_config_and_leaves_the_right_result() -> None:
-    tuned = triton.autotune(
-        configs=[triton.Config({"BLOCK_SIZE": 64}, num_warps=8), triton.Config({"BLOCK_SIZE": 256}, num_stages=4)],
-        key=["n_elements"],
-        do_bench=lambda call, quantiles: [1.0] * len(quantiles) if call() is None else [],
-    )(add_kernel)
-    x, output = np.arange(1000, dtype=np.float32), np.full(1000, np.nan, np.float32)
-    tuned[lambda meta: (triton.cdiv(1000, meta["BLOCK_SIZE"]),)](Tensor(x), Tensor(x), Tensor(output), 1000)
-    assert tuned.best_config.kwargs["BLOCK_SIZE"] in (64, 256)
-    assert np.array_equal(output, 2 * x)
 
 
 def test_a_kernel_is_dumped_once_into_each_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,14 +168,6 @@ def test_dump_needs_both_the_option_and_the_folder(
     assert list(tmp_path.iterdir()) == []
     # A user who asks for a dump and names no folder gets a warning.
     assert ["VSI_DUMP_DIR is not set" in str(warning.message) for warning in given] == [True] * asked
-
-
-def test_torch_tensors_are_taken() -> None:
-    torch = pytest.importorskip("torch")
-    x, output = torch.arange(1000, dtype=torch.float32), torch.full((1010,), float("nan"))
-    add_kernel[(triton.cdiv(1000, BLOCK),)](x, x, output[10:], 1000, BLOCK_SIZE=BLOCK)
-    assert torch.equal(output[10:], 2 * x)
-    assert output[:10].isnan().all()
 
 
 def test_torch_tensors_on_the_device_are_taken() -> None:
@@ -263,58 +208,14 @@ def test_missing_component_makes_the_driver_inactive_with_a_reason(
     assert reason in VsiDriver.inactive_reason()
 
 
-_KERNEL_IN_A_FILE = """
-import triton
-import triton.language as tl
-
-@triton.jit
-def store_kernel(x_ptr):
-    tl.store(x_ptr, 1.0)
-"""
-
-
-def run(script: str, folder: Path) -> str:
-    (folder / "a_kernel.py").write_text(_KERNEL_IN_A_FILE)
-    environment = os.environ | {
-        "TRITON_CACHE_DIR": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
-    }
-    command = [sys.executable, "-c", script]
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-
-def test_a_kernel_out_of_the_cache_needs_neither_the_lowering_nor_zen_compiler(tmp_path: Path) -> None:
-    script = """
-import sys, subprocess
-import numpy as np
-import triton
-from foundry_core.tensor import Tensor
-from a_kernel import store_kernel
-x = np.full(2, np.nan, np.float32)
-started, begin = [], subprocess.Popen.__init__
-def note(self, line, *rest, **more):
-    started.append(line)
-    begin(self, line, *rest, **more)
-subprocess.Popen.__init__ = note
-store_kernel[(1,)](Tensor(x))
-assert x[0] == 1 and np.isnan(x[1])
-print("xdsl" in sys.modules, sum("zen-compiler" in str(line) for line in started))
-"""
-    assert [run(script, tmp_path) for _ in range(2)] == ["True 1", "False 0"]
-
-
-def test_importing_the_package_imports_neither_triton_nor_torch(tmp_path: Path) -> None:
-    script = """
-import sys
-import triton_vsi_backend
-print([name for name in ("triton", "torch", "numpy", "pyopencl") if name in sys.modules])
-"""
-    assert run(script, tmp_path) == "[]"
+def test_importing_the_package_imports_neither_triton_nor_torch() -> None:
+    imported = "[name for name in ('triton', 'torch', 'numpy', 'pyopencl') if name in sys.modules]"
+    assert python("-c", f"import sys, triton_vsi_backend; print({imported})").stdout == "[]\n"
 
 
 @pytest.mark.parametrize("order", [("triton", "triton_vsi_backend"), ("triton_vsi_backend", "triton")])
 def test_importing_the_package_registers_it_with_a_triton_that_finds_no_entry_points(
-    order: tuple[str, str], tmp_path: Path
+    order: tuple[str, str],
 ) -> None:
     script = f"""
 import importlib.metadata
@@ -325,9 +226,4 @@ import {order[1]}
 from triton.backends import backends
 print(list(backends), backends["vsi"].driver.__name__, backends["vsi"].compiler.__name__)
 """
-    assert run(script, tmp_path) == "['vsi'] VsiDriver VsiBackend"
-
-
-def test_the_launcher_can_be_imported_before_triton() -> None:
-    command = [sys.executable, "-c", "import triton_vsi_backend.launcher, triton; print('imported')"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "imported\n"
+    assert python("-c", script).stdout == "['vsi'] VsiDriver VsiBackend\n"

@@ -67,14 +67,14 @@ def test_tensors_are_on_the_device_that_the_driver_names() -> None:
 
 
 def test_an_expanded_tensor_is_not_written_to() -> None:
-    from kernels_for_torch import fill
+    from shared_kernels import place_kernel
 
-    tensor = torch.zeros(1, 8, device="vsi")
+    tensor = torch.full((1, 8), -1.0, device="vsi")
     with pytest.raises(Exception, match="whose elements share memory"):
-        fill[(1,)](tensor.expand(4, 8), BLOCK=8)
-    assert not tensor.any()
-    fill[(1,)](tensor, BLOCK=8)
-    assert (tensor == 1).all()
+        place_kernel[(8,)](tensor.expand(4, 8))
+    assert (tensor == -1).all()
+    place_kernel[(8,)](tensor)
+    assert tensor.tolist() == [list(range(8))]
 
 
 def test_a_torch_without_the_device_is_left_as_it_is() -> None:
