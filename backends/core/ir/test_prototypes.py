@@ -21,6 +21,7 @@ EXPORT void toy_each(void (*take)(const char *, uint64_t),
                      uint32_t (*rows)[5], size_t bytes) {
 }
 uint8_t toy_none(void) { return 0; }
+int32_t toy_fill(uint8_t bytes[SIZE], const Thing *t);
 struct thing {
     char name[8], end;
     float x, y;
@@ -30,10 +31,11 @@ struct thing {
 
 def test_types_of_functions_are_read() -> None:
     found = prototypes(SOURCE, "toy_")
-    assert list(found) == ["text", "each", "none"]
+    assert list(found) == ["text", "each", "none", "fill"]
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     assert found["text"] == (text, [pointer, text, pointer])
     assert found["none"] == (ctypes.c_uint8, [])
+    assert found["fill"] == (ctypes.c_int32, [pointer, pointer])
     assert found["each"].result is None
     assert found["each"].arguments == [ctypes.CFUNCTYPE(None, text, ctypes.c_uint64), pointer, ctypes.c_size_t]
 

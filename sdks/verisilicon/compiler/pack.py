@@ -1,4 +1,4 @@
-"""Packs the files of a package as one executable file, a zip application: pack.py TARGET FILE...
+"""Pack files as one executable file, a zip application: pack.py TARGET FILE...
 
 The same files give the same bytes: sorted, dated 1980, not compressed (which would save a few kilobytes and depend on
 the version of zlib).
@@ -11,18 +11,19 @@ from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 _FIRST_LINE = b"#!/usr/bin/env python3\n"
-_START = """\
+_PACKAGE = "zen_compiler"
+_START = f"""\
 import sys
 
-from zen_compiler.__main__ import main
+from {_PACKAGE}.__main__ import main
 
 sys.exit(main())
 """
 
 
 def pack(target: Path, sources: list[Path]) -> None:
-    """Write the application; all sources are in the folder of one package, which has a `main` in `__main__`."""
-    files = {f"{source.parent.name}/{source.name}": source.read_text() for source in sources} | {"__main__.py": _START}
+    """Write the application, with all files in one package, which has a `main` in `__main__`."""
+    files = {f"{_PACKAGE}/{source.name}": source.read_text() for source in sources} | {"__main__.py": _START}
     with target.open("wb") as file:
         file.write(_FIRST_LINE)
         with ZipFile(file, "w") as archive:

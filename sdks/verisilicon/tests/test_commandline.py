@@ -15,7 +15,6 @@ from sdk import (
     ONE_THREAD,
     command,
     commands,
-    kernel,
     left,
     run,
     target,
@@ -24,19 +23,19 @@ from zen_compiler import commandline
 from zen_compiler.commandline import UsageError
 
 
-@pytest.fixture
-def add(tmp_path: Path) -> Path:
-    return kernel("add", tmp_path)
-
-
 def parsed(arguments: list[str]) -> commandline.Options:
     options = commandline.parse(arguments)
     assert options is not None
     return options
 
 
+def check_refusal(arguments: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        commandline.parse(arguments)
+
+
 def without(arguments: list[str], start: str, values: int = 0) -> list[str]:
-    """A command line less one option, and the arguments that are its values."""
+    """Return a command line without an option and the arguments that are its values."""
     at = next(index for index, argument in enumerate(arguments) if argument.startswith(start))
     return arguments[:at] + arguments[at + 1 + values :]
 
@@ -89,8 +88,7 @@ def test_verification_and_the_bridge_may_be_left_out_where_they_are_not_needed(a
     ],
 )
 def test_missing_required_argument_is_named(add: Path, start: str, values: int, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        commandline.parse(without(command(add), start, values))
+    check_refusal(without(command(add), start, values), said)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +108,14 @@ def test_missing_required_argument_is_named(add: Path, start: str, values: int, 
     ],
 )
 def test_unknown_or_repeated_argument_is_refused(add: Path, argument: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        commandline.parse(command(add, argument))
+    check_refusal(command(add, argument), said)
 
 
 @pytest.mark.parametrize("option", ["-o", "-out-lib", "-tc-bridge", "--threads-per-workgroup"])
 def test_an_option_at_the_end_without_its_value_is_refused(add: Path, option: str) -> None:
     fewer = without(command(add), option, 0 if option.startswith("--") else 1)
     for end in ([option], [f"{option}="]):
-        with pytest.raises(UsageError, match="requires a value"):
-            commandline.parse([*fewer, *end])
+        check_refusal([*fewer, *end], "requires a value")
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "0x20", " 1", "1 ", "+1", "99999999999", "0", "4097", "\u0663"])
@@ -127,25 +123,23 @@ def test_malformed_or_too_large_number_is_refused(add: Path, number: str) -> Non
     usual = command(add)
     for start, value in (("--threads", number), ("--workgroup", f"{number},1,1"), ("--workgroup", f"1,{number},1")):
         name = next(argument for argument in usual if argument.startswith(start)).split("=")[0]
-        with pytest.raises(UsageError, match=f"for the {name} option"):
-            commandline.parse([*without(usual, start), f"{name}={value}"])
+        check_refusal([*without(usual, start), f"{name}={value}"], f"for the {name} option")
 
 
 @pytest.mark.parametrize("sizes", ["1", "1,1", "1,1,1,1", "1,2,1", "1,1,2", "", ",,"])
 def test_work_group_sizes_that_are_not_along_x_are_refused(add: Path, sizes: str) -> None:
-    with pytest.raises(UsageError, match="--workgroup-size-options option"):
-        commandline.parse([*without(command(add), "--workgroup"), f"--workgroup-size-options={sizes}"])
+    check_refusal(
+        [*without(command(add), "--workgroup"), f"--workgroup-size-options={sizes}"], "--workgroup-size-options option"
+    )
 
 
 def test_two_numbers_of_work_items_that_differ_are_refused(add: Path) -> None:
     fewer = without(command(add, threads=64), "--threads")
-    with pytest.raises(UsageError, match="64 work-items, --threads-per-workgroup for 32"):
-        commandline.parse([*fewer, "--threads-per-workgroup=32"])
+    check_refusal([*fewer, "--threads-per-workgroup=32"], "64 work-items, --threads-per-workgroup for 32")
 
 
 def test_many_work_items_and_none_to_schedule_is_refused(add: Path) -> None:
-    with pytest.raises(UsageError, match="128 work-items"):
-        commandline.parse(command(add, ONE_THREAD, threads=128))
+    check_refusal(command(add, ONE_THREAD, threads=128), "128 work-items")
 
 
 @pytest.mark.parametrize(
@@ -163,26 +157,22 @@ def test_many_work_items_and_none_to_schedule_is_refused(add: Path) -> None:
     ],
 )
 def test_malformed_spirv_target_is_refused(add: Path, options: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        commandline.parse(command(add, options=options))
+    check_refusal(command(add, options=options), said)
 
 
 def test_files_that_are_not_there_are_refused(add: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"nothing\.ttir: no such file"):
-        commandline.parse(command(tmp_path / "nothing.ttir"))
+    check_refusal(command(tmp_path / "nothing.ttir"), r"nothing\.ttir: no such file")
     for flags in ((), (NO_TC,)):
-        with pytest.raises(UsageError, match=r"-tc-bridge option: .*nothing\.so: no such file"):
-            commandline.parse(command(add, *flags, bridge=tmp_path / "nothing.so"))
-    with pytest.raises(UsageError, match="no such file"):
-        commandline.parse(command(tmp_path))
+        check_refusal(
+            command(add, *flags, bridge=tmp_path / "nothing.so"), r"-tc-bridge option: .*nothing\.so: no such file"
+        )
+    check_refusal(command(tmp_path), "no such file")
 
 
 def test_one_file_for_two_purposes_is_refused(add: Path) -> None:
     for option in ("-o", "-out-lib"):
-        with pytest.raises(UsageError, match="three different files"):
-            commandline.parse([*without(command(add), option, 1), option, str(add)])
-    with pytest.raises(UsageError, match="three different files"):
-        commandline.parse([*without(command(add), "-o", 1), "-o", str(commands(add))])
+        check_refusal([*without(command(add), option, 1), option, str(add)], "three different files")
+    check_refusal([*without(command(add), "-o", 1), "-o", str(commands(add))], "three different files")
 
 
 def test_help_is_printed_and_names_each_option(add: Path) -> None:

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sdk import BRIDGE
 from zen_compiler import commands
 from zen_compiler.bridge import Bridge, Matmul
 
@@ -34,11 +33,6 @@ PARAMETERS = {
     "many": ("f64", "ptr", "f32", "i8") * 6,
 }
 GRIDS = [(1, 1, 1), (5, 1, 1), (1, 4, 1), (1, 1, 3), (4, 3, 2), (2, 3, 4), (17, 5, 3)]
-
-
-@pytest.fixture(scope="module")
-def bridge() -> Bridge:
-    return Bridge(BRIDGE)
 
 
 @pytest.fixture(scope="module")

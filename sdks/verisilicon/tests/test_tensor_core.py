@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 import pytest
-from sdk import BRIDGE, ONE_ENGINE, ONE_THREAD, compiled, kernel
+from sdk import ONE_ENGINE, ONE_THREAD, compiled, kernel
 from zen_compiler.bridge import COMMAND_BYTES, Bridge
 
 PROGRAMS = 5
@@ -18,11 +18,6 @@ GRID = (PROGRAMS, 1, 1)
 M, N, K = 16, 32, 8
 SCALE = np.float32(0.5)
 Words = npt.NDArray[np.uint32]
-
-
-@pytest.fixture(scope="module")
-def bridge() -> Bridge:
-    return Bridge(BRIDGE)
 
 
 def generated(library: Path) -> Words:

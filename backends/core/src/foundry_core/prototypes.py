@@ -1,7 +1,8 @@
-"""Read from a C source what ctypes needs of it: functions and structures are written once, there.
+"""Read from a C source or header what ctypes needs of it: functions and structures are written once, there.
 
-A function begins at the left margin and has its body after its prototype. Types are those of `_TYPES` and pointers:
-text is c_char_p, a function its CFUNCTYPE, and all else c_void_p, for which ctypes takes arrays, byref() and bytes.
+A function begins at the left margin, and its body or a semicolon follows its prototype. Types are those of `_TYPES` and
+pointers: text is c_char_p, a function its CFUNCTYPE, and all else c_void_p, for which ctypes takes arrays, byref() and
+bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _TYPES: dict[str, Any] = {
     "char": ctypes.c_char,
     "float": ctypes.c_float,
     "int": ctypes.c_int,
+    "int32_t": ctypes.c_int32,
     "size_t": ctypes.c_size_t,
     **{f"uint{width}_t": getattr(ctypes, f"c_uint{width}") for width in (8, 16, 32, 64)},
 }
@@ -35,8 +37,8 @@ def _type(declaration: str) -> Any:
     """
     if function := re.fullmatch(r"(.*)\(\*\w+\)\((.*)\)", declaration, re.DOTALL):
         return ctypes.CFUNCTYPE(_type(function[1]), *map(_type, function[2].split(",")))
-    words = [word for word in re.findall(r"\w+|[*(]", declaration) if word != "const"]
-    if "*" in words:
+    words = [word for word in re.findall(r"\w+|[*(\[]", declaration) if word != "const"]
+    if "*" in words or "[" in words:
         return ctypes.c_char_p if words[0] == "char" and words.count("*") == 1 else ctypes.c_void_p
     return _TYPES[words[0]]
 
@@ -50,7 +52,7 @@ def prototypes(source: str, prefix: str) -> dict[str, Prototype]:
     return {
         name: Prototype(_type(result), [_type(each) for each in re.split(r",\s*(?![^(]*\))", rest) if each != "void"])
         for result, name, rest in re.findall(
-            rf"^(?:EXPORT )?(\w[\w *]*?){prefix}(\w+)\(((?:[^()]|\([^()]*\))*)\) {{", source, re.MULTILINE
+            rf"^(?:EXPORT )?(\w[\w *]*?){prefix}(\w+)\(((?:[^()]|\([^()]*\))*)\)(?: {{|;)", source, re.MULTILINE
         )
     }
 

@@ -46,11 +46,14 @@ extern "C" {
 /* The largest m, n and k. */
 #define ZEN_TC_MAX_EXTENT 65536u
 
-/* The version of this interface and of the layout of commands: 1. */
+/* Of this interface and of the layout of commands. */
+#define ZEN_TC_VERSION 1
+
+/* Returns ZEN_TC_VERSION. */
 uint32_t zen_tc_version(void);
 
 /* C += A B. See the words of the same names. Strides are in elements. */
-typedef struct {
+typedef struct zen_tc_matmul {
   uint32_t m, n, k;
   uint32_t operand_type, result_type;
   uint32_t a_strides[2], b_strides[2], c_strides[2];

@@ -74,7 +74,7 @@ bool separate(uint32_t lines, uint32_t line_stride, uint32_t elements, uint32_t 
 
 }  // namespace
 
-extern "C" uint32_t zen_tc_version(void) { return 1; }
+extern "C" uint32_t zen_tc_version(void) { return ZEN_TC_VERSION; }
 
 extern "C" const char *zen_tc_refuses(const zen_tc_matmul *matmul) {
   const auto [m, n, k, operand_type, result_type, a_strides, b_strides, c_strides] = *matmul;

@@ -7,7 +7,9 @@ command library is made beside the lowering where it does not depend on it.
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +24,8 @@ class _Refused(Exception):
 
 
 def main() -> int:
-    """Run as a command; returns the exit status: 0, or 1 with a message on standard error."""
-    from . import commandline, outputs
+    """Run as a command; return the exit status: 0, or 1 with a message on standard error."""
+    from . import commandline
 
     try:
         options = commandline.parse(sys.argv[1:])
@@ -34,9 +36,12 @@ def main() -> int:
         print(commandline.usage())
         return 0
     try:
-        outputs.remove([options.output, options.library])
+        # A run that fails must not leave what looks like its result.
+        for path in (options.output, options.library):
+            if path.is_file():
+                path.unlink()
         spirv, library = _compiled(options)
-        outputs.write({options.output: spirv, options.library: library})
+        _write({options.output: spirv, options.library: library})
     except _Refused as error:
         print(f"{options.input}: error: {error}", file=sys.stderr)
         return 1
@@ -47,7 +52,7 @@ def main() -> int:
 
 
 def _compiled(options: Options) -> tuple[bytes, bytes]:
-    """The module and the command library.
+    """Return the module and the command library.
 
     Raises:
         _Refused: there is none.
@@ -107,7 +112,11 @@ def _compiled(options: Options) -> tuple[bytes, bytes]:
 
 
 def _check(options: Options, name: str, spirv: bytes) -> None:
-    """Raise _Refused unless the module is one that was asked for."""
+    """Check that the command line asks for this kernel, and that its device takes the module.
+
+    Raises:
+        _Refused: it does not.
+    """
     from .spirv import requirements
 
     if not options.module.search(name):
@@ -121,6 +130,29 @@ def _check(options: Options, name: str, spirv: bytes) -> None:
                 f"kernel {name} needs the SPIR-V {what} {', '.join(lacking)}, which is not among those that "
                 f"--spirv-target-options gives: {', '.join(sorted(asked)) or 'none'}"
             )
+
+
+def _write(contents: Mapping[Path, bytes]) -> None:
+    """Write files, all or none: to temporary names first. A device such as /dev/null is written to, not replaced.
+
+    Raises:
+        OSError: one of them cannot be written.
+    """
+    made: list[Path] = []
+    temporary: dict[Path, Path] = {}
+    try:
+        for path, content in contents.items():
+            if path.is_file() or not path.exists():
+                temporary[path] = path.with_name(f"{path.name}.{os.getpid()}.part")
+                made.append(temporary[path])
+            temporary.get(path, path).write_bytes(content)
+        for path, part in temporary.items():
+            part.replace(path)
+            made.append(path)
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 if __name__ == "__main__":

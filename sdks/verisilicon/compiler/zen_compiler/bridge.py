@@ -1,16 +1,22 @@
-"""Call libZenTCBridge.so. zen_tc_bridge.h documents its functions and the words of a command."""
+"""Call libZenTCBridge.so as zen_tc_bridge.h declares it, which also documents the words of a command."""
 
 from __future__ import annotations
 
 import ctypes
+import pkgutil
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 
-COMMAND_BYTES = 256
-# Types of operands and results; see zen_tc_matmul.
-F32 = 1
-_VERSION = 1
+from foundry_core.prototypes import members, prototypes
+
+# pack.py puts the header beside this module.
+_HEADER = (pkgutil.get_data(__package__, "zen_tc_bridge.h") or b"").decode()
+_PREFIX = "zen_tc_"
+_FUNCTIONS = prototypes(_HEADER, _PREFIX)
+_NUMBERS = {name: int(number) for name, number in re.findall(r"#define ZEN_TC_(\w+) (\d+)u?\n", _HEADER)}
+COMMAND_BYTES = _NUMBERS["COMMAND_BYTES"]
 
 
 class BridgeError(Exception):
@@ -27,28 +33,18 @@ class Matmul:
     a_strides: tuple[int, int]
     b_strides: tuple[int, int]
     c_strides: tuple[int, int]
-    operand_type: int = F32
-    result_type: int = F32
+    operand_type: int = _NUMBERS["F32"]
+    result_type: int = _NUMBERS["F32"]
 
 
 class _Matmul(ctypes.Structure):
-    """zen_tc_matmul."""
+    """As C has it."""
 
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("m", "n", "k", "operand_type", "result_type")),
-        *((name, ctypes.c_uint32 * 2) for name in ("a_strides", "b_strides", "c_strides")),
-    )
+    _fields_ = members(_HEADER, "zen_tc_matmul")
 
 
 _Command = ctypes.c_uint8 * COMMAND_BYTES
 _Three = ctypes.c_uint32 * 3
-_SIGNATURES = {
-    "zen_tc_refuses": ([ctypes.POINTER(_Matmul)], ctypes.c_char_p),
-    "zen_tc_encode": ([ctypes.POINTER(_Matmul), ctypes.c_uint32, ctypes.POINTER(_Command)], ctypes.c_int),
-    "zen_tc_field": ([ctypes.c_char_p], ctypes.c_int32),
-    "zen_tc_place": ([ctypes.POINTER(_Command), ctypes.POINTER(_Three), ctypes.POINTER(_Three)], ctypes.c_int),
-    "zen_tc_version": ([], ctypes.c_uint32),
-}
 
 
 class Bridge:
@@ -68,20 +64,20 @@ class Bridge:
             self._library = ctypes.CDLL(str(path.absolute()))
         except OSError as error:
             raise BridgeError(f"the tensor-core bridge {path} cannot be loaded: {error}") from error
-        missing = [name for name in _SIGNATURES if not hasattr(self._library, name)]
+        missing = [f"{_PREFIX}{name}" for name in _FUNCTIONS if not hasattr(self._library, f"{_PREFIX}{name}")]
         if missing:
             raise BridgeError(
                 f"the tensor-core bridge {path} has no {', '.join(missing)}: it is not the reference SDK's, whose "
                 "interface (zen_tc_bridge.h) is the only one that this zen-compiler knows"
             )
-        for name, (arguments, result) in _SIGNATURES.items():
-            function = getattr(self._library, name)
-            function.argtypes, function.restype = arguments, result
-        version = self._library.zen_tc_version()
-        if version != _VERSION:
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(self._library, f"{_PREFIX}{name}")
+            function.restype, function.argtypes = result, arguments
+        version, known = self._library.zen_tc_version(), _NUMBERS["VERSION"]
+        if version != known:
             raise BridgeError(
                 f"the tensor-core bridge {path} has version {version} of its interface, "
-                f"this zen-compiler knows version {_VERSION}"
+                f"this zen-compiler knows version {known}"
             )
 
     def refuses(self, matmul: Matmul) -> str | None:
@@ -90,7 +86,7 @@ class Bridge:
         return reason.decode() if reason is not None else None
 
     def encode(self, matmul: Matmul, index: int) -> bytes:
-        """A command, 256 bytes, in which grid, program and checksum are still zero.
+        """Return a command, 256 bytes, in which grid, program and checksum are still zero.
 
         Args:
             matmul: what it does.
@@ -105,7 +101,7 @@ class Bridge:
         return bytes(command)
 
     def place(self, command: bytes, grid: Sequence[int], program: Sequence[int]) -> bytes:
-        """A command for one program of a grid, complete.
+        """Return a complete command for one program of a grid.
 
         Args:
             command: what `encode` returned.
@@ -124,7 +120,7 @@ class Bridge:
         return bytes(placed)
 
     def field(self, name: str) -> int:
-        """The byte at which a field of a command starts.
+        """Return the byte at which a field of a command starts.
 
         Raises:
             BridgeError: commands have no such field.
@@ -136,13 +132,12 @@ class Bridge:
 
 
 def _packed(matmul: Matmul) -> _Matmul:
-    """As C has it.
+    """Return C's structure.
 
     Raises:
         BridgeError: a number is no uint32; ctypes would take it modulo 2^32.
     """
-    pairs = (matmul.a_strides, matmul.b_strides, matmul.c_strides)
-    numbers = (matmul.m, matmul.n, matmul.k, matmul.operand_type, matmul.result_type)
-    if not all(0 <= number < 1 << 32 for number in (*numbers, *(stride for pair in pairs for stride in pair))):
+    numbers = [number for field in astuple(matmul) for number in (field if isinstance(field, tuple) else [field])]
+    if not all(0 <= number < 1 << 32 for number in numbers):
         raise BridgeError(f"{matmul} is not for the tensor core: all its numbers must be 0 to 2^32 - 1")
-    return _Matmul(*numbers, *((ctypes.c_uint32 * 2)(*pair) for pair in pairs))
+    return _Matmul(**asdict(matmul))
