@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
-from foundry_core.codegen.fingerprint import triton_fingerprint
+from foundry_core.codegen.programs import triton_fingerprint
 from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.tensor import Tensor
 from launch_cases import increment_kernel

@@ -81,9 +81,9 @@ def source_lines(location: object) -> list[FileLineColLoc]:
             return [found] if found is not None else []
 
 
-def unsupported(op: Operation, why: str = "") -> UnsupportedOperation:
-    """Build the error that refuses one operation of the IR."""
+def unsupported(op: Operation, why: str = "", name: str = "") -> UnsupportedOperation:
+    """Build the error that refuses one operation of the IR; `name` is for one that xDSL does not know by name."""
     line, around = source_line(op.location), op.parent_op()
     while line is None and around is not None:
         line, around = source_line(around.location), around.parent_op()
-    return UnsupportedOperation(op.name, f"{line.filename.data}:{line.line.data}" if line else "", why)
+    return UnsupportedOperation(name or op.name, f"{line.filename.data}:{line.line.data}" if line else "", why)

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
-from foundry_core.codegen.fingerprint import fingerprint
-from foundry_core.codegen.programs import locate
+from foundry_core.codegen.programs import fingerprint, locate
 from foundry_core.errors import LoweringError, ToolError
 from triton.backends.compiler import GPUTarget
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
-from foundry_core.codegen.fingerprint import fingerprint
-from foundry_core.codegen.programs import NAMES, locate
+from foundry_core.codegen.programs import NAMES, fingerprint, locate
 from foundry_core.mapping.arch import Device, arch, read_arch
 from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.mapping.workitem.target import WorkItemTarget

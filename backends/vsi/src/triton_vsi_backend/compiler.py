@@ -31,8 +31,7 @@ from foundry_core.backend.compiler import (
     uses_addresses,
     without_collections,
 )
-from foundry_core.codegen.fingerprint import fingerprint
-from foundry_core.codegen.programs import NAMES, locate
+from foundry_core.codegen.programs import NAMES, fingerprint, locate
 from triton.backends.compiler import GPUTarget
 
 from . import pieces

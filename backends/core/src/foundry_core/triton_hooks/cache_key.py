@@ -1,6 +1,6 @@
 """Triton's part of the keys of its cache.
 
-Triton reads all of libtriton for it in each process; codegen/fingerprint.py says what that takes.
+Triton reads all of libtriton for it in each process; codegen/programs.py says what that takes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 from triton import __version__
 
-from ..codegen.fingerprint import triton_fingerprint
+from ..codegen.programs import triton_fingerprint
 
 
 def install(_: type) -> None:

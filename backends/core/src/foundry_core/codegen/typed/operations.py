@@ -1,4 +1,4 @@
-"""Translates each operation of the llvm dialect: tables for those that differ only in a word, else functions.
+"""Translates each operation of the llvm dialect: one function for those that differ only in a word.
 
 Every function takes the body that it writes to and the operation. It raises LoweringError with the part that LLVM 12
 lacks; the caller adds the operation's name and source line.
@@ -26,85 +26,63 @@ from .body import (
     name_of,
     symbol,
 )
+from .check import FLAGS, OVERLOADED, PLAIN
 from .constants import constant_text, zero
-from .intrinsics import COPIES, FILLS, HINTS, OVERLOADED, PLAIN
 
 Emitter = Callable[[Body, Operation], None]
 
-_BINARY = (
-    "add",
-    "sub",
-    "mul",
-    "udiv",
-    "sdiv",
-    "urem",
-    "srem",
-    "and",
-    "or",
-    "xor",
-    "shl",
-    "lshr",
-    "ashr",
-    "fadd",
-    "fsub",
-    "fmul",
-    "fdiv",
-    "frem",
-)
-_CASTS = (
-    "trunc",
-    "zext",
-    "sext",
-    "fptrunc",
-    "fpext",
-    "fptosi",
-    "fptoui",
-    "sitofp",
-    "uitofp",
-    "inttoptr",
-    "ptrtoint",
-)
-_ICMP = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_FCMP = (
-    "false",
-    "oeq",
-    "ogt",
-    "oge",
-    "olt",
-    "ole",
-    "one",
-    "ord",
-    "ueq",
-    "ugt",
-    "uge",
-    "ult",
-    "ule",
-    "une",
-    "uno",
-    "true",
-)
+# The words of predicates, in the order of their numbers.
+_PREDICATES = {
+    "icmp": ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"),
+    "fcmp": (
+        *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
+        *("ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true"),
+    ),
+}
 # This entry of rawConstantIndices means that the index is an operand.
 _DYNAMIC = -(1 << 31)
 
+# By the operation's name.
+EMITTERS: dict[str, Emitter] = {}
 
+
+def _emits(*names: str) -> Callable[[Emitter], Emitter]:
+    """Decorate the function that translates these operations of the llvm dialect; a name may be several."""
+
+    def register(emitter: Emitter) -> Emitter:
+        EMITTERS.update(dict.fromkeys((f"llvm.{name}" for name in " ".join(names).split()), emitter))
+        return emitter
+
+    return register
+
+
+@_emits("add sub mul udiv sdiv urem srem and or xor shl lshr ashr fadd fsub fmul fdiv frem")
 def _binary(body: Body, op: Operation) -> None:
     left, right = op.operands
     body.define(op.results[0], f"{_word(op)} {body.operand(left)}, {body.name(right)}")
 
 
-def _fneg(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"fneg {body.operand(op.operands[0])}")
+@_emits(*_PREDICATES)
+def _compare(body: Body, op: Operation) -> None:
+    left, right = op.operands
+    predicate = _PREDICATES[_word(op)][integer_field(attributes(op), "predicate")]
+    body.define(op.results[0], f"{_word(op)} {predicate} {body.operand(left)}, {body.name(right)}")
 
 
-def _freeze(body: Body, op: Operation) -> None:
-    body.define(op.results[0], f"freeze {body.operand(op.operands[0])}")
+@_emits("fneg freeze select extractelement insertelement extractvalue insertvalue")
+def _with_types(body: Body, op: Operation) -> None:
+    """Write an operation whose operands all have types; the position in an aggregate follows them."""
+    position = map(str, integer_fields(attributes(op), "position"))
+    body.define(op.results[0], f"{_word(op)} {', '.join([*map(body.operand, op.operands), *position])}")
 
 
+@_emits("trunc zext sext fptrunc fpext fptosi fptoui sitofp uitofp inttoptr ptrtoint")
 def _cast(body: Body, op: Operation) -> None:
     result = op.results[0]
     body.define(result, f"{_word(op)} {body.operand(op.operands[0])} to {types.type_text(result.type)}")
 
 
+@_emits("bitcast")
 def _bitcast(body: Body, op: Operation) -> None:
     if types.is_pointer(op.operands[0].type):
         body.bind(op.results[0], body.natural(op.operands[0]))
@@ -112,44 +90,25 @@ def _bitcast(body: Body, op: Operation) -> None:
         _cast(body, op)
 
 
-def _icmp(body: Body, op: Operation) -> None:
-    _compare(body, op, _ICMP)
-
-
-def _fcmp(body: Body, op: Operation) -> None:
-    _compare(body, op, _FCMP)
-
-
-def _compare(body: Body, op: Operation, predicates: Sequence[str]) -> None:
-    left, right = op.operands
-    predicate = predicates[integer_field(attributes(op), "predicate")]
-    body.define(op.results[0], f"{_word(op)} {predicate} {body.operand(left)}, {body.name(right)}")
-
-
-def _select(body: Body, op: Operation) -> None:
-    condition, yes, no = (body.operand(value) for value in op.operands)
-    body.define(op.results[0], f"select {condition}, {yes}, {no}")
-
-
+@_emits("mlir.constant")
 def _constant(body: Body, op: Operation) -> None:
     of = op.results[0].type
     body.bind(op.results[0], TypedValue(constant_text(attributes(op)["value"], of), types.type_text(of)))
 
 
-def _undef(body: Body, op: Operation) -> None:
+@_emits("mlir.poison mlir.undef mlir.zero")
+def _undef_or_zero(body: Body, op: Operation) -> None:
     of = op.results[0].type
-    body.bind(op.results[0], TypedValue("undef", "" if types.is_pointer(of) else types.type_text(of)))
+    text = zero(of) if _word(op) == "mlir.zero" else "undef"
+    body.bind(op.results[0], TypedValue(text, "" if types.is_pointer(of) else types.type_text(of)))
 
 
-def _zero(body: Body, op: Operation) -> None:
-    of = op.results[0].type
-    body.bind(op.results[0], TypedValue(zero(of), "" if types.is_pointer(of) else types.type_text(of)))
-
-
+@_emits("mlir.addressof")
 def _addressof(body: Body, op: Operation) -> None:
     body.bind(op.results[0], body.module.symbol(symbol(attributes(op), "global_name") or ""))
 
 
+@_emits("alloca")
 def _alloca(body: Body, op: Operation) -> None:
     given = attributes(op)
     if "inalloca" in given:
@@ -160,6 +119,7 @@ def _alloca(body: Body, op: Operation) -> None:
     body.define(op.results[0], line + (f", addrspace({space})" if space else ""), types.pointer(pointee, space))
 
 
+@_emits("getelementptr")
 def _getelementptr(body: Body, op: Operation) -> None:
     given = attributes(op)
     base, dynamic = op.operands[0], iter(op.operands[1:])
@@ -183,6 +143,7 @@ def _getelementptr(body: Body, op: Operation) -> None:
     body.define(op.results[0], line, types.pointer(types.type_text(at), space))
 
 
+@_emits("load")
 def _load(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
@@ -192,6 +153,7 @@ def _load(body: Body, op: Operation) -> None:
     )
 
 
+@_emits("store")
 def _store(body: Body, op: Operation) -> None:
     given = attributes(op)
     _refuse_atomic(given)
@@ -205,22 +167,7 @@ def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
         raise LoweringError("atomic")
 
 
-def _extractvalue(body: Body, op: Operation) -> None:
-    path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
-    body.define(op.results[0], f"extractvalue {body.operand(op.operands[0])}{path}")
-
-
-def _insertvalue(body: Body, op: Operation) -> None:
-    path = "".join(f", {index}" for index in integer_fields(attributes(op), "position"))
-    container, value = op.operands
-    body.define(op.results[0], f"insertvalue {body.operand(container)}, {body.operand(value)}{path}")
-
-
-def _elements(body: Body, op: Operation) -> None:
-    """Write extractelement or insertelement."""
-    body.define(op.results[0], f"{_word(op)} {', '.join(body.operand(value) for value in op.operands)}")
-
-
+@_emits("shufflevector")
 def _shufflevector(body: Body, op: Operation) -> None:
     mask = integer_fields(attributes(op), "mask")
     picked = ", ".join("i32 undef" if index < 0 else f"i32 {index}" for index in mask)
@@ -228,6 +175,7 @@ def _shufflevector(body: Body, op: Operation) -> None:
     body.define(op.results[0], f"shufflevector {left}, {right}, <{len(mask)} x i32> <{picked}>")
 
 
+@_emits("call")
 def _call(body: Body, op: Operation) -> None:
     given = attributes(op)
     sizes = integer_fields(given, "operandSegmentSizes")
@@ -251,6 +199,7 @@ def _call(body: Body, op: Operation) -> None:
     _finish_call(body, op, signature, called, passed)
 
 
+@_emits("call_intrinsic")
 def _call_intrinsic(body: Body, op: Operation) -> None:
     name = attributes(op)["intrin"]
     assert isinstance(name, StringAttr)
@@ -290,22 +239,24 @@ def _intrinsic_call(body: Body, op: Operation, name: str, passed: Sequence[str])
     _finish_call(body, op, signature, f"@{name}", passed)
 
 
+@_emits(*(f"intr.{name}" for name in OVERLOADED))
 def _overloaded(body: Body, op: Operation) -> None:
-    intrinsic = OVERLOADED[name_of(op)]
+    name = _word(op).removeprefix("intr.")
     passed = [body.operand(value) for value in op.operands]
-    if intrinsic.flag:
-        passed.append(f"i1 {'true' if integer_field(attributes(op), intrinsic.flag) else 'false'}")
-    _intrinsic_call(body, op, f"{intrinsic.name}.{types.suffix(op.operands[0].type)}", passed)
+    if name in FLAGS:
+        passed.append(f"i1 {'true' if integer_field(attributes(op), FLAGS[name]) else 'false'}")
+    _intrinsic_call(body, op, f"llvm.{name}.{types.suffix(op.operands[0].type)}", passed)
 
 
+@_emits(*(f"intr.{name}" for name in PLAIN))
 def _plain(body: Body, op: Operation) -> None:
-    _intrinsic_call(body, op, PLAIN[name_of(op)], [])
+    _intrinsic_call(body, op, f"llvm.{_word(op).removeprefix('intr.')}", [])
 
 
+@_emits("intr.memcpy intr.memmove intr.memset")
 def _copy(body: Body, op: Operation) -> None:
     """Write memcpy, memmove or memset; the operation's argument attributes give the alignment."""
     given = attributes(op)
-    name = (COPIES | FILLS)[name_of(op)]
     aligned = dictionaries(given, "arg_attrs", len(op.operands))
     passed, overloads = [], []
     for index, value in enumerate(op.operands):
@@ -315,30 +266,32 @@ def _copy(body: Body, op: Operation) -> None:
         if types.is_pointer(value.type) or index == 2:
             overloads.append(types.suffix(value.type))
     passed.append(f"i1 {'true' if integer_field(given, 'isVolatile') else 'false'}")
-    _intrinsic_call(body, op, ".".join([name, *overloads]), passed)
+    _intrinsic_call(body, op, ".".join([f"llvm.{_word(op).removeprefix('intr.')}", *overloads]), passed)
 
 
+@_emits("intr.assume intr.lifetime.start intr.lifetime.end intr.invariant.start")
+@_emits("intr.experimental.noalias.scope.decl intr.dbg.value intr.dbg.declare intr.dbg.label")
 def _hint(body: Body, op: Operation) -> None:
+    """Write nothing for a hint to an optimizer."""
     if op.results and any(result.uses for result in op.results):
         raise LoweringError("its result is used")
 
 
-def _return(body: Body, op: Operation) -> None:
-    if not op.operands:
-        body.emit("ret void")
-        return
-    body.emit(f"ret {body.operand(op.operands[0])}")
+@_emits("return unreachable")
+def _end(body: Body, op: Operation) -> None:
+    if _word(op) == "unreachable":
+        body.emit("unreachable")
+    else:
+        body.emit(f"ret {body.operand(op.operands[0])}" if op.operands else "ret void")
 
 
-def _unreachable(body: Body, op: Operation) -> None:
-    body.emit("unreachable")
-
-
+@_emits("br")
 def _br(body: Body, op: Operation) -> None:
     (target,) = _targets(body, op, [list(op.operands)])
     body.emit(f"br {target}{_hint_of_loop(body, op)}")
 
 
+@_emits("cond_br")
 def _cond_br(body: Body, op: Operation) -> None:
     _, yes, _ = integer_fields(attributes(op), "operandSegmentSizes")
     condition, *rest = op.operands
@@ -353,6 +306,7 @@ def _hint_of_loop(body: Body, op: Operation) -> str:
     return body.module.metadata.keeps_code() if "llvm.loop_annotation" in op.attributes else ""
 
 
+@_emits("switch")
 def _switch(body: Body, op: Operation) -> None:
     given = attributes(op)
     _, default, _ = integer_fields(given, "operandSegmentSizes")
@@ -406,40 +360,3 @@ def _volatile(fields: Mapping[str, Attribute]) -> str:
 
 def _word(op: Operation) -> str:
     return name_of(op).removeprefix("llvm.")
-
-
-EMITTERS: dict[str, Emitter] = {
-    **{f"llvm.{word}": _binary for word in _BINARY},
-    **{f"llvm.{word}": _cast for word in _CASTS},
-    **dict.fromkeys(OVERLOADED, _overloaded),
-    **dict.fromkeys(PLAIN, _plain),
-    **dict.fromkeys(COPIES | FILLS, _copy),
-    **dict.fromkeys(HINTS, _hint),
-    "llvm.alloca": _alloca,
-    "llvm.bitcast": _bitcast,
-    "llvm.br": _br,
-    "llvm.call": _call,
-    "llvm.call_intrinsic": _call_intrinsic,
-    "llvm.cond_br": _cond_br,
-    "llvm.extractelement": _elements,
-    "llvm.extractvalue": _extractvalue,
-    "llvm.fcmp": _fcmp,
-    "llvm.fneg": _fneg,
-    "llvm.freeze": _freeze,
-    "llvm.getelementptr": _getelementptr,
-    "llvm.icmp": _icmp,
-    "llvm.insertelement": _elements,
-    "llvm.insertvalue": _insertvalue,
-    "llvm.load": _load,
-    "llvm.mlir.addressof": _addressof,
-    "llvm.mlir.constant": _constant,
-    "llvm.mlir.poison": _undef,
-    "llvm.mlir.undef": _undef,
-    "llvm.mlir.zero": _zero,
-    "llvm.return": _return,
-    "llvm.select": _select,
-    "llvm.shufflevector": _shufflevector,
-    "llvm.store": _store,
-    "llvm.switch": _switch,
-    "llvm.unreachable": _unreachable,
-}

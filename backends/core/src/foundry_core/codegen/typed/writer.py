@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects.builtin import FileLineColLoc, StringAttr
 from xdsl.dialects.llvm import LLVMFunctionType
 from xdsl.ir import Attribute, Block, Operation
 
-from ...errors import LoweringError, UnsupportedOperation, source_line
+from ...errors import LoweringError, UnsupportedOperation, source_line, unsupported
 from . import types
 from .body import (
     Body,
@@ -29,15 +29,8 @@ from .reading import read_module
 
 # MLIR's linkages that LLVM 12 has and writes as a word; external is written as no word.
 _LINKAGES = (
-    "private",
-    "internal",
-    "available_externally",
-    "linkonce",
-    "weak",
-    "common",
-    "linkonce_odr",
-    "weak_odr",
-    "extern_weak",
+    *("private", "internal", "available_externally", "linkonce", "weak"),
+    *("common", "linkonce_odr", "weak_odr", "extern_weak"),
 )
 _FUNCTION_WORDS = {"no_inline": "noinline", "always_inline": "alwaysinline", "no_unwind": "nounwind"}
 _PARAMETER_WORDS = {
@@ -74,7 +67,9 @@ def write_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
                 _note_function(module, op)
             elif name_of(op) == "llvm.mlir.global":
                 globals_.append(op)
-                _note_global(module, op)
+                given = attributes(op)
+                type = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
+                module.globals[_name(op)] = TypedValue(f"@{quote_symbol(_name(op))}", type)
             else:
                 raise LoweringError("only functions and globals stand in a module")
     parts = [
@@ -82,8 +77,8 @@ def write_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
         [_global(module, op) for op in globals_],
         *([_function(module, op)] for op in functions),
     ]
-    used = [used for name, used in sorted(module.intrinsics.items()) if name not in module.functions]
-    parts.append([f"declare {_prototype(signature)}" for signature in used])
+    used = [signature for name, signature in sorted(module.intrinsics.items()) if name not in module.functions]
+    parts.append([f"declare {_head(signature, signature.parameters)}" for signature in used])
     parts.append(module.metadata.write())
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -96,16 +91,7 @@ def naming(op: Operation) -> Iterator[None]:
     except UnsupportedOperation:
         raise
     except LoweringError as error:
-        raise refusal(op, str(error)) from error
-
-
-def refusal(op: Operation, why: str = "") -> UnsupportedOperation:
-    """Build the error as errors.unsupported does, for operations that xDSL does not know by name."""
-    around: Operation | None = op
-    line = None
-    while around is not None and line is None:
-        line, around = source_line(around.location), around.parent_op()
-    return UnsupportedOperation(name_of(op), f"{line.filename.data}:{line.line.data}" if line else "", why)
+        raise unsupported(op, str(error), name_of(op)) from error
 
 
 def _name(op: Operation) -> str:
@@ -149,12 +135,6 @@ def _note_function(module: LLVMModule, op: Operation) -> None:
     module.functions[signature.name] = signature
 
 
-def _note_global(module: LLVMModule, op: Operation) -> None:
-    given = attributes(op)
-    of = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
-    module.globals[_name(op)] = TypedValue(f"@{quote_symbol(_name(op))}", of)
-
-
 def _global(module: LLVMModule, op: Operation) -> str:
     given = attributes(op)
     with naming(op):
@@ -186,11 +166,6 @@ def _initialiser(module: LLVMModule, op: Operation) -> str:
     raise LoweringError("an initialiser without a value")
 
 
-def _prototype(signature: Signature) -> str:
-    parameters = ", ".join([*signature.parameters, "..."] if signature.variadic else signature.parameters)
-    return f"{signature.result} @{quote_symbol(signature.name)}({parameters})"
-
-
 def _words(fields: Mapping[str, Attribute]) -> str:
     """Return a parameter's attributes that LLVM 12 has and that matter; ignore those of other dialects."""
     for word in _REFUSED_PARAMETERS:
@@ -210,28 +185,27 @@ def _function(module: LLVMModule, op: Operation) -> str:
         attributed = [_words(parameter) for parameter in _parameters(op)]
         if not op.regions or not op.regions[0].blocks:
             parameters = [f"{of}{word}" for of, word in zip(signature.parameters, attributed, strict=True)]
-            parameters += ["..."] if signature.variadic else []
-            return (
-                f"declare {linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}"
-            )
+            return f"declare {linkage}{_head(signature, parameters)}{words}"
     body = Body(module, signature)
     names = _parameter_names(op)
     blocks = _in_order(op.regions[0].blocks[0])
     for value, name, of in zip(blocks[0].args, names, signature.parameters, strict=True):
         body.bind(value, TypedValue(name, of))
-    parameters = [
-        f"{of}{word} {name}" for of, word, name in zip(signature.parameters, attributed, names, strict=True)
-    ] + (["..."] if signature.variadic else [])
+    named = zip(signature.parameters, attributed, names, strict=True)
+    head = _head(signature, [f"{of}{word} {name}" for of, word, name in named])
     at = source_line(op.location)
     if at is not None and at.filename.data == _UNPLACED:
         at = None
     scope = module.metadata.scope(signature.name, at)
     debug = "" if scope is None else f" !dbg !{scope}"
-    head = (
-        f"{linkage}{signature.result} @{quote_symbol(signature.name)}({', '.join(parameters)}){words}{section}{debug}"
-    )
-    lines = [f"define {head} {{", *_blocks(body, blocks, _places(module, at, scope)), "}"]
-    return "\n".join(lines)
+    opening = f"define {linkage}{head}{words}{section}{debug} {{"
+    return "\n".join([opening, *_blocks(body, blocks, _places(module, at, scope)), "}"])
+
+
+def _head(signature: Signature, parameters: Sequence[str]) -> str:
+    """Return the text of a function's result, name and parameters."""
+    texts = [*parameters, "..."] if signature.variadic else parameters
+    return f"{signature.result} @{quote_symbol(signature.name)}({', '.join(texts)})"
 
 
 def _places(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
@@ -305,14 +279,8 @@ def _blocks(body: Body, blocks: list[Block], place: Callable[[Operation], str]) 
     for block, inside in written:
         lines.append(f"{body.labels[block]}:")
         if block is not blocks[0]:
-            lines += [f"  {phi}" for phi in _phis(body, block)]
+            for index, argument in enumerate(block.args):
+                incoming = ", ".join(f"[ {edge.values[index].name}, %{edge.source} ]" for edge in body.edges[block])
+                lines.append(f"  {body.name(argument)} = phi {types.type_text(argument.type)} {incoming}")
         lines += inside
     return lines
-
-
-def _phis(body: Body, block: Block) -> list[str]:
-    phis = []
-    for index, argument in enumerate(block.args):
-        incoming = ", ".join(f"[ {edge.values[index].name}, %{edge.source} ]" for edge in body.edges[block])
-        phis.append(f"{body.name(argument)} = phi {types.type_text(argument.type)} {incoming}")
-    return phis

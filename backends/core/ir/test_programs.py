@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from foundry_core.codegen.fingerprint import triton_fingerprint
+from foundry_core.codegen.programs import triton_fingerprint
 
 
 def test_triton_is_identified_by_its_source_and_by_the_size_and_date_of_libtriton(
