@@ -1,9 +1,9 @@
 """Write foundry_core/spirv_numbers.json from Khronos's grammar of SPIR-V, and check that it is what the grammar says.
 
 The file has the numbers that our code names: a word in a string of a module that writes or reads SPIR-V.
-`python tests/tree/test_spirv_numbers.py` writes it, after such a module names another one. It fetches the grammar in a wheel
-that has nothing but Khronos's files: Debian 12's spirv-headers are older than bf16. For a newer grammar, change the
-artifact.
+`python tests/tree/test_spirv_numbers.py` writes it, after such a module names another one. It fetches the grammar in a
+wheel that has nothing but Khronos's files: Debian 12's spirv-headers are older than bf16. For a newer grammar, change
+the artifact.
 """
 
 from __future__ import annotations
