@@ -10,6 +10,7 @@ import random
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -424,7 +425,8 @@ def image(
                 tar.addfile(entry, io.BytesIO(content))
         packed.append(text.getvalue())
     config = {"architecture": "amd64", "os": "linux", "config": {"Labels": labels}, "history": [{} for _ in layers]}
-    config["rootfs"] = {"type": "layers", "diff_ids": [f"sha256:{images._digest(each)[7:]}" for each in packed]}
+    digests = [f"sha256:{sha256(each).hexdigest()}" for each in packed]
+    config["rootfs"] = {"type": "layers", "diff_ids": digests}
     parts = {f"{n}.tar": each for n, each in enumerate(packed)}
     manifest = [{"Config": "config.json", "Layers": [*parts], "RepoTags": [name]}]
     parts |= {"config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}

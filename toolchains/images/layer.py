@@ -84,11 +84,25 @@ def layer(
 
 
 @contextmanager
+def saved(engine: Engine, image: str) -> Iterator[Path]:
+    """Yield the docker-archive of an image in the engine."""
+    with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
+        archive = Path(work, "image.tar")
+        with archive.open("wb") as file:
+            engine.save(image, file)
+        yield archive
+
+
+@contextmanager
 def context(
     dockerfile: Path | bytes, wheels: Sequence[Wheel], files: Mapping[str, Path] | None = None
 ) -> Iterator[IO[bytes]]:
     """Yield a build's context: its Dockerfile, the wheels, a requirements file with exactly these, more files."""
-    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": _requirements(wheels)}
+    lines = []
+    for wheel in sorted(wheels, key=lambda wheel: wheel.path.name):
+        name, version = wheel.path.name.split("-")[:2]
+        lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}\n")
+    entries: dict[str, Path | bytes] = {"Dockerfile": dockerfile, "wheels/requirements.txt": "".join(lines).encode()}
     entries |= {f"wheels/{wheel.path.name}": wheel.path for wheel in wheels}
     entries |= files or {}
     with TemporaryFile(dir=scratch()) as file:
@@ -112,11 +126,3 @@ def require_image(engine: Engine, name: str) -> ImageInfo:
 def locked_wheels(artifacts: Iterable[Artifact], store: Store) -> list[Wheel]:
     """Return the wheels of a lock with their paths in the store."""
     return [Wheel(store.path(artifact), artifact.sha256) for artifact in artifacts]
-
-
-def _requirements(wheels: Sequence[Wheel]) -> bytes:
-    lines = []
-    for wheel in sorted(wheels, key=lambda wheel: wheel.path.name):
-        name, version = wheel.path.name.split("-")[:2]
-        lines.append(f"{name}=={version} --hash=sha256:{wheel.sha256}\n")
-    return "".join(lines).encode()

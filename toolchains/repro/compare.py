@@ -112,7 +112,9 @@ def compare_images(first: Path, second: Path, where: Where = ()) -> Iterator[Dif
         files = [stack.enter_context(path.open("rb")) for path in (first, second)]
         tars = [stack.enter_context(docker_archive.opened(file, str(file.name))) for file in files]
         (manifest, config), (other_manifest, other_config) = (docker_archive.described(tar) for tar in tars)
-        texts = [_configuration(each) for each in (config, other_config)]
+        # The digests of layers are left out: the layers are compared.
+        shown = [{key: value for key, value in each.items() if key != "rootfs"} for each in (config, other_config)]
+        texts = [json.dumps(each, indent=1, sort_keys=True).encode() for each in shown]
         if texts[0] != texts[1]:
             yield _content((*where, "configuration"), [_described(text) for text in texts], _diff(*texts))
         steps = [step for step in config["history"] if not step.get("empty_layer")]
@@ -137,21 +139,15 @@ def first_difference(first: bytes, second: bytes) -> int:
     return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
 
 
-def config_digest(archive: IO[bytes], called: str) -> str:
+def config_digest(archive: Path) -> str:
     """Return the sha256 of the configuration of the image in a docker-archive: its ID, whatever engine has it.
 
     Raises:
         ImageError: it is not an archive of one image.
     """
-    with docker_archive.opened(archive, called) as tar:
+    with archive.open("rb") as file, docker_archive.opened(file, str(archive)) as tar:
         manifest, _ = docker_archive.described(tar)
         return f"sha256:{hashlib.sha256(docker_archive.text(tar, manifest['Config'])).hexdigest()}"
-
-
-def _configuration(config: docker_archive.ImageConfig) -> bytes:
-    """Return an image's configuration as lines. The digests of its layers are left out: those are compared."""
-    shown = {key: value for key, value in config.items() if key != "rootfs"}
-    return json.dumps(shown, indent=1, sort_keys=True).encode()
 
 
 def _streams(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Difference]:
@@ -173,8 +169,12 @@ def _streams(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Diff
                 note = "what is in it is equal, its own bytes are not: headers, padding or compression\n" * bool(inner)
         except Exception as error:
             note = f"it cannot be read: {error!r}\n"
-    sizes = [_size_and_hash(each) for each in (first, second)]
-    yield _content(where, sizes, note + _detail(first, second, at))
+    described = []
+    for file in (first, second):
+        file.seek(0)
+        digest = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
+        described.append(f"{file.tell()} bytes, sha256 {digest[:16]}")
+    yield _content(where, described, note + _detail(first, second, at))
 
 
 def _inside(first: IO[bytes], second: IO[bytes], where: Where, closing: ExitStack) -> Iterator[Difference] | None:
@@ -349,12 +349,6 @@ def _first_difference(first: IO[bytes], second: IO[bytes]) -> int | None:
         if not one:
             return None
         at += len(one)
-
-
-def _size_and_hash(file: IO[bytes]) -> str:
-    file.seek(0)
-    digest = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
-    return f"{file.tell()} bytes, sha256 {digest[:16]}"
 
 
 def _described(content: bytes) -> str:

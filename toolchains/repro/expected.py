@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, cast
 
 import msgspec
 
@@ -20,11 +18,11 @@ from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
+from toolchains.images import layer
 from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
 from toolchains.repro import compare
 from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import ImageError, PartError
-from toolchains.system.paths import scratch
 
 UPDATE = "./foundry expected --update"
 # The base image is the first layer.
@@ -210,10 +208,8 @@ def pruned(expected: Expected, locked: Lock) -> Expected:
 
 def image_id(engine: Engine, image: str) -> str:
     """Return the sha256 of an image's configuration, which is its ID in Docker's own store."""
-    with cast(IO[bytes], TemporaryFile(dir=scratch())) as file:
-        engine.save(image, file)
-        file.seek(0)
-        return compare.config_digest(file, image)
+    with layer.saved(engine, image) as archive:
+        return compare.config_digest(archive)
 
 
 def _files(folder: Path) -> dict[str, str]:

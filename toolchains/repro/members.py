@@ -134,15 +134,11 @@ def _zip_entries(archive: zipfile.ZipFile) -> Iterator[Member]:
         yield Member(
             member.filename,
             "folder" if member.is_dir() else "file",
-            partial(_of_zip, archive, member),
+            partial(archive.open, member),
             mode=f"{member.external_attr >> 16:06o}",
             time=f"{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}",
             more=more,
         )
-
-
-def _of_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
-    return archive.open(member)
 
 
 def _ar_entries(file: IO[bytes]) -> Iterator[Member]:

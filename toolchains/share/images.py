@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from securesystemslib.signer import Key
 
@@ -15,13 +13,13 @@ from toolchains.assembly import target_image
 from toolchains.assembly.target_image import Image
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
-from toolchains.images import provenance
+from toolchains.images import layer, provenance
 from toolchains.images.layer import require_image
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import expected
 from toolchains.share import vendor
 from toolchains.share.registry import Descriptor, Document, RegistryManifest, Repository
-from toolchains.system import durable, paths
+from toolchains.system import durable
 from toolchains.system.errors import AbsentError, FetchError, FileError, ImageError, VerificationError
 from toolchains.system.steps import step
 from toolchains.trust import image_archive, statement
@@ -58,12 +56,9 @@ def prove(made: Image, *, engine: Engine, store: Store) -> str:
     Raises:
         ImageError: it has a vendor's SDK; names the file.
     """
-    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work, step(f"reading {made.name}"):
-        saved = Path(work, "image.tar")
-        with saved.open("wb") as file:
-            engine.save(made.name, file)
-        vendor.refuse_vendor_files(saved, made.name, store)
-        return _digest(image_archive.read(saved)[1])
+    with step(f"reading {made.name}"), layer.saved(engine, made.name) as archive:
+        vendor.refuse_vendor_files(archive, made.name, store)
+        return f"sha256:{hashlib.sha256(image_archive.read(archive)[1]).hexdigest()}"
 
 
 def push(made: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Transfer:
@@ -80,8 +75,13 @@ def push(made: Image, id: str, repository: Repository, documents: Sequence[Docum
     found = repository.manifest(tag)
     moved = found is None
     if moved:
-        with step(f"push {repository.name}:{tag}"), _named(made.info.id, f"{repository.name}:{tag}", engine) as name:
-            engine.push(name)
+        name = f"{repository.name}:{tag}"
+        with step(f"push {name}"):
+            engine.tag(made.info.id, name)
+            try:
+                engine.push(name)
+            finally:
+                engine.remove(name)
         found = repository.manifest(tag)
     if found is None or found[1].config.digest != id:
         raise ImageError(
@@ -221,17 +221,3 @@ def _take(reference: str, id: str, names: Sequence[str], engine: Engine) -> None
             engine.tag(info.id, name)
     finally:
         engine.remove(reference)
-
-
-@contextmanager
-def _named(image: str, name: str, engine: Engine) -> Iterator[str]:
-    """Give an image a name inside a with statement."""
-    engine.tag(image, name)
-    try:
-        yield name
-    finally:
-        engine.remove(name)
-
-
-def _digest(text: bytes) -> str:
-    return f"sha256:{hashlib.sha256(text).hexdigest()}"

@@ -177,7 +177,10 @@ class Repository:
         """
         blobs = Descriptor(_EMPTY, _digest(b"{}"), 2), _described(document.media_type, document.text)
         for blob, text in zip(blobs, (b"{}", document.text), strict=True):
-            self._upload(blob.digest, text)
+            if self._send("HEAD", f"blobs/{blob.digest}", allowed=(200, 404)).status == 404:
+                place = self._send("POST", "blobs/uploads/", allowed=(202,)).headers.get("Location", "")
+                octets, of = {"Content-Type": "application/octet-stream"}, {"digest": blob.digest}
+                self._send("PUT", place, allowed=(201,), params=of, data=text, headers=octets)
         titled = msgspec.structs.replace(blobs[1], annotations={"org.opencontainers.image.title": document.name})
         text = _json(RegistryManifest(2, MANIFEST, blobs[0], (titled,), document.artifact_type, subject))
         made = msgspec.structs.replace(_described(MANIFEST, text), artifact_type=document.artifact_type)
@@ -201,12 +204,6 @@ class Repository:
             return json_text.parse(text, kind)
         except ValueError as error:
             raise ImageError(what, why=str(error)) from error
-
-    def _upload(self, digest: str, text: bytes) -> None:
-        if self._send("HEAD", f"blobs/{digest}", allowed=(200, 404)).status == 404:
-            place = self._send("POST", "blobs/uploads/", allowed=(202,)).headers.get("Location", "")
-            octets = {"Content-Type": "application/octet-stream"}
-            self._send("PUT", place, allowed=(201,), params={"digest": digest}, data=text, headers=octets)
 
     def _put(self, path: str, text: bytes, kind: str) -> _Answer:
         return self._send("PUT", path, allowed=(201,), data=text, headers={"Content-Type": kind})

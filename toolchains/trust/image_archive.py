@@ -75,7 +75,11 @@ def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) 
         expected = json.loads(config)
         found = [
             *_layers(file, [parts[name] for name in manifest["Layers"]], expected["rootfs"]["diff_ids"], listing),
-            *_tags(manifest.get("RepoTags") or [], names),
+            *(
+                Found(f"the tag {tag}", f"not one of this image: {', '.join(names)}")
+                for tag in manifest.get("RepoTags") or []
+                if tag not in names
+            ),
             *_settings(text, expected),
             *_around(file, parts, manifest, expected),
         ]
@@ -216,12 +220,6 @@ def _go_json(value: Any) -> bytes:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text.encode()
-
-
-def _tags(found: Sequence[str], names: Sequence[str]) -> Iterator[Found]:
-    for tag in found:
-        if tag not in names:
-            yield Found(f"the tag {tag}", f"not one of this image: {', '.join(names)}")
 
 
 def _settings(text: bytes, expected: Mapping[str, Any]) -> Iterator[Found]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,14 +202,12 @@ class Sealed:
 
     def signers(self, keys: Mapping[str, Key]) -> list[str]:
         """Return the names of the public keys, which are given by name, that signed it."""
-        return [name for name, key in keys.items() if self._is_signed_by(key)]
-
-    def _is_signed_by(self, key: Key) -> bool:
-        try:
-            self.envelope.verify([key], 1)
-        except VerificationError:
-            return False
-        return True
+        names = []
+        for name, key in keys.items():
+            with suppress(VerificationError):
+                self.envelope.verify([key], 1)
+                names.append(name)
+        return names
 
 
 def read(path: Path) -> list[Sealed]:

@@ -41,7 +41,9 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
         UsageError: there is no such measurement, or no such kind of processor.
     """
     target = request.target.name
-    request = _with_peers(request)
+    variant = f"{target}{_BENCH}"
+    if not request.target.variant and variant in lock.load().targets:
+        request = request.for_target(variant)
     known = measurements(request.target.name)
     if only and only not in known:
         raise UsageError(
@@ -114,11 +116,6 @@ def measurements(target: str) -> list[str]:
             ):
                 return [ast.literal_eval(key) for key in keys if key]
     raise LookupError(f"{path} has no table MEASUREMENTS")
-
-
-def _with_peers(request: Request) -> Request:
-    variant = f"{request.target.name}{_BENCH}"
-    return request if request.target.variant or variant not in lock.load().targets else request.for_target(variant)
 
 
 def _install(container: Container, backend: str) -> None:

@@ -15,7 +15,6 @@ from toolchains.fromsource.build import Wanted
 from toolchains.fromsource.choice import TRITON, SourceChoice, projects_of
 from toolchains.fromsource.remote import Moved
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedTarget
 from toolchains.resolve import conan_lock
 from toolchains.system import paths
 from toolchains.system.console import Console
@@ -44,7 +43,12 @@ def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str
     elif action == "pull":
         pull(list(_wanted(choice, target)), url, expect, store)
     elif action == "serve":
-        server.serve(_builder(target), port=port, store=store, engine=host.ensure_engine())
+        # The image with conan-server is that of a builder.
+        builders = lock.load().builders
+        suite = locked_target(target).suite if target else next(iter(builders), "")
+        if suite not in builders:
+            raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
+        server.serve(builders[suite], port=port, store=store, engine=host.ensure_engine())
     else:
         changed = conan_lock.write(store, host.ensure_engine())
         _console.print(f"{conan_lock.PATH.relative_to(paths.ROOT)} {'written' if changed else 'unchanged'}")
@@ -155,12 +159,3 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
             if want.identity not in seen:
                 seen.add(want.identity)
                 yield want
-
-
-def _builder(target: str) -> LockedTarget:
-    """Return the builder whose image has conan-server."""
-    builders = lock.load().builders
-    suite = locked_target(target).suite if target else next(iter(builders), "")
-    if suite not in builders:
-        raise PinError("nothing is locked that conan-server is in", next="./foundry pin --update")
-    return builders[suite]

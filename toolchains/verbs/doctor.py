@@ -75,7 +75,7 @@ def _machine() -> Iterator[Problem]:
     try:
         engine = client.connect()
     except EngineError:
-        # _programs() names it.
+        # _programs names it.
         engine = None
     yield from machine.check(engine)
 

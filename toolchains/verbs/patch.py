@@ -24,7 +24,7 @@ from rich.text import Text
 from toolchains.archives import wheel_file
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedTarget, LockedTriton, Patched
+from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.patching import debian_files
 from toolchains.patching import series as patches
 from toolchains.patching.layout import FolderTree, WheelTree
@@ -73,7 +73,9 @@ def status(release: str, tree: Path | None) -> None:
         edited = "" if digest == series.digest else ", edited since: ./foundry patch refresh"
         console.print(_table(f"Triton {version}, revision {number}{edited}", states))
     if not release and tree is None:
-        for target, what in _packages():
+        # Each patched package, with a target that has it.
+        packages = {what: target for target in lock.load().targets.values() for what in target.patched}
+        for what, target in packages.items():
             series = debian_files.load_series(what)
             if not store.has(debian_files.package(what, target)):
                 states = [(patch, "not fetched") for patch in series.patches]
@@ -97,19 +99,17 @@ def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
     return table
 
 
-def _packages() -> list[tuple[LockedTarget, Patched]]:
-    """Return the patched Debian packages, each with a target that has it."""
-    targets = lock.load().targets.values()
-    return list({what: (target, what) for target in targets for what in target.patched}.values())
-
-
 def apply(release: str, tree: Path | None) -> None:
     """Apply the rest of the series to a tree; without a tree, unpack the release's wheel first."""
     version, (target, locked) = _one(release)
     if tree is None:
         tree = paths.BUILD / f"triton-{version}"
         if not tree.exists():
-            _unpack(_wheel(target, locked), tree)
+            # A series changes only Python files, and the rest is a gigabyte.
+            with zipfile.ZipFile(_wheel(target, locked)) as archive:
+                for entry in wheel_file.wheel_files(archive):
+                    if entry.filename.endswith(".py"):
+                        archive.extract(entry, tree)
     applied = Series.load(patches.series_folder(version)).apply(FolderTree.detect(tree))
     print(f"{tree}: {applied or 'no'} patches applied{'' if applied else ', it has all of them'}")
     print(f"to edit one: change files there; then ./foundry patch refresh --triton {version} --tree {tree} --into NAME")
@@ -143,11 +143,3 @@ def _wheel(target: LockedTarget, locked: LockedTriton) -> Path:
     store = Store(paths.cache())
     store.fetch([locked.wheel], suite=target.suite, python=target.python)
     return store.path(locked.wheel)
-
-
-def _unpack(file: Path, folder: Path) -> None:
-    """Extract the Python files of a wheel: a series changes no others, and the rest is a gigabyte."""
-    with zipfile.ZipFile(file) as archive:
-        for entry in wheel_file.wheel_files(archive):
-            if entry.filename.endswith(".py"):
-                archive.extract(entry, folder)

@@ -36,6 +36,8 @@ from toolchains.system.terminal import make_console
 _console = make_console()
 # The tags of images that are a digest; the other tags move to the next image.
 _DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
+# The names of images that others are based on, from the top.
+_BELOW = ("triton-foundry/base:", "triton-foundry/python:")
 _DAY = 86400
 _VOLUMES = "triton-foundry-"
 _PARTIAL = re.compile(r"\.([0-9a-f]{64})\.partial")
@@ -62,7 +64,19 @@ def prune(*, remove: bool) -> None:
     """Print what can be removed, with sizes; with `remove`, remove it."""
     locked = lock.load()
     images = _images(locked)
-    found = [*_store(paths.cache(), locked), *_records(Store(paths.cache()), images), *_scratch(), *_logs()]
+    store = Store(paths.cache())
+    found = list(_store(store.root, locked))
+    configs = [config for name in images for config in provenance.configs(name, store)]
+    for place in listing.unused(store, configs):
+        found.append(Item("records of images", str(place), place.stat().st_size, place.unlink))
+    for folder in scratch.leftovers(paths.temporary()):
+        kind = "temporary folders that a killed run left"
+        found.append(Item(kind, str(folder.path), folder.size, lambda: scratch.sweep(paths.temporary())))
+    # The logs of this checkout that nothing wrote to for a day; a running dockerd keeps its log.
+    for place in sorted(paths.LOGS.glob("*.log")):
+        status = place.stat()
+        if place.name != "dockerd.log" and time.time() - status.st_mtime > _DAY:
+            found.append(Item("logs", str(place), status.st_size, place.unlink))
     try:
         found += _engine(client.connect(), images)
     except EngineError as error:
@@ -122,13 +136,6 @@ def _store(root: Path, locked: Lock) -> Iterator[Item]:
             yield Item("notes about what is gone", str(place), place.stat().st_size, place.unlink)
 
 
-def _records(store: Store, images: Collection[str]) -> Iterator[Item]:
-    """Yield the records of what is in images that this checkout does not build."""
-    configs = [config for name in images for config in provenance.configs(name, store)]
-    for place in listing.unused(store, configs):
-        yield Item("records of images", str(place), place.stat().st_size, place.unlink)
-
-
 def _artifacts(value: object) -> Iterator[Artifact]:
     """Yield all artifacts in a lock, at any depth."""
     if isinstance(value, Artifact):
@@ -165,7 +172,10 @@ def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:
     Args:
         images: the names of those that it builds.
     """
-    for name, size in _last_first(docker.named("triton-foundry/*")):
+    # Images whose only name is a digest; those that others are based on come last.
+    named = docker.named("triton-foundry/*").values()
+    single = {names[0]: size for names, size in named if len(names) == 1 and _DIGEST.fullmatch(names[0])}
+    for name, size in sorted(single.items(), key=lambda item: [item[0].startswith(prefix) for prefix in _BELOW]):
         if name not in images:
             yield Item("images (they share layers)", name, size, partial(_remove_image, docker, name))
     for id, size in docker.abandoned().items():
@@ -174,13 +184,6 @@ def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:
         if name not in (CCACHE_VOLUME, server.VOLUME):
             remove = partial(docker.remove_volume, name)
             yield Item("volumes of unfinished builds from source", name, None, remove)
-
-
-def _last_first(found: Mapping[str, tuple[tuple[str, ...], int]]) -> Iterator[tuple[str, int]]:
-    """Yield images whose only name is a digest, with their sizes; images that others are based on come last."""
-    order = ("triton-foundry/base:", "triton-foundry/python:")
-    single = {names[0]: size for names, size in found.values() if len(names) == 1 and _DIGEST.fullmatch(names[0])}
-    yield from sorted(single.items(), key=lambda each: [each[0].startswith(prefix) for prefix in order])
 
 
 def _images(locked: Lock) -> set[str]:
@@ -193,20 +196,6 @@ def _images(locked: Lock) -> set[str]:
             names.add(f"triton-foundry/{target.name}:{target_image.identity(target, release)[:16]}")
             names.add(target_image.python_name(target, release, None))
     return names
-
-
-def _logs() -> Iterator[Item]:
-    """Yield the logs of this checkout that nothing wrote to for a day; a running dockerd keeps its log."""
-    for place in sorted(paths.LOGS.glob("*.log")):
-        status = place.stat()
-        if place.name != "dockerd.log" and time.time() - status.st_mtime > _DAY:
-            yield Item("logs", str(place), status.st_size, place.unlink)
-
-
-def _scratch() -> Iterator[Item]:
-    for left in scratch.leftovers(paths.temporary()):
-        kind = "temporary folders that a killed run left"
-        yield Item(kind, str(left.path), left.size, lambda: scratch.sweep(paths.temporary()))
 
 
 def _remove_image(docker: Engine, name: str) -> None:
@@ -222,13 +211,8 @@ def _remove_image(docker: Engine, name: str) -> None:
 
 def _folder(kind: str, place: Path) -> Item:
     size = sum(path.lstat().st_blocks * 512 for path in place.rglob("*"))
-    return Item(kind, str(place), size, lambda: _remove(place))
-
-
-def _remove(place: Path) -> None:
     # Rename it first: a name must exist only while its content is complete.
-    gone = place.rename(place.with_name(f".{place.name}.removed"))
-    shutil.rmtree(gone)
+    return Item(kind, str(place), size, lambda: shutil.rmtree(place.rename(place.with_name(f".{place.name}.removed"))))
 
 
 def _is_free(file: Path) -> bool:

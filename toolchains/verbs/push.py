@@ -8,7 +8,6 @@ from rich.text import Text
 
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Image
 from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.share import images
 from toolchains.share.registry import Document, Repository
@@ -38,9 +37,12 @@ def push(request: Request, registry: str, *, sign: str) -> None:
     engine, made = ensure.ensure_image(request)
     id = images.prove(made, engine=engine, store=request.store())
     file = statement.file(f"{request.target.name}-{request.release.version}")
-    if (signer or not _states(file, made, id)) and statement.state_image(
-        request, made, request.store(), signer
-    ) is None:
+    is_stated = file.exists() and any(
+        (subject.name, subject.sha256) == (made.name, id.removeprefix("sha256:"))
+        for sealed in statement.read(file)
+        for subject in sealed.statement.subject
+    )
+    if (signer or not is_stated) and not statement.state_image(request, made, request.store(), signer):
         raise UsageError(
             f"there is no statement about {made.name}" + " by this machine" * bool(sign),
             why="it did not build the image, so it cannot say how that was made",
@@ -56,12 +58,3 @@ def push(request: Request, registry: str, *, sign: str) -> None:
     done = images.push(made, id, repository, [images.statements(file), *documents], engine=engine)
     _console.print(Text(done.reference, "bold"), "was pushed" if done.moved else "exists there already")
     _console.print(f"its ID {done.id}, {len(documents)} bills of materials and a statement")
-
-
-def _states(file: Path, made: Image, id: str) -> bool:
-    """Return whether a file has a statement about this image."""
-    return file.exists() and any(
-        (subject.name, subject.sha256) == (made.name, id.removeprefix("sha256:"))
-        for each in statement.read(file)
-        for subject in each.statement.subject
-    )

@@ -33,7 +33,7 @@ from toolchains.engine import client, context, host
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
-from toolchains.images import provenance
+from toolchains.images import layer, provenance
 from toolchains.lockfile.lock import Artifact
 from toolchains.repro import compare, expected
 from toolchains.repro.compare import Difference, Where
@@ -122,29 +122,26 @@ class Surroundings:
         Raises:
             CommandError: it failed; carries the last lines printed.
         """
-        try:
-            self._run(words, line)
-        except CommandError as error:
-            next = "./foundry build TARGET, which shows whether it fails in the usual surroundings, too"
-            raise CommandError(f"the {self.name} build failed", why=error.why, next=next) from error
-
-    def _run(self, words: Sequence[str | Path], line: Callable[[str], None]) -> None:
         passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED)}
         passed |= {"FOUNDRY_CACHE": str(self.store), "TMPDIR": str(self.temporary), **self.variables}
         # The folder with docker's contexts may be another one in these surroundings.
         passed |= {"DOCKER_HOST": self.engine} if self.engine else context.variables()
         processors = ",".join(map(str, self.processors))
-        children.run(
-            [
-                *(["unshare", "--uts", "--"] if self.host else []),
-                *(sys.executable, "-P", "-c", _START, self.umask, processors, self.host, *words),
-            ],
-            log=f"repro-{self.name}",
-            cwd=self.checkout,
-            env=passed,
-            network=True,
-            line=line,
-        )
+        try:
+            children.run(
+                [
+                    *(["unshare", "--uts", "--"] if self.host else []),
+                    *(sys.executable, "-P", "-c", _START, self.umask, processors, self.host, *words),
+                ],
+                log=f"repro-{self.name}",
+                cwd=self.checkout,
+                env=passed,
+                network=True,
+                line=line,
+            )
+        except CommandError as error:
+            next = "./foundry build TARGET, which shows whether it fails in the usual surroundings, too"
+            raise CommandError(f"the {self.name} build failed", why=error.why, next=next) from error
 
 
 @dataclass(frozen=True)
@@ -317,20 +314,12 @@ def compare_engine_images(first: tuple[Engine, str], second: tuple[Engine, str],
     """Return the differences of two images, each given by its engine and ID."""
     if first[1] == second[1]:
         return []
-    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        saved = []
-        for number, (engine, id) in enumerate((first, second)):
-            saved.append(Path(work, f"{number}.tar"))
-            with saved[-1].open("wb") as file:
-                engine.save(id, file)
-        digests = []
-        for path in saved:
-            with path.open("rb") as file:
-                digests.append(compare.config_digest(file, str(path)))
+    with layer.saved(*first) as one, layer.saved(*second) as other:
+        digests = compare.config_digest(one), compare.config_digest(other)
         if digests[0] == digests[1]:
             return []
-        found = list(compare.compare_images(saved[0], saved[1], where))
-        return found or [Difference(where, "content", digests[0], digests[1], "only the digests of the layers differ")]
+        differences = list(compare.compare_images(one, other, where))
+        return differences or [Difference(where, "content", *digests, "only the digests of the layers differ")]
 
 
 def _compared(

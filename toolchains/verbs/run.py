@@ -162,7 +162,9 @@ class Place:
                 written to the folder for them.
         """
         size = read_size("--disk", disk, example="10GB", default=DISK)
-        source = _named(folder) if folder else None
+        source = Path(folder) if folder else None
+        if source and not source.is_dir():
+            raise UsageError(f"--with={folder}: there is no such folder", next="name a folder of this machine")
         inside = ""
         if program := commandline.program(script):
             inside = script = program
@@ -267,7 +269,10 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
                 if place.results:
                     (place.results / _PROFILED).unlink(missing_ok=True)
             if [place.script, *words[:1]] == ["-m", "pytest"]:
-                _copy_pytest(container)
+                # Images have none.
+                with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+                    proof.copy_distribution("pytest", Path(work))
+                    container.copy_into(Path(work), _PYTEST)
             argv = ["python", *(_PROFILE if profile else []), place.script, *words]
             status = container.interactive(_inside(argv, place.environment), cwd=WORK)
         if kept:
@@ -375,13 +380,6 @@ def _with_torch(request: Request, verb: str, *words: str) -> str:
     return ""
 
 
-def _copy_pytest(container: Container) -> None:
-    """Copy this machine's pytest into the container: images have none."""
-    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        proof.copy_distribution("pytest", Path(work))
-        container.copy_into(Path(work), _PYTEST)
-
-
 def _install(container: Container, folder: Path) -> None:
     wheels = sorted(folder.glob("*.whl"))
     for wheel in wheels:
@@ -413,13 +411,6 @@ def _script(name: str) -> Path:
         why="it is a folder" if path.is_dir() else "there is no such file",
         next=f"./foundry run-packed {name}" if packed else "./foundry help run",
     )
-
-
-def _named(folder: str) -> Path:
-    path = Path(folder)
-    if not path.is_dir():
-        raise UsageError(f"--with={folder}: there is no such folder", next="name a folder of this machine")
-    return path
 
 
 def _unnamed(folder: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -62,7 +62,7 @@ def describe(request: Request, part: str = "") -> Component:
 
 
 def licences(what: str, read: Reading) -> None:
-    """Print the licences in a target's image, or in those of all targets that are proven.
+    """Print each licence in a target's image, or in those of all targets that are proven, with what has it.
 
     Args:
         what: a target, or "" for all.
@@ -75,7 +75,12 @@ def licences(what: str, read: Reading) -> None:
     found: dict[str, Component] = {}
     for name in names:
         found |= {each.reference: each for each in describe(read(name)).contained()}
-    _show(found.values())
+    by_licence: dict[str, set[str]] = {}
+    for each in found.values():
+        by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
+    for expression, components in sorted(by_licence.items()):
+        _console.print(Text(expression, "bold"))
+        _console.print(Text(f"    {', '.join(sorted(components))}"))
     unknown = [each for each in found.values() if not each.licence.expression]
     if unknown:
         raise CheckError(
@@ -83,16 +88,6 @@ def licences(what: str, read: Reading) -> None:
             why="\n".join(f"{each.name} {each.version}: {each.licence.origin}" for each in unknown),
             next=f"read the file that states it, and add an entry with its sha256 to {_REVIEWED}",
         )
-
-
-def _show(components: Iterable[Component]) -> None:
-    """Print each licence, and below it the components that have it."""
-    by_licence: dict[str, set[str]] = {}
-    for each in components:
-        by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
-    for expression, names in sorted(by_licence.items()):
-        _console.print(Text(expression, "bold"))
-        _console.print(Text(f"    {', '.join(sorted(names))}"))
 
 
 def _in_wheel(wheel: Path, form: str) -> bytes:

@@ -105,7 +105,9 @@ def show(name: str) -> None:
     target, locked = components.target(name), locked_target(name)
     engine, store = _engine(), Store(paths.cache(), offline=True)
     extends = f", a variant of {target.backend}" if locked.variant else ""
-    _console.print(Text.assemble((name, "bold"), f"{extends}: {', '.join(_files(target))}"))
+    dockerfiles = [f"docker/{each}.Dockerfile" for each in dict.fromkeys((target.backend, target.name))]
+    described = [f"toolchains/targets/{name}.toml", *(each for each in dockerfiles if (paths.ROOT / each).is_file())]
+    _console.print(Text.assemble((name, "bold"), f"{extends}: {', '.join(described)}"))
     _console.print(f"suite: Debian {target.suite}, Python {target.python}")
     _console.print(f"components (toolchains/pins): {', '.join(pin.name for pin in target.pins)}")
     if target.build:
@@ -120,14 +122,6 @@ def show(name: str) -> None:
     for version in _releases(locked):
         image, made = _image(locked, locked.tritons[version], engine, store)
         _console.print(f"  Triton {version}: {image} ({made}{' MB' * made.isdigit()})")
-
-
-def _files(target: Target) -> Iterator[str]:
-    """Yield the paths of the files that describe a target."""
-    yield f"toolchains/targets/{target.name}.toml"
-    for name in dict.fromkeys((target.backend, target.name)):
-        if (paths.DOCKER / f"{name}.Dockerfile").is_file():
-            yield f"docker/{name}.Dockerfile"
 
 
 def _releases(locked: LockedTarget) -> list[str]:
@@ -153,7 +147,12 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
     for name in target.upstreams:
         if name != TRITON:
             profile = projects.load(name).profile()
-            size = _part(store, "upstream", _wanted(name, target))
+            try:
+                built = build.describe_build(name, target.suite, llvm_targets=target.llvm_targets).identity
+            except FoundryError:
+                # The source is not in the lock, or only a user can give it.
+                built = ""
+            size = _part(store, "upstream", built)
             yield name, profile.version, size, f"prebuilt packages, or --from-source={name}"
     sdk = VendorSdk.read(target.sdk) if target.sdk else None
     for name in target.recipes:
@@ -168,15 +167,6 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
         project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
         size = _part(store, "plugin", plugin_wheels.identity(name))
         yield project["name"], plugin_wheels.version(), size, f"built here, backends/{name}"
-
-
-def _wanted(name: str, target: Target) -> str:
-    """Return the identity of a project that is built from source for a target; "" if it is not known."""
-    try:
-        return build.describe_build(name, target.suite, llvm_targets=target.llvm_targets).identity
-    except FoundryError:
-        # The source is not in the lock, or only a user can give it.
-        return ""
 
 
 def _part(store: Store, kind: str, identity: str) -> str:

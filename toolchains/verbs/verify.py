@@ -33,7 +33,7 @@ from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image, wheelhouse
 from toolchains.engine import client
 from toolchains.fetch.store import Store
-from toolchains.images import base, listing, provenance
+from toolchains.images import base, layer, listing, provenance
 from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
@@ -204,11 +204,8 @@ def _image(what: str, store: Store, *, signed: bool) -> Checked:
         raise UsageError(
             f"there is no target, image or file {what}", next=f"./foundry build {what}" if what in locked else ""
         )
-    with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        saved = Path(work, "image.tar")
-        with saved.open("wb") as file:
-            docker.save(name, file)
-        return _archive(saved, name, store, signed=signed)
+    with layer.saved(docker, name) as archive:
+        return _archive(archive, name, store, signed=signed)
 
 
 def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
