@@ -46,6 +46,10 @@ FORMAT = 1
 # Conan's own files about the package; one of them contains the time.
 NOTES = ("conaninfo.txt", "conanmanifest.txt")
 _SOURCES = "/foundry/src"
+_CONAN = (
+    *("--profile:all", f"{_SOURCES}/cmake/foundry.profile", "--no-remote"),
+    *("--format", "json", "--out-file", "/foundry/made.json"),
+)
 _TAIL_LINES = 40
 
 
@@ -153,18 +157,7 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
     container.call(["conan", "export", f"{_SOURCES}/{_BASE}"], env=environment)
     with log.open("w") as file:
         done = container.run(
-            [
-                "conan",
-                "create",
-                f"{_SOURCES}/{name}",
-                "--profile:all",
-                f"{_SOURCES}/cmake/foundry.profile",
-                "--no-remote",
-                "--format",
-                "json",
-                "--out-file",
-                "/foundry/made.json",
-            ],
+            ["conan", "create", f"{_SOURCES}/{name}", *_CONAN],
             env=environment,
             line=lambda text: print(text, file=file, flush=True),
         )

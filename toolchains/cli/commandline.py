@@ -86,7 +86,9 @@ class Foundry(Program):
             elif not words:
                 super().parse_tasks()
                 return
-        words = self._own(words)
+        verb = self.collection.tasks.get(words[0]) if words else None
+        if verb and (positional := getattr(verb.body, "passing", 0)):
+            words = [words[0], *keep_script_words(words[1:], verb.body, positional, self.argv)]
         self._help(words)
         self._check_verb(words)
         self._check_values(words)
@@ -101,16 +103,6 @@ class Foundry(Program):
         self.tasks = result
         for context in self.tasks:
             self._check_names(context, words)
-
-    def _own(self, words: list[str]) -> list[str]:
-        """Return the words that are not for a user's script."""
-        verb = self.collection.tasks.get(words[0]) if words else None
-        positional = getattr(verb.body, "passing", 0) if verb else 0
-        return (
-            [words[0], *keep_script_words(words[1:], verb.body, positional, self.argv)]
-            if verb and positional
-            else words
-        )
 
     def _completed(self, words: list[str]) -> list[str]:
         """Return the words, with an empty one in place of a missing one: invoke has no optional positional words.
@@ -137,7 +129,8 @@ class Foundry(Program):
             if members:
                 print(f"\n{title}:")
             for name in members:
-                print(wrapped(f"  {name:{width}}  {_summary(inspect.getdoc(verbs[name]) or '')}"))
+                first = (inspect.getdoc(verbs[name]) or "").partition("\n\n")[0]
+                print(wrapped(f"  {name:{width}}  {' '.join(first.split()).rstrip('.')}"))
         print(wrapped(f"\nTargets: {', '.join(components.names())}"))
         print(wrapped("\n./foundry help VERB explains a verb, with examples. To start: ./foundry e2e TARGET"))
 
@@ -278,7 +271,8 @@ class Foundry(Program):
 
     def _arguments(self, name: str) -> dict[str, Argument]:
         """Return a verb's options by their flags."""
-        return dict(_flags(self.collection[name].get_arguments()))
+        context = ParserContext(args=self.collection[name].get_arguments())
+        return {flag: context.flags[flag] for flag in context.flags}
 
 
 def script_words() -> list[str]:
@@ -370,12 +364,6 @@ def _is_closed(stream: int) -> bool:
     return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))
 
 
-def _flags(arguments: Sequence[Argument]) -> Iterator[tuple[str, Argument]]:
-    context = ParserContext(args=arguments)
-    for flag in context.flags:
-        yield flag, context.flags[flag]
-
-
 def refuse(error: FoundryError) -> NoReturn:
     """Print an error and exit with its status."""
     fail(f"error: {error}", error.exit_code)
@@ -385,11 +373,6 @@ def fail(text: str, status: int) -> NoReturn:
     """Print why a verb fails, and exit with a status."""
     Console(stderr=True, soft_wrap=True).print(text, style="bold red", highlight=False)
     sys.exit(status)
-
-
-def _summary(docstring: str) -> str:
-    """Return the first sentence of a verb's help."""
-    return " ".join(docstring.partition("\n\n")[0].split()).rstrip(".")
 
 
 def wrapped(text: str) -> str:

@@ -67,6 +67,8 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
     ),
     ("Vendor SDKs: toolchains/sdks/NAME.toml", {"A vendor's SDK": vendors.VendorSdk}),
 )
+# How defaults are written that are not their own text.
+_DEFAULTS = {"()": "none", "{}": "none", "''": "none", "None": "none", "False": "`false`"}
 # Fields that are not keys of the file: the program takes their values from the file's name.
 _NOT_KEYS = {
     components.DebPin: {"name"},
@@ -116,7 +118,10 @@ def keys() -> str:
     for title, kinds in _FILES:
         parts += [f"## {title}", ""]
         for heading, kind in kinds.items():
-            parts += [f"### {heading}", "", _first(kind), "", *_tag(kind)]
+            config = kind.__struct_config__
+            parts += [f"### {heading}", "", _first(kind), ""]
+            if config.tag_field:
+                parts += [f'The key `{config.tag_field}` must be `"{config.tag}"`.', ""]
             parts += _table(("key", "value", "default", "meaning"), _keys(kind))
     return "\n".join(parts)
 
@@ -187,13 +192,9 @@ def _keys(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
     assert isinstance(info, StructType)
     for field in info.fields:
         if field.name not in _NOT_KEYS.get(kind, set()):
-            default = "required" if field.required else _default(field)
+            value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+            default = "required" if field.required else _DEFAULTS.get(repr(value), f"`{value}`")
             yield f"`{field.encode_name}`", _shape(field.type), default, said[field.name].rstrip(".")
-
-
-def _default(field: msgspec.inspect.Field) -> str:
-    value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    return {"()": "none", "{}": "none", "''": "none", "None": "none", "False": "`false`"}.get(repr(value), f"`{value}`")
 
 
 def _shape(found: msgspec.inspect.Type) -> str:
@@ -217,12 +218,6 @@ def _shape(found: msgspec.inspect.Type) -> str:
             return "table"
 
 
-def _tag(kind: type[msgspec.Struct]) -> Sequence[str]:
-    """Return the line about the key that selects the kind of a table."""
-    config = kind.__struct_config__
-    return [f'The key `{config.tag_field}` must be `"{config.tag}"`.', ""] if config.tag_field else []
-
-
 def _first(kind: type) -> str:
     """Return the first paragraph of a class's docstring."""
     return " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split())
@@ -236,15 +231,11 @@ def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str
     return [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|", *(f"| {line} |" for line in lines), ""]
 
 
-def verbs() -> Collection:
-    """Return the verbs. tasks.py is above this package: it is found by its name, as invoke finds it."""
-    return Collection.from_module(import_module("tasks"))
-
-
 def files() -> dict[Path, str]:
     """Return the text of each of the three files."""
     return {
-        REFERENCE: reference(verbs()),
+        # tasks.py is above this package: it is found by its name, as invoke finds it.
+        REFERENCE: reference(Collection.from_module(import_module("tasks"))),
         CONFIGURATION: configuration(CONFIGURATION.read_text(encoding="utf-8")),
         DESIGN: design(DESIGN.read_text(encoding="utf-8")),
     }

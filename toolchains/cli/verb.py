@@ -73,7 +73,9 @@ def verb(
         def guarded(*args: Any, **kwargs: Any) -> None:
             try:
                 _listen()
-                _tidy()
+                for left in scratch.sweep(paths.temporary()):
+                    what = f"{left.size / 1e6:.0f} MB that a killed run left ({left.owner}): {left.path}"
+                    print(f"removed {what}", file=sys.stderr)
                 if request:
                     # Imported late: help and errors about words need none of the modules that it imports.
                     from toolchains.assembly.request import Request
@@ -142,10 +144,3 @@ def _listen() -> None:
         # Keep SIGHUP ignored if nohup ignores it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
-
-
-def _tidy() -> None:
-    """Remove the temporary files of killed processes, and print what was removed."""
-    for left in scratch.sweep(paths.temporary()):
-        size = f"{left.size / 1e6:.0f} MB"
-        print(f"removed {size} that a killed run left ({left.owner}): {left.path}", file=sys.stderr)

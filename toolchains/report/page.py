@@ -7,7 +7,6 @@ element that browsers do not show, so that another report can be compared with i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,6 +52,12 @@ def _template() -> Template:
 def render(report: Report, lock: Lock, other: Report | None = None) -> str:
     """Return the page of a report, beside another one if given."""
     there = {each.key: each for each in other.measurements} if other else {}
+    by_source: dict[str, list[ProfiledKernel]] = {}
+    for each in report.profiles:
+        by_source.setdefault(each.key, []).append(each)
+    # The share of its roof that each kernel reaches, if it is known, by what is the same in both reports.
+    theirs = other.profiles if other else []
+    shares = {(each.key, each.kernel, str(each.grid)): each.share for each in theirs if each.bound}
     # "<" is written so that no text in the data ends the element.
     data = Markup(msgspec.json.encode(report).decode().replace("<", "\\u003c"))
     return _template().render(
@@ -61,8 +66,8 @@ def render(report: Report, lock: Lock, other: Report | None = None) -> str:
         matrix=_matrix(report, lock, other),
         measured=[(each, there.get(each.key)) for each in report.measurements],
         changed=differences(other.locked, report.locked) if other else report.changed,
-        profiles=_by_source(report.profiles),
-        profiled=_shares(other.profiles if other else []),
+        profiles=by_source,
+        profiled=shares,
         candidates=charts.candidates,
         history=charts.history,
         shown=_PACKAGES,
@@ -103,18 +108,6 @@ def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
         return []
     planned = {(target.name, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
     return [Line(*key, here.get(key), there.get(key)) for key in sorted(planned | here.keys() | there.keys())]
-
-
-def _by_source(profiles: Sequence[ProfiledKernel]) -> dict[str, list[ProfiledKernel]]:
-    found: dict[str, list[ProfiledKernel]] = {}
-    for each in profiles:
-        found.setdefault(each.key, []).append(each)
-    return found
-
-
-def _shares(profiles: Sequence[ProfiledKernel]) -> dict[tuple[str, str, str], float | None]:
-    """Return the share of its roof that each kernel reaches, if it is known, by what is the same in another report."""
-    return {(each.key, each.kernel, str(each.grid)): each.share for each in profiles if each.bound}
 
 
 def _si(value: float) -> str:

@@ -376,33 +376,26 @@ def _tests(folder: Path) -> Iterator[Run]:
                 cases = list(ElementTree.parse(text).getroot().iter("testcase"))
         except DAMAGED as error:
             raise FileError(f"{file} is damaged", why=str(error), next="./foundry test") from error
-        outcomes = [(case, _judged(case)) for case in cases]
-        bad = [
-            (f"{case.get('classname')}: {case.get('name')}", _first_line(_message(case)))
-            for case, outcome in outcomes
-            if outcome in _TESTS_BAD
-        ]
+        outcomes, bad = Counter[str](), []
+        for case in cases:
+            children = {child.tag for child in case}
+            outcome = next((outcome for tag, outcome in _TESTS.items() if tag in children), PASS)
+            outcomes[outcome] += 1
+            if outcome in _TESTS_BAD:
+                messages = (str(child.get("message")) for child in case if _TESTS.get(child.tag) in _TESTS_BAD)
+                bad.append((f"{case.get('classname')}: {case.get('name')}", _first_line(next(messages))))
         yield Run(
             name or "this machine",
             release,
             OWN_PARTS,
             "tests",
             {},
-            dict(Counter(outcome for _, outcome in outcomes)),
+            dict(outcomes),
             0,
             bad[:_SHOWN],
             [],
             _date(file),
         )
-
-
-def _message(case: ElementTree.Element) -> str:
-    return next((str(child.get("message")) for child in case if _TESTS.get(child.tag) in _TESTS_BAD), "")
-
-
-def _judged(case: ElementTree.Element) -> str:
-    found = {child.tag for child in case}
-    return next((name for tag, name in _TESTS.items() if tag in found), PASS)
 
 
 def _measurements(folder: Path) -> Iterator[Measurement]:
@@ -551,18 +544,9 @@ def _processor() -> str:
 
 def _commit() -> str:
     """Return what git calls this checkout; "" if it is none, or if there is no git."""
-    words: list[str | Path] = [
-        "git",
-        "-C",
-        paths.ROOT,
-        "describe",
-        "--always",
-        "--abbrev=12",
-        "--dirty=+",
-        "--exclude=*",
-    ]
+    options = ("--always", "--abbrev=12", "--dirty=+", "--exclude=*")
     try:
-        done = run(words, log="git-describe", check=False)
+        done = run(["git", "-C", paths.ROOT, "describe", *options], log="git-describe", check=False)
     except MissingToolError:
         return ""
     return done.stdout.strip() if done.status == 0 else ""

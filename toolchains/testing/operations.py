@@ -123,8 +123,10 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
         types = sorted(dict.fromkeys(kind for _, kind in own), key=_column)
         lines += [f"### {group}: {target}", "", f"| operation | {' | '.join(types)} |", f"|---{'|---' * len(types)}|"]
         for operation in dict.fromkeys(operation for operation, _ in own):
-            row = [own.get((operation, kind)) for kind in types]
-            lines.append(f"| {_code(operation)} | {' | '.join(_shown(cell, notes) for cell in row)} |")
+            row = [_shown(own.get((operation, kind)), notes) for kind in types]
+            is_code = re.search(r"[^\w ,-]|_| - ", operation)
+            name = f"`{operation}`".replace("|", "\\|") if is_code else operation
+            lines.append(f"| {name} | {' | '.join(row)} |")
         lines.append("")
     lines += [f"{number}. {'; '.join(reasons)}" for reasons, number in notes.items()]
     return "\n".join(lines).rstrip() + "\n"
@@ -132,10 +134,6 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
 
 def _column(kind: str) -> tuple[int, str]:
     return (_TYPES.index(kind) if kind in _TYPES else len(_TYPES) + (kind == _ANY), kind)
-
-
-def _code(operation: str) -> str:
-    return f"`{operation}`".replace("|", "\\|") if re.search(r"[^\w ,-]|_| - ", operation) else operation
 
 
 def _shown(cell: Cell | None, notes: dict[tuple[str, ...], int]) -> str:

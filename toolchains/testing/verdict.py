@@ -91,7 +91,10 @@ class Verdict:
                     self.plan = tuple(msgspec.convert(plan, list[Key]))
                     self.of, self.title, self.ran = of, title, msgspec.convert(ran, dict[str, str])
                 case {"began": began}:
-                    self._begin(msgspec.convert(began, Key))
+                    key = msgspec.convert(began, Key)
+                    if key not in (self.plan or ()) or key in self._began:
+                        raise ValueError("the case is not planned, or began before")
+                    self._began[key] = None
                 case {"result": dict(result)}:
                     self._finish(result)
                 case {"end": int(count), "faults": faults}:
@@ -103,11 +106,6 @@ class Verdict:
                     raise ValueError("it is of no known kind")
         except ValueError as error:
             self.faults.append(f"a record cannot be used: {error}: {line[:200]}")
-
-    def _begin(self, key: Key) -> None:
-        if key not in (self.plan or ()) or key in self._began:
-            raise ValueError("the case is not planned, or began before")
-        self._began[key] = None
 
     def _finish(self, result: dict[str, Any]) -> None:
         # Only checked: results.json gets all that the record has.

@@ -19,6 +19,11 @@ from toolchains.testing import proof
 _BENCH = "-bench"
 # The folder in the container with the plugins of the target's peers.
 _PEERS_HOME = f"{proof.HOME}/peers"
+# Without dependencies: the image has those of its own plugin, and the measurement uses them.
+_PIP = (
+    *("--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir"),
+    *("--quiet", "--disable-pip-version-check", "--root-user-action=ignore"),
+)
 # The folder in the container with what measurements leave behind, such as plots.
 _FILES = f"{proof.HOME}/files"
 
@@ -122,22 +127,5 @@ def _install(container: Container, backend: str) -> None:
     """Install a backend's plugin into a separate folder in a container, so that its image need not have it."""
     sources = f"{proof.HOME}/{backend}"
     container.copy_into(paths.BACKENDS / backend, sources)
-    # Without dependencies: the image has those of its own plugin, and the measurement uses them.
-    container.call(
-        [
-            "pip",
-            "install",
-            "--no-index",
-            "--no-deps",
-            "--no-build-isolation",
-            "--no-cache-dir",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--root-user-action=ignore",
-            "--target",
-            _PEERS_HOME,
-            sources,
-        ],
-        # The plugin's build hook would look for core's folder, which is not in the container.
-        env={"HATCH_BUILD_NO_HOOKS": "true"},
-    )
+    # The plugin's build hook would look for core's folder, which is not in the container.
+    container.call(["pip", "install", *_PIP, "--target", _PEERS_HOME, sources], env={"HATCH_BUILD_NO_HOOKS": "true"})

@@ -336,7 +336,11 @@ def _report(verdict: Verdict, results: Path, last: Path) -> None:
         console.print(_table("test function, where not all passed", interesting))
     for title, reasons in (("refused operation", why["refused"]), ("not applicable, because", why["not applicable"])):
         if reasons:
-            console.print(_reasons(title, reasons))
+            table = Table(title, "tests")
+            table.columns[1].justify = "right"
+            for reason, count in reasons.most_common(_ROWS):
+                table.add_row(reason, str(count))
+            console.print(table)
     bad = Counter[tuple[str, str, str]]()
     for key, result in verdict.results.items():
         if outcome_of(result) in BAD and outcome_of(result) != NOT_RUN:
@@ -381,12 +385,4 @@ def _table(title: str, rows: Mapping[str, Mapping[str, int]], *, footer: bool = 
         table.add_row(name, *(str(counts.get(outcome, "")) for outcome in shown))
     if not footer and len(rows) > _ROWS:
         table.add_row(f"{len(rows) - _ROWS} others: see results.json")
-    return table
-
-
-def _reasons(title: str, reasons: Counter[str]) -> Table:
-    table = Table(title, "tests")
-    table.columns[1].justify = "right"
-    for reason, count in reasons.most_common(_ROWS):
-        table.add_row(reason, str(count))
     return table

@@ -44,14 +44,10 @@ def release(*, check: bool) -> None:
     Raises:
         CheckError: this commit cannot be released, or CHANGELOG.md does not begin with the version.
     """
-    if check:
-        _check()
+    if not check:
+        section = _newest_section()
+        print(f"{section['version']} - {section['date']}\n\n{section['text'].strip()}")
         return
-    section = _newest_section()
-    print(f"{section['version']} - {section['date']}\n\n{section['text'].strip()}")
-
-
-def _check() -> None:
     problems: list[str] = []
     for title, find in CHECKS.items():
         try:

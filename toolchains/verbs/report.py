@@ -6,7 +6,7 @@ from pathlib import Path
 
 from toolchains.lockfile import lock
 from toolchains.report import page
-from toolchains.report.results import Report, collect
+from toolchains.report.results import collect
 from toolchains.system import durable, paths
 from toolchains.system.errors import FoundryError, UsageError
 
@@ -27,17 +27,12 @@ def report(*, output: str, results: str, compare: str) -> None:
     durable.require_writable(place.parent, f"--output={output}" if output else str(place))
     other = page.read(Path(compare)) if compare else None
     locked = lock.load()
-    made = collect(folder, locked, _last(place))
-    durable.write(place, page.render(made, locked, other))
-    print(f"{len(made.runs)} runs and {len(made.measurements)} measurements are in {place}")
-
-
-def _last(place: Path) -> Report | None:
-    """Return the report that is already there; None if there is none, or none that can be used."""
-    if not place.exists():
-        return None
-    try:
-        return page.read(place)
-    except FoundryError as error:
-        print(f"this report begins a new history: {error}")
-        return None
+    last = None
+    if place.exists():
+        try:
+            last = page.read(place)
+        except FoundryError as error:
+            print(f"this report begins a new history: {error}")
+    collected = collect(folder, locked, last)
+    durable.write(place, page.render(collected, locked, other))
+    print(f"{len(collected.runs)} runs and {len(collected.measurements)} measurements are in {place}")
