@@ -89,14 +89,14 @@ def part(what: Linked, suite: str, store: Store) -> Path:
 
         def link(folder: Path) -> None:
             with step(f"linking {what.recipe}"):
-                _link(what, suite, work_folder, store)
+                _run_recipe(what, suite, work_folder, store)
                 prefix.normalise(work_folder / "out.tar", folder / "files.tar", below="out")
 
         return store.part(_KIND, _identity(what, copies), link) / "files.tar"
 
 
-def _link(what: Linked, suite: str, work: Path, store: Store) -> None:
-    """Unpack the packages in work/root, and run the recipe there; its files are then in work/out.tar."""
+def _run_recipe(what: Linked, suite: str, work: Path, store: Store) -> None:
+    """Unpack the packages in a folder, and run the recipe with it as its root; its files are then in work/out.tar."""
     debs = work / "debs"
     base.write_repository(debs, suite, what.debs, store)
     without = " ".join(f"--exclude={shlex.quote(f'.{pattern}')}" for pattern in what.left_out)

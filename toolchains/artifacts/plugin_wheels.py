@@ -64,8 +64,23 @@ def wheel(name: str, store: Store) -> PluginWheel:
     """
     with TemporaryDirectory(dir=paths.scratch()) as work:
         inputs = _identity(folders.copy(_sources(name), Path(work)))
-        folder = store.part("plugin", inputs, lambda folder: _build(Path(work), folder, inputs, log=f"wheel-{name}"))
-    (result,) = folder.glob("*.whl")
+
+        def build(folder: Path) -> None:
+            built = Path(work) / "built"
+            run(
+                [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", built],
+                # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image, the SDK is
+                # outside the wheel.
+                cwd=Path(work),
+                env={"SOURCE_DATE_EPOCH": str(EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
+                log=f"wheel-{name}",
+            )
+            (wheel,) = built.glob("*.whl")
+            info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+            files = wheel_file.read_files(wheel) | documents.wheel_documents(_component(wheel, inputs), info)
+            wheel_file.write_files(folder / wheel.name, info, files, wheel_file.executables(wheel))
+
+        (result,) = store.part("plugin", inputs, build).glob("*.whl")
     return PluginWheel(result, inputs)
 
 
@@ -96,22 +111,6 @@ def _identity(sources: Mapping[str, Path]) -> str:
             "sources": folders.files_digest(sources),
         }
     )
-
-
-def _build(sources: Path, folder: Path, identity: str, *, log: str) -> None:
-    built = sources / "built"
-    run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", built],
-        # A plugin's own hooks put files of a user's SDK into a wheel for that user; in an image, the SDK is outside the
-        # wheel.
-        cwd=sources,
-        env={"SOURCE_DATE_EPOCH": str(EPOCH), "HATCH_BUILD_NO_HOOKS": "true"},
-        log=log,
-    )
-    (wheel,) = built.glob("*.whl")
-    info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
-    files = wheel_file.read_files(wheel) | documents.wheel_documents(_component(wheel, identity), info)
-    wheel_file.write_files(folder / wheel.name, info, files, wheel_file.executables(wheel))
 
 
 def _sources(name: str) -> dict[str, Path]:

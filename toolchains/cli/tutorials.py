@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from toolchains.system import durable, paths
@@ -52,17 +52,14 @@ def page(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :])
-    note = _NOTE.format(path=path.relative_to(paths.ROOT))
-    return note + "\n\n".join([_marked(ast.get_docstring(tree) or ""), *_blocks(code)]) + "\n"
-
-
-def _blocks(code: str) -> Iterator[str]:
+    blocks = [_marked(ast.get_docstring(tree) or "")]
     # The parts between the matches are code; each match is the text before the next one.
     for index, part in enumerate(_CELL.split(code)):
         if index % 2:
-            yield _marked(re.sub(r"^# ?", "", part, flags=re.MULTILINE).strip())
+            blocks.append(_marked(re.sub(r"^# ?", "", part, flags=re.MULTILINE).strip()))
         elif part.strip():
-            yield f"```python\n{part.strip()}\n```"
+            blocks.append(f"```python\n{part.strip()}\n```")
+    return _NOTE.format(path=path.relative_to(paths.ROOT)) + "\n\n".join(blocks) + "\n"
 
 
 def _marked(text: str) -> str:

@@ -32,7 +32,8 @@ from toolchains.testing.verdict import PASS
 # Raised when a field changes its meaning; another format cannot be compared.
 FORMAT = 1
 OWN_PARTS = "our own parts"
-_MODES = {"-sdk": "the vendor's SDK", "-source": "from source", "-sdk-source": "the vendor's SDK, from source"}
+# By the suffix of a folder's name; the longest one comes first.
+_MODES = {"-sdk-source": "the vendor's SDK, from source", "-sdk": "the vendor's SDK", "-source": "from source"}
 _BENCH = "-bench"
 # What a test's element in a JUnit file means.
 _TESTS_BAD = ("error", "failed")
@@ -344,15 +345,17 @@ def _files(folder: Path, runs: str, name: str) -> list[Path]:
 
 
 def _verdict(file: Path, name: str, release: str, kind: str) -> Run:
-    found, (target, mode) = json_text.read(file, _Verdict), _named(name)
+    found = json_text.read(file, _Verdict)
+    # Such as dpu-sdk; see proof.results_folder.
+    suffix = next((suffix for suffix in _MODES if name.endswith(suffix)), "")
     bad = [
         (f"{case.suite}: {case.name}", _first_line(case.failure)) for case in found.cases if case.failure is not None
     ]
     partial = found.partial
     return Run(
-        target,
+        name.removesuffix(suffix),
         _release(release),
-        mode,
+        _MODES.get(suffix, OWN_PARTS),
         f"{kind}, {partial}" if partial else kind,
         found.ran,
         dict(Counter(case.outcome or (PASS if case.failure is None else "failed") for case in found.cases)),
@@ -496,14 +499,6 @@ def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, li
             if point not in points:
                 points.append(point)
     return history
-
-
-def _named(folder: str) -> tuple[str, str]:
-    """Return the target and the mode of a folder's name, such as dpu-sdk; see proof.results_folder."""
-    for suffix in sorted(_MODES, key=len, reverse=True):
-        if folder.endswith(suffix):
-            return folder.removesuffix(suffix), _MODES[suffix]
-    return folder, OWN_PARTS
 
 
 def _release(folder: str) -> str:

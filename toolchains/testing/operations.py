@@ -21,6 +21,7 @@ from toolchains.testing.verdict import NOT_RUN, PASS
 # The order of columns. A test that no type matters to has none; its column is the last.
 _TYPES = ("f16", "bf16", "f32", "f64", "e5m2", "e4m3", "i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 _ANY = "any"
+_COLUMNS = {kind: number for number, kind in enumerate(_TYPES)} | {_ANY: len(_TYPES) + 1}
 _REFUSED, _NOT_APPLICABLE = "refused", "not applicable"
 WORKS, PARTLY, NO, WRONG, ABSENT = "works", "in part", "no", "wrong", "n/a"
 _FRAME = """# Operations
@@ -120,7 +121,7 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
     groups = dict.fromkeys(group for group, _, _ in found)
     for group in groups:
         own = {(operation, kind): cell for (name, operation, kind), cell in found.items() if name == group}
-        types = sorted(dict.fromkeys(kind for _, kind in own), key=_column)
+        types = sorted({kind for _, kind in own}, key=lambda kind: (_COLUMNS.get(kind, len(_TYPES)), kind))
         lines += [f"### {group}: {target}", "", f"| operation | {' | '.join(types)} |", f"|---{'|---' * len(types)}|"]
         for operation in dict.fromkeys(operation for operation, _ in own):
             row = [_shown(own.get((operation, kind)), notes) for kind in types]
@@ -130,10 +131,6 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
         lines.append("")
     lines += [f"{number}. {'; '.join(reasons)}" for reasons, number in notes.items()]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _column(kind: str) -> tuple[int, str]:
-    return (_TYPES.index(kind) if kind in _TYPES else len(_TYPES) + (kind == _ANY), kind)
 
 
 def _shown(cell: Cell | None, notes: dict[tuple[str, ...], int]) -> str:

@@ -96,7 +96,14 @@ class Verdict:
                         raise ValueError("the case is not planned, or began before")
                     self._began[key] = None
                 case {"result": dict(result)}:
-                    self._finish(result)
+                    # Only checked: results.json gets all that the record has.
+                    msgspec.convert(result, Result)
+                    key, outcome = (result["suite"], result["name"]), outcome_of(result)
+                    if outcome not in OUTCOMES or (outcome in BAD) != (result["failure"] is not None):
+                        raise ValueError(f"its outcome is {outcome}, and its failure {result['failure']}")
+                    if key not in self._began or key in self.results:
+                        raise ValueError("the case did not begin, or has a result")
+                    self.results[key] = result
                 case {"end": int(count), "faults": faults}:
                     self._ended = True
                     self.faults += msgspec.convert(faults, list[str])
@@ -106,16 +113,6 @@ class Verdict:
                     raise ValueError("it is of no known kind")
         except ValueError as error:
             self.faults.append(f"a record cannot be used: {error}: {line[:200]}")
-
-    def _finish(self, result: dict[str, Any]) -> None:
-        # Only checked: results.json gets all that the record has.
-        msgspec.convert(result, Result)
-        key, outcome = (result["suite"], result["name"]), outcome_of(result)
-        if outcome not in OUTCOMES or (outcome in BAD) != (result["failure"] is not None):
-            raise ValueError(f"its outcome is {outcome}, and its failure {result['failure']}")
-        if key not in self._began or key in self.results:
-            raise ValueError("the case did not begin, or has a result")
-        self.results[key] = result
 
     def conclude(self, why: str, *, stopped: bool = False) -> None:
         """Conclude the run, after which no record comes: a case without a result is an error.

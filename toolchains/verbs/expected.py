@@ -9,7 +9,6 @@ from rich.table import Table
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request, locked_target
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import expected
 from toolchains.system import paths
 from toolchains.system.terminal import make_console
@@ -32,8 +31,17 @@ def act(*, update: str | bool | None, offline: bool) -> None:
         locked_target(update)
     if update:
         for target, release in expected.releases(locked):
-            if update in (True, target.name):
-                _update(target, release, offline=offline)
+            if update not in (True, target.name) or expected.is_current(expected.load(), target, release):
+                continue
+            request = Request(target, release, offline=offline)
+            engine, made = ensure.ensure_image(request)
+            if any(request.store().found_part(*part) is None for part in expected.parts(target, release)):
+                # The image exists, and the store was emptied since: all parts are built, and the image has the same ID.
+                engine, made = ensure.ensure_image(replace(request, cache=False))
+            now = expected.update(expected.load(), engine, request.store(), made, target, release)
+            expected.save(now)
+            id = now.images[target.name][release.version].image
+            _console.print(f"{target.name} with Triton {release.version}: {id[:19]} written to {paths.EXPECTED}")
         # What the lock does not have any more goes, also if nothing was built.
         expected.save(expected.pruned(expected.load(), locked))
     published = expected.load()
@@ -45,17 +53,3 @@ def act(*, update: str | bool | None, offline: bool) -> None:
             state = "current"
         table.add_row(target.name, release.version, entry.image[:19] if entry else "", state)
     _console.print(table)
-
-
-def _update(target: LockedTarget, release: LockedTriton, *, offline: bool) -> None:
-    if expected.is_current(expected.load(), target, release):
-        return
-    request = Request(target, release, offline=offline)
-    engine, made = ensure.ensure_image(request)
-    if any(request.store().found_part(*part) is None for part in expected.parts(target, release)):
-        # The image exists, and the store was emptied since: all parts are built, and the image has the same ID.
-        engine, made = ensure.ensure_image(replace(request, cache=False))
-    now = expected.update(expected.load(), engine, request.store(), made, target, release)
-    expected.save(now)
-    entry = now.images[target.name][release.version]
-    _console.print(f"{target.name} with Triton {release.version}: {entry.image[:19]} written to {paths.EXPECTED}")

@@ -477,6 +477,13 @@ class _Image:
             raise CommandError(f"the tests in the image of {self.title} are not all done", why="\n".join(wrong))
 
 
+class _Event(TypedDict):
+    """A line of the file that planned.py writes."""
+
+    plan: NotRequired[list[str]]
+    ended: NotRequired[str]
+
+
 def incomplete(planned_file: Path, junit: Path) -> list[str]:
     """Return what is missing in a run of tests in an image: tests that did not end, or the results.
 
@@ -485,35 +492,19 @@ def incomplete(planned_file: Path, junit: Path) -> list[str]:
         junit: the file that pytest wrote.
     """
     try:
-        tests, missing = _planned(planned_file.read_text())
+        events = [json_text.parse(line, _Event) for line in planned_file.read_text().splitlines()]
     except (OSError, ValueError) as error:
         return [f"pytest ended before it knew its tests: {error}"]
+    tests = next((event["plan"] for event in events if "plan" in event), [])
+    if not tests:
+        return ["pytest ended before it knew its tests: no test was collected"]
+    ended = {event["ended"] for event in events if "ended" in event}
+    missing = [test for test in tests if test not in ended]
     counted = Count()
     counted.add(junit)
     reported = counted.passed + counted.failed + counted.errors + counted.skipped
     wrong = [f"{len(missing)} of {len(tests)} tests did not end, the first of them is {missing[0]}"] if missing else []
     return wrong + ([f"the results have {reported} tests, {len(tests)} were to run"] if reported < len(tests) else [])
-
-
-class _Event(TypedDict):
-    """A line of the file that planned.py writes."""
-
-    plan: NotRequired[list[str]]
-    ended: NotRequired[str]
-
-
-def _planned(text: str) -> tuple[list[str], list[str]]:
-    """Return the collected tests, and those of them that did not end, from the file that planned.py writes.
-
-    Raises:
-        ValueError: the file has no list of tests, or an empty one, or is damaged.
-    """
-    events = [json_text.parse(line, _Event) for line in text.splitlines()]
-    tests = next((event["plan"] for event in events if "plan" in event), [])
-    if not tests:
-        raise ValueError("no test was collected")
-    ended = {event["ended"] for event in events if "ended" in event}
-    return tests, [test for test in tests if test not in ended]
 
 
 def _tool(words: Sequence[str], line: Line) -> None:
