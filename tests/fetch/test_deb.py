@@ -10,8 +10,8 @@ import pytest
 from archive_files import DebianArchive
 
 from toolchains.fetch import apt_sources
+from toolchains.fetch.apt import Debs
 from toolchains.fetch.apt_sources import Archive
-from toolchains.fetch.deb import Debs
 from toolchains.system.errors import FetchError, GoneError, MissingToolError, PinError, UsageError
 
 

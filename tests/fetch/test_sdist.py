@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from archive_files import Index, tar
 
-from toolchains.fetch.sdist import Sdists
+from toolchains.fetch.pip import Sdists
 from toolchains.lockfile.lock import Artifact
 from toolchains.system.errors import GoneError, HashMismatchError, PinError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from archive_files import DebianArchive
 
+from toolchains.fetch.apt import SourcePackages
 from toolchains.fetch.apt_sources import Archive
-from toolchains.fetch.source_package import SourcePackages
 from toolchains.fetch.store import Store
 from toolchains.system.errors import FetchError, GoneError, HashMismatchError, OfflineError, PinError
 

@@ -22,7 +22,7 @@ from archive_files import DebianArchive, Index, artifact, wheel
 
 from toolchains.fetch import store as store_module
 from toolchains.fetch import verdicts
-from toolchains.fetch.deb import Debs
+from toolchains.fetch.apt import Debs
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import Artifact
 from toolchains.system import paths

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 from archive_files import Index, wheel
 
-from toolchains.fetch.wheel import ConflictError, Wheels
+from toolchains.fetch.pip import ConflictError, Wheels
 from toolchains.system.errors import FetchError, GoneError, HashMismatchError, PinError
 
 # Each test starts pip, some several times.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from repositories import ADDRESS, Repository, mirror
 
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
-from toolchains.fetch.source_package import SourcePackages
+from toolchains.fetch.apt import SourcePackages
 from toolchains.fetch.store import Store
 from toolchains.fromsource import origins, source_tar, tree
 from toolchains.fromsource.source_tar import Selection

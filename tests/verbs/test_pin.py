@@ -19,11 +19,10 @@ from toolchains.config.components import DebPin, LinkedProgram, Release, Release
 from toolchains.config.inventory import Named, Pinned
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 from toolchains.fetch import store
-from toolchains.fetch.deb import Debs
+from toolchains.fetch.apt import Debs, SourcePackages
+from toolchains.fetch.pip import ConflictError
 from toolchains.fetch.source import Report
-from toolchains.fetch.source_package import SourcePackages
 from toolchains.fetch.store import Store
-from toolchains.fetch.wheel import ConflictError
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Linked, Lock
 from toolchains.resolve import age, agreement, conan_lock, resolution
@@ -209,7 +208,7 @@ class TestAge:
         ]
         assert set(asked) == {"library", "triton"}, "what the pins name, and not what that depends on"
         security.add("tool", "1+deb13u1")
-        monkeypatch.setattr(debs._apt, "_updated", False)
+        monkeypatch.setattr(debs, "_updated", False)
         with pytest.raises(OutdatedError, match="security updates of what is locked: tool"):
             pin.check_age(world.store, make_console())
         assert age.last(replace(locked, digest="0" * 64)) is None

@@ -24,11 +24,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from toolchains.archives import confine, wheel_file
 from toolchains.fetch import manifest, verdicts
-from toolchains.fetch.deb import Debs
-from toolchains.fetch.sdist import Sdists
+from toolchains.fetch.apt import Debs, SourcePackages
+from toolchains.fetch.pip import Sdists, Wheels
 from toolchains.fetch.source import ArtifactSource
-from toolchains.fetch.source_package import SourcePackages
-from toolchains.fetch.wheel import Wheels
 from toolchains.lockfile.lock import Artifact
 from toolchains.system import durable
 from toolchains.system.errors import FoundryError, GoneError, HashMismatchError, OfflineError, PartError, TruncatedError

@@ -1,7 +1,7 @@
 """Turn the source of an upstream project into its tree: verified, reduced to what is needed, patched, a stored tar.
 
     git commit        fetched by git (fetch/git.py), stored as a repository; files are read from its objects
-    source package    fetched by apt (fetch/source_package.py); only upstream's archives, without debian/patches
+    source package    fetched by apt (fetch/apt.py); only upstream's archives, without debian/patches
     folder            a clean checkout's commit; otherwise the files as they are
 
 A tree is named by its source, the selection, and the patches. So nothing needs to be fetched to know whether the store

@@ -12,8 +12,8 @@ import msgspec
 
 from toolchains.config.components import ReleasesPin, WheelPin
 from toolchains.config.inventory import Pinned
+from toolchains.fetch.pip import Wheels
 from toolchains.fetch.store import Store
-from toolchains.fetch.wheel import Wheels
 from toolchains.lockfile.lock import Lock
 from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import FileError

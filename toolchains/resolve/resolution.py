@@ -9,9 +9,8 @@ from toolchains.config.components import DebPin, Pin, ReleasesPin, SdistPin, Sys
 from toolchains.config.inventory import Named, Pinned
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin
 from toolchains.fetch import git
-from toolchains.fetch.sdist import Sdists
+from toolchains.fetch.pip import ConflictError, Sdists, Wheels
 from toolchains.fetch.store import Store
-from toolchains.fetch.wheel import ConflictError, Wheels
 from toolchains.lockfile.lock import Artifact, Linked, Lock, LockedSource, LockedTarget, LockedTriton, digest, seal
 from toolchains.system.errors import FetchError
 
