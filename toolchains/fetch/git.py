@@ -202,21 +202,19 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
             failed.
     """
 
+    last: tuple[str, ...] = ()
+
+    def show(text: str) -> None:
+        # Of git's progress, "Receiving objects:  42% (5/12), 3.00 MiB", every tenth part.
+        nonlocal last
+        match = re.match(r"(Receiving objects|Resolving deltas): +(\d*)\d%", text)
+        if match and match.groups() != last:
+            last = match.groups()
+            say(text)
+
     def get(what: str) -> None:
-        _git(
-            "fetch",
-            "--depth=1",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--progress",
-            "--",
-            url,
-            f"+{what}:{_FETCHED}",
-            repository=repository,
-            log="git-fetch",
-            network=True,
-            line=_progress(say),
-        )
+        words = ("--depth=1", "--no-tags", "--no-recurse-submodules", "--progress", "--", url, f"+{what}:{_FETCHED}")
+        _git("fetch", *words, repository=repository, log="git-fetch", network=True, line=show)
 
     try:
         get(commit)
@@ -271,15 +269,14 @@ def commit_entries(commit: str, *, repository: Path | None = None, work: Path | 
     Args:
         repository, work: our repository that has the commit, or the user's working tree.
     """
-    listing = _git(
-        "ls-tree", "-r", "-z", "--full-tree", commit, repository=repository, work=work, log="git-tree"
-    ).stdout
-    found = {}
+    words = ("-r", "-z", "--full-tree", commit)
+    listing = _git("ls-tree", *words, repository=repository, work=work, log="git-tree").stdout
+    entries = {}
     for line in listing.split("\0")[:-1]:
         fields, _, path = line.partition("\t")
         mode, _, hash = fields.split()
-        found[path] = TreeEntry(mode, hash)
-    return found
+        entries[path] = TreeEntry(mode, hash)
+    return entries
 
 
 def contents(repository: Path, entries: Mapping[str, TreeEntry], called: str) -> Iterator[tuple[str, bytes]]:
@@ -316,28 +313,20 @@ def submodule_urls(repository: Path, commit: str, urls: Sequence[str]) -> dict[s
     Args:
         urls: the addresses of the repository itself, to which relative addresses refer.
     """
-    answer = _git(
-        "config",
-        "-z",
-        f"--blob={commit}:.gitmodules",
-        "--get-regexp",
-        r"^submodule\..*\.(path|url)$",
-        repository=repository,
-        log="git-modules",
-        check=False,
-    ).stdout
+    words = ("-z", f"--blob={commit}:.gitmodules", "--get-regexp", r"^submodule\..*\.(path|url)$")
+    answer = _git("config", *words, repository=repository, log="git-modules", check=False).stdout
     modules: dict[str, dict[str, str]] = {}
     for entry in answer.split("\0")[:-1]:
         key, _, value = entry.partition("\n")
         name, _, what = key.rpartition(".")
         modules.setdefault(name, {})[what] = value
-    found = {}
+    addresses = {}
     for module in modules.values():
         if {"path", "url"} <= module.keys():
             url = module["url"]
             relative = url.startswith(("./", "../"))
-            found[posixpath.normpath(module["path"])] = [_joined(base, url) for base in urls] if relative else [url]
-    return found
+            addresses[posixpath.normpath(module["path"])] = [_joined(base, url) for base in urls] if relative else [url]
+    return addresses
 
 
 def _joined(base: str, relative: str) -> str:
@@ -380,32 +369,16 @@ def checkout(path: Path) -> Checkout | None:
     if not (path / ".git").exists():
         return None
     try:
-        answer = _git(
-            "rev-parse",
-            "--path-format=absolute",
-            "--show-toplevel",
-            "--git-path",
-            "objects",
-            "--show-object-format",
-            work=path,
-            log="git-checkout",
-        ).stdout
+        words = ("--path-format=absolute", "--show-toplevel", "--git-path", "objects", "--show-object-format")
+        answer = _git("rev-parse", *words, work=path, log="git-checkout").stdout
     except CommandError:
         return None
     top, objects, format = answer.splitlines()
     if Path(top).resolve() != path.resolve():
         return None
     head = _git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", work=path, log="git-head", check=False).stdout
-    status = _git(
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--untracked-files=all",
-        "--ignore-submodules=all",
-        "--no-renames",
-        work=path,
-        log="git-status",
-    ).stdout
+    words = ("--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
+    status = _git("status", *words, work=path, log="git-status").stdout
     # Each path follows two letters and a blank.
     changes = tuple(entry[3:].rstrip("/") for entry in status.split("\0")[:-1])
     return Checkout(path, head.strip(), changes, Path(objects), format)
@@ -432,13 +405,20 @@ def _git(
     **options: Any,
 ) -> Completed:
     """Run git in our bare repository, in the user's working tree, or in neither; `options` are those of run."""
-    where: list[str | Path] = []
-    if repository:
-        where = [f"--git-dir={repository}"]
+    settings = [*_SETTINGS]
+    if network:
+        # The settings about the connection from the user's own configuration. GIT_DIR excludes any repository's.
+        own = {name: value for name, value in os.environ.items() if _CONFIGURATION.fullmatch(name)}
+        argv = [tool("git", package="git"), "config", "--list", "-z", "--includes"]
+        own |= {"GIT_DIR": "/dev/null"}
+        printed = run(argv, log="git-config", env=own, check=False, cwd=Path("/")).stdout
+        entries = [entry.partition("\n") for entry in printed.split("\0")[:-1]]
+        # A key without a value means true.
+        known = [(key, value if sign else "true") for key, sign, value in entries if _CONNECTION.fullmatch(key)]
+        settings = [*known, *_SETTINGS]
+    where: list[str | Path] = [f"--git-dir={repository}"] if repository else []
     if work:
         where = ["-C", work]
-    settings = [*(_connection() if network else ()), *_SETTINGS]
-    if work:
         # The user names this folder; otherwise git refuses a folder that belongs to another user.
         settings.append(("safe.directory", "*"))
     mirrors = any(re.match(r"url\.(/|file:).*\.insteadof$", key, re.IGNORECASE) for key, _ in settings)
@@ -462,23 +442,8 @@ def _git(
         env |= {name: value for name, value in os.environ.items() if _ENVIRONMENT.fullmatch(name)}
         if not any(name in env for name in ("GIT_SSH", "GIT_SSH_COMMAND")) and "core.sshcommand" not in dict(settings):
             env["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
-    argv = [tool("git", package="git"), *where, verb, *words]
-    return run(argv, log=log, env=env, network=network, cwd=None if work else Path("/"), **options)
-
-
-def _connection() -> tuple[tuple[str, str], ...]:
-    """Return the settings about the connection from the user's own configuration, in order."""
-    env = {name: value for name, value in os.environ.items() if _CONFIGURATION.fullmatch(name)}
-    # GIT_DIR excludes the configuration of any repository.
-    argv = [tool("git", package="git"), "config", "--list", "-z", "--includes"]
-    printed = run(argv, log="git-config", env={**env, "GIT_DIR": "/dev/null"}, check=False, cwd=Path("/")).stdout
-    found = []
-    for entry in printed.split("\0")[:-1]:
-        # A key without a value means true.
-        key, given, value = entry.partition("\n")
-        if _CONNECTION.fullmatch(key):
-            found.append((key, value if given else "true"))
-    return tuple(found)
+    command = [tool("git", package="git"), *where, verb, *words]
+    return run(command, log=log, env=env, network=network, cwd=None if work else Path("/"), **options)
 
 
 def _check_ref(ref: str) -> None:
@@ -491,17 +456,3 @@ def _reason(error: CommandError) -> str:
     lines = [line for line in error.why.splitlines() if not re.match(r"(remote: )?[\w ]+: +\d+|\(whole output", line)]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
     return "; ".join(line.strip() for line in said) or error.what
-
-
-def _progress(say: Say) -> Callable[[str], None]:
-    """Return a reader of git's progress, "Receiving objects:  42% (5/12), 3.00 MiB", which prints every tenth part."""
-    last: tuple[str, ...] = ()
-
-    def line(text: str) -> None:
-        nonlocal last
-        match = re.match(r"(Receiving objects|Resolving deltas): +(\d*)\d%", text)
-        if match and match.groups() != last:
-            last = match.groups()
-            say(text)
-
-    return line

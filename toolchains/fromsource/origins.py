@@ -85,18 +85,15 @@ class SourcePackage:
     @property
     def _archives(self) -> dict[str, Artifact]:
         """Return upstream's archives by the folder that they are unpacked to; the main one is first, at the top."""
-        found = {}
-        for file in self.locked.files:
-            match = _ORIG.fullmatch(file.filename)
-            if match:
-                found[match["component"] or ""] = file
-        if "" not in found:
+        matches = {file: _ORIG.fullmatch(file.filename) for file in self.locked.files}
+        archives = {match["component"] or "": file for file, match in matches.items() if match}
+        if "" not in archives:
             raise PinError(
                 f"{self.called} has no archive of upstream's",
                 why=f"it consists of {', '.join(file.filename for file in self.locked.files)}",
                 next="pin a package that is made from a release of upstream's: its files have .orig.tar in their names",
             )
-        return dict(sorted(found.items()))
+        return dict(sorted(archives.items()))
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class GitCommit:
         if self.tree:
             git.check_tree(repository, self.commit, self.tree)
         used: set[str] = set()
-        yield from self._of(repository, self.commit, self.pin.urls, "", used, store)
+        yield from self._entries_below(repository, self.commit, self.pin.urls, "", used, store)
         unused = sorted(self.pin.submodules.keys() - used)
         if unused:
             raise PinError(
@@ -126,39 +123,36 @@ class GitCommit:
                 next="remove it from submodules in toolchains/upstreams",
             )
 
-    def _of(
+    def _entries_below(
         self, repository: Path, commit: str, urls: Sequence[str], below: str, used: set[str], store: Store
     ) -> Iterator[SourceEntry]:
+        """Yield the entries of a commit and of its submodules; add the names of these to `used`."""
         tree = git.commit_entries(commit, repository=repository)
-        yield from _of_commit(repository, tree, below, self.selection, self.called)
-        places: dict[str, list[str]] | None = None
-        for path, submodule in _submodules(tree, below, self.selection):
-            name = posixpath.join(below, path)
-            self._check(name, submodule.hash)
+        yield from _commit_files(repository, tree, below, self.selection, self.called)
+        submodules = _submodules(tree, below, self.selection)
+        addresses = git.submodule_urls(repository, commit, urls) if submodules else {}
+        for path, submodule in submodules:
+            name, inner = posixpath.join(below, path), submodule.hash
+            pinned = self.pin.submodules.get(name)
+            if pinned is None:
+                raise PinError(
+                    f"{self.called} has a submodule that is not pinned: {name}",
+                    why=f"it is at {inner}",
+                    next=f'in toolchains/upstreams, submodules."{name}" = "{inner}" if it is needed, '
+                    f'or left-out = ["{name}/*"] if not',
+                )
+            if pinned != inner:
+                raise PinError(
+                    f"{self.called} has its submodule {name} at another commit than the pinned one",
+                    why=f"in the tree {inner}\npinned      {pinned}",
+                    next="correct submodules in toolchains/upstreams",
+                )
             used.add(name)
-            if places is None:
-                places = git.submodule_urls(repository, commit, urls)
-            if path not in places:
+            if path not in addresses:
                 raise PinError(f".gitmodules of {self.called} does not say where its submodule {name} is")
-            inner = self._repository(submodule.hash, places[path], "", f".gitmodules of {self.called}", store)
-            yield from self._of(inner, submodule.hash, places[path], name, used, store)
-
-    def _check(self, name: str, commit: str) -> None:
-        """Check that a submodule is pinned, and that its pin is the commit in the tree."""
-        pinned = self.pin.submodules.get(name)
-        if pinned is None:
-            raise PinError(
-                f"{self.called} has a submodule that is not pinned: {name}",
-                why=f"it is at {commit}",
-                next=f'in toolchains/upstreams, submodules."{name}" = "{commit}" if it is needed, '
-                f'or left-out = ["{name}/*"] if not',
-            )
-        if pinned != commit:
-            raise PinError(
-                f"{self.called} has its submodule {name} at another commit than the pinned one",
-                why=f"in the tree {commit}\npinned      {pinned}",
-                next="correct submodules in toolchains/upstreams",
-            )
+            known = addresses[path]
+            fetched = self._repository(inner, known, "", f".gitmodules of {self.called}", store)
+            yield from self._entries_below(fetched, inner, known, name, used, store)
 
     def _repository(self, commit: str, urls: Sequence[str], ref: str, where: str, store: Store) -> Path:
         """Return a repository with this commit, from the store or fetched now."""
@@ -193,18 +187,18 @@ class CleanCheckout:
         return self.checkout.commit
 
     def entries(self, store: Store) -> Iterator[SourceEntry]:
-        yield from self._of(self.checkout, "")
+        yield from self._entries_below(self.checkout, "")
 
-    def _of(self, checkout: Checkout, below: str) -> Iterator[SourceEntry]:
+    def _entries_below(self, checkout: Checkout, below: str) -> Iterator[SourceEntry]:
         with TemporaryDirectory(prefix="foundry-", dir=scratch()) as folder:
             repository = Path(folder, "repository")
             git.create(repository, alternate=checkout.objects, format=checkout.format)
             tree = git.commit_entries(checkout.commit, repository=repository)
-            yield from _of_commit(repository, tree, below, self.selection, self.called)
+            yield from _commit_files(repository, tree, below, self.selection, self.called)
         for path, _ in _submodules(tree, below, self.selection):
             inner = git.checkout(checkout.path / path)
-            assert inner is not None, "of_folder has looked"
-            yield from self._of(inner, posixpath.join(below, path))
+            assert inner is not None, "describe_folder has looked"
+            yield from self._entries_below(inner, posixpath.join(below, path))
 
 
 @dataclass(frozen=True)
@@ -346,7 +340,7 @@ def _submodules(tree: Mapping[str, TreeEntry], below: str, selection: Selection)
     ]
 
 
-def _of_commit(
+def _commit_files(
     repository: Path, tree: Mapping[str, TreeEntry], below: str, selection: Selection, called: str
 ) -> Iterator[SourceEntry]:
     """Yield the files and links of a commit, each compared with its hash in the tree."""
