@@ -249,13 +249,19 @@ class _Writer:
         """Add the configuration and the manifest; return the image's ID."""
         labels = config["config"].get("Labels") or {}
         running = {**config["config"], "Labels": {key: labels[key] for key in labels if key != BUILD_LABEL}}
+        history = []
+        for step in config["history"]:
+            # The label of an unfinished build.
+            if not (step.get("empty_layer") and f"LABEL {BUILD_LABEL}=" in step.get("created_by", "")):
+                kept = {key: step[key] for key in ("created_by", "empty_layer") if step.get(key)}
+                history.append(kept | {"created": _CREATED})
         content = _canonical(
             {
                 "architecture": config["architecture"],
                 "os": config["os"],
                 "created": _CREATED,
                 "config": {key: running[key] for key in KEPT_CONFIG if running.get(key)},
-                "history": [_history(step) for step in config["history"] if not _is_label_of_a_build(step)],
+                "history": history,
                 "rootfs": {"type": "layers", "diff_ids": self._layers},
             }
         )
@@ -277,8 +283,16 @@ def _normalise(source: IO[bytes], out: IO[bytes], below: _Below) -> None:
             entry = entries[name]
             redundant = below.is_redundant(name, entry)
             below.add(name, entry)
-            if not redundant:
-                result.add(_clean(name, entry), tar.extractfile(entry) if entry.isreg() else None)
+            if redundant:
+                continue
+            # The entry without metadata that depends on when and where it was created.
+            clean = tarfile.TarInfo(name)
+            clean.type, clean.size = entry.type, entry.size
+            clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname
+            clean.devmajor, clean.devminor = entry.devmajor, entry.devminor
+            clean.mode, clean.uid, clean.gid, clean.mtime, attributes = _metadata(entry)
+            clean.pax_headers = dict(attributes)
+            result.add(clean, tar.extractfile(entry) if entry.isreg() else None)
 
 
 def _entries(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
@@ -315,29 +329,10 @@ def _link(entries: dict[str, tarfile.TarInfo]) -> None:
             link.type, link.linkname, link.size = tarfile.LNKTYPE, first, 0
 
 
-def _clean(name: str, entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return the entry without metadata that depends on when and where it was created."""
-    clean = tarfile.TarInfo(name)
-    clean.type, clean.size = entry.type, entry.size
-    clean.linkname = _name(entry.linkname) if entry.islnk() else entry.linkname
-    clean.devmajor, clean.devminor = entry.devmajor, entry.devminor
-    clean.mode, clean.uid, clean.gid, clean.mtime, attributes = _metadata(entry)
-    clean.pax_headers = dict(attributes)
-    return clean
-
-
 def _metadata(entry: tarfile.TarInfo) -> tuple[int, int, int, int, tuple[tuple[str, str], ...]]:
+    """Return mode, user, group, date and extended attributes of an entry, as they are kept."""
     attributes = sorted((key, value) for key, value in entry.pax_headers.items() if key.startswith(KEPT_PAX))
     return entry.mode & 0o7777, entry.uid, entry.gid, min(int(entry.mtime), EPOCH), tuple(attributes)
-
-
-def _is_label_of_a_build(step: Mapping[str, Any]) -> bool:
-    return bool(step.get("empty_layer")) and f"LABEL {BUILD_LABEL}=" in step.get("created_by", "")
-
-
-def _history(step: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: step[key] for key in ("created_by", "empty_layer") if step.get(key)}
-    return kept | {"created": _CREATED}
 
 
 def content(tar: tarfile.TarFile, name: str) -> IO[bytes]:

@@ -187,7 +187,7 @@ def take(
                         continue
                     held.seek(0)
                     content = cast(IO[bytes], held)
-                why = "the archive has it twice" if name in seen else _OUTSIDE if outside else _why_not(name)
+                why = "the archive has it twice" if name in seen else _OUTSIDE if outside else _name_error(name)
                 if not why and member.size > unwritten:
                     taken.over = f"new and changed files have more than {bounds.size} bytes"
                     why = f"it has {member.size} bytes"
@@ -216,7 +216,7 @@ def left_out(path: str, *, is_file: bool) -> str:
     return ""
 
 
-def _why_not(name: str) -> str:
+def _name_error(name: str) -> str:
     """Return why no file may have this name; "" if it may."""
     if any(
         unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(char) in _TURNING

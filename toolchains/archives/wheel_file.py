@@ -147,15 +147,15 @@ def drop_missing_entry_points(text: str, names: Collection[str]) -> str:
     # Entry points are case-sensitive; ConfigParser by default is not.
     old.optionxform = new.optionxform = str  # type: ignore[assignment,method-assign]
     old.read_string(text)
+
+    def exists(module: str) -> bool:
+        path = module.strip().replace(".", "/")
+        return f"{path}.py" in names or f"{path}/__init__.py" in names
+
     for section in old.sections():
-        kept = {name: value for name, value in old[section].items() if _exists(value.partition(":")[0], names)}
+        kept = {name: value for name, value in old[section].items() if exists(value.partition(":")[0])}
         if kept:
             new[section] = kept
     result = io.StringIO()
     new.write(result)
     return result.getvalue()
-
-
-def _exists(module: str, names: Collection[str]) -> bool:
-    path = module.strip().replace(".", "/")
-    return f"{path}.py" in names or f"{path}/__init__.py" in names

@@ -271,9 +271,12 @@ def seal(
         sealed[name] = _sealed(target)
     sources = dict(sorted((sources or {}).items()))
     builders = {suite: _sealed(builder) for suite, builder in sorted((builders or {}).items())}
+    contents = {name: asdict(source) for name, source in sources.items()}
+    for file in (file for content in contents.values() for file in content["files"]):
+        del file["suite"]
     whole = {
         "targets": {name: _wanted(target) for name, target in sealed.items()},
-        "sources": {name: _content(source) for name, source in sources.items()},
+        "sources": contents,
         "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
     }
     return Lock(sealed, digest(whole), sources, builders)
@@ -286,13 +289,6 @@ def _sealed(target: LockedTarget) -> LockedTarget:
     if target.builder:
         content["builder"] = target.builder.digest
     return replace(target, digest=digest({"name": target.name, **content}))
-
-
-def _content(source: LockedSource) -> dict[str, Any]:
-    data = asdict(source)
-    for file in data["files"]:
-        del file["suite"]
-    return data
 
 
 def _wanted(target: LockedTarget) -> list[Any]:

@@ -60,25 +60,21 @@ def refresh(series: Series, pristine: Tree, *, edited: Tree | None = None, into:
                     tree.changed[path] = text
         else:
             tree.apply(patch)
-        bodies[patch.name] = "".join(_diff(path, before.read(path), tree.read(path)) for path in sorted(tree.changed))
+        body = ""
+        for path in sorted(tree.changed):
+            old, new = before.read(path), tree.read(path)
+            # A file that the patch adds has no text before.
+            origin = "/dev/null" if old is None else f"a/{path}"
+            body += "".join(difflib.unified_diff(split(old or ""), split(new or ""), origin, f"b/{path}"))
+        bodies[patch.name] = body
     for patch in series.patches:
         (series.folder / patch.name).write_bytes((patch.header + "\n" + bodies[patch.name]).encode())
     result = Series.load(series.folder)
-    _number(result)
-    return result
-
-
-def _diff(path: str, before: str | None, after: str | None) -> str:
-    """Return a patch's text for one file; before is None for a file that it adds."""
-    origin = "/dev/null" if before is None else f"a/{path}"
-    return "".join(difflib.unified_diff(split(before or ""), split(after or ""), origin, f"b/{path}"))
-
-
-def _number(series: Series) -> None:
-    """Give a changed series the next number; an unchanged one keeps its number."""
     number, digest = read_revision(series.folder)
-    if digest != series.digest:
+    # A changed series gets the next number; an unchanged one keeps its number.
+    if digest != result.digest:
         (series.folder / "revision.toml").write_text(
             "# The N of X+foundry.N, and the series it stands for. Written by `./foundry patch refresh`.\n"
-            f'number = {number + 1}\ndigest = "{series.digest}"\n'
+            f'number = {number + 1}\ndigest = "{result.digest}"\n'
         )
+    return result

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -69,7 +69,7 @@ class Patch:
 
     def reversed(self) -> Patch:
         files = {path: tuple(hunk.reversed() for hunk in hunks) for path, hunks in self.files.items()}
-        return Patch(self.name, self.header, self.fields, files, self.removed, self.added)
+        return replace(self, files=files, added=self.removed, removed=self.added)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,19 @@ def parse(name: str, text: str) -> Patch:
     header, found, body = text.partition("\n--- ")
     header = header.rstrip("\n") + "\n"
     body = found.lstrip("\n") + body
-    fields = _fields(name, header)
+    fields: dict[str, str] = {}
+    key = ""
+    for line in header.splitlines():
+        if line.startswith(" ") and key:
+            fields[key] += line
+        elif line.strip():
+            key, _, value = line.partition(":")
+            fields[key] = value.strip()
+    missing = [key for key in FIELDS if not fields.get(key)]
+    if missing:
+        raise MalformedPatchError(
+            f"the header of {name} does not say {', '.join(missing)}", why=f"it must have {', '.join(FIELDS)}"
+        )
     try:
         diff = PatchSet.from_string(body)
     except UnidiffParseError as error:
@@ -331,23 +343,6 @@ def parse(name: str, text: str) -> Patch:
 def _contents(diff: str) -> list[str]:
     """Return a diff's lines without the headers of hunks, in which "-1" and "-1,1" are equivalent."""
     return [line for line in split(diff) if not line.startswith("@@ ")]
-
-
-def _fields(name: str, header: str) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    key = ""
-    for line in header.splitlines():
-        if line.startswith(" ") and key:
-            fields[key] += line
-        elif line.strip():
-            key, _, value = line.partition(":")
-            fields[key] = value.strip()
-    missing = [key for key in FIELDS if not fields.get(key)]
-    if missing:
-        raise MalformedPatchError(
-            f"the header of {name} does not say {', '.join(missing)}", why=f"it must have {', '.join(FIELDS)}"
-        )
-    return fields
 
 
 def split(text: str) -> list[str]:

@@ -71,7 +71,8 @@ def resolve(
             was = old.sources.get(name) if old else None
             if not only or upstream in only:
                 found = _source(name, profile, was, store, unreachable)
-            elif was or _is_moving(profile):
+            elif was or (isinstance(profile.source, GitPin) and not profile.source.commit):
+                # It stays as it is; to find another commit, a network would be needed.
                 found = was
             else:
                 found = _source(name, profile, None, store, unreachable)
@@ -102,16 +103,6 @@ def _source(
             return None
 
 
-def _is_moving(profile: Profile) -> bool:
-    """Return whether a network is needed to find the commit."""
-    return isinstance(profile.source, GitPin) and not profile.source.commit
-
-
-def _same_ground(target: System, before: LockedTarget) -> bool:
-    """Return whether plugin, suite and Python are as locked; everything in a target depends on them."""
-    return (target.backend, target.suite, target.python) == (before.backend, before.suite, before.python)
-
-
 class _Resolver:
     """Resolves targets one after another, and asks pip once for what several targets share."""
 
@@ -124,7 +115,10 @@ class _Resolver:
 
     def system(self, target: System, before: LockedTarget | None, only: Collection[Named]) -> LockedTarget:
         """Return a target or its builder: the requested components are resolved again, and the rest stays as locked."""
-        if not only or target in only or before is None or not _same_ground(target, before):
+        # Everything in a target depends on these.
+        ground = ("backend", "suite", "python")
+        same = before and all(getattr(target, name) == getattr(before, name) for name in ground)
+        if not only or target in only or before is None or not same:
             locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
             for part in target.digests:
                 shared = self._shared(target, locked, part) if only and before is None else None
@@ -248,14 +242,10 @@ def _changes_of_sources(olds: Mapping[str, LockedSource], news: Mapping[str, Loc
         was, now = olds.get(name), news.get(name)
         if was != now:
             project, _, profile = name.partition("/")
-            before, after = (_called(source) if source else "" for source in (was, now))
+            before, after = ((source.commit or source.version) if source else "" for source in (was, now))
             if before == after and was and now:
                 before, after = (f"{after} ({digest(asdict(source))[:12]})" for source in (was, now))
             yield Change("source", project, before, after, (profile,))
-
-
-def _called(source: LockedSource) -> str:
-    return source.commit or source.version
 
 
 def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
