@@ -25,7 +25,7 @@ from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Layer
+from toolchains.assembly.target_image import Inputs, Layer
 from toolchains.engine import client, host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -171,7 +171,7 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch: pytest.MonkeyPatch, base: BaseImage, wheel: Path, tmp_path: Path, name: str
 ) -> None:
     """The files that are fetched or built are replaced by made-up ones with the names that image.py gives them."""
-    monkeypatch.setattr(target_image, "fetch", lambda target, *_: target)
+    monkeypatch.setattr(target_image, "fetch", lambda inputs, _: inputs)
     monkeypatch.setattr(plugin_wheels, "wheel", lambda *_: plugin_wheels.PluginWheel(wheel, "0"))
     monkeypatch.setattr(native, "part", lambda recipe, *_, **__: native.NativePart(recipe, wheel, "0"))
     monkeypatch.setattr(linked, "fetch_if_needed", lambda target, *_: target)
@@ -182,9 +182,9 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
     monkeypatch.setattr(Store, "sha256", lambda *_: "0" * 64)
     target, store = lock.load().targets[name], Store(tmp_path / "store", offline=True)
     release = target_image.release(target, "")
-    used, top = target_image.gather(target, release, store=store, engine=lambda: None)  # type: ignore[arg-type, return-value]
-    middle = target_image.python_layer(used, release, store)
-    names = target_image.moving_names(target, release)
+    inputs, top = target_image.gather(Inputs(target, release), store, lambda: None)  # type: ignore[arg-type, return-value]
+    middle = target_image.python_layer(inputs, store)
+    names = inputs.moving_names
     bake.write(tmp_path / "out", base, [("python", middle), (name, top)], names=names)
     check_chain(tmp_path / "out")
     if target in lock.load().proven():
@@ -305,7 +305,7 @@ def test_adopted_image_is_normalised_and_gets_the_names_of_the_target(
     loading: Loading, target: LockedTarget, tmp_path: Path
 ) -> None:
     name = "triton-foundry/spirv:0123456789abcdef"
-    moving = target_image.moving_names(target, target_image.release(target, ""))
+    moving = Inputs(target, target_image.release(target, "")).moving_names
     for date in (1_900_000_000, 1_900_000_777):
         sent_back(tmp_path / "image.tar", tags=[name, *moving], digest=target.digest, date=date)
         bake.adopt(Request.read("spirv"), tmp_path / "image.tar")

@@ -17,6 +17,7 @@ from tiny import RecordingEngine
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Inputs
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
@@ -81,19 +82,19 @@ def append(path: Path) -> None:
 def test_an_edit_in_what_goes_in_changes_the_name(
     checkout: Path, target: LockedTarget, triton: LockedTriton, file: str
 ) -> None:
-    before = target_image.identity(target, triton)
+    before = Inputs(target, triton).identity()
     append(checkout / file)
-    assert target_image.identity(target, triton) != before
+    assert Inputs(target, triton).identity() != before
 
 
 def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
     checkout: Path, target: LockedTarget, triton: LockedTriton
 ) -> None:
     dpu = lock.load().targets["dpu"]
-    before = target_image.identity(dpu, target_image.release(dpu, None)), target_image.identity(target, triton)
+    before = Inputs(dpu, target_image.release(dpu, None)).identity(), Inputs(target, triton).identity()
     append(checkout / "sdks/upmem/CMakeLists.txt")
-    assert target_image.identity(dpu, target_image.release(dpu, None)) != before[0]
-    assert target_image.identity(target, triton) == before[1]
+    assert Inputs(dpu, target_image.release(dpu, None)).identity() != before[0]
+    assert Inputs(target, triton).identity() == before[1]
 
 
 @pytest.mark.parametrize("file", ["docker/vsi.Dockerfile", "docker/vsi-torch.Dockerfile", "patches/torch/2.6.0/series"])
@@ -102,19 +103,20 @@ def test_a_variant_is_named_by_its_backends_dockerfile_its_own_lines_and_its_pat
 ) -> None:
     monkeypatch.setattr(paths, "PATCHES", checkout / "patches")
     targets = [lock.load().targets[name] for name in ("vsi", "vsi-torch")]
-    before = [target_image.identity(each, target_image.release(each, None)) for each in targets]
+    before = [Inputs(each, target_image.release(each, None)).identity() for each in targets]
     if file.endswith("series"):
         (patch,) = (checkout / file).parent.glob("0001-*.patch")
         patch.write_text(patch.read_text().replace("Subject: ", "Subject: Really ", 1))
     else:
         append(checkout / file)
-    vsi, torch = (target_image.identity(each, target_image.release(each, None)) for each in targets)
+    vsi, torch = (Inputs(each, target_image.release(each, None)).identity() for each in targets)
     assert (vsi != before[0], torch != before[1]) == (file == "docker/vsi.Dockerfile", True)
 
 
 def test_a_variants_lines_follow_those_of_its_backend() -> None:
     def dockerfiles(name: str) -> list[str]:
-        return [path.name for path in target_image.dockerfiles(lock.load().targets[name], None)]
+        target = lock.load().targets[name]
+        return [path.name for path in Inputs(target, target_image.release(target, None)).dockerfiles]
 
     assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
     assert dockerfiles("spirv-bench") == ["spirv.Dockerfile", "spirv-bench.Dockerfile"]
@@ -122,30 +124,32 @@ def test_a_variants_lines_follow_those_of_its_backend() -> None:
 
 
 def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
-    before = target_image.identity(target, triton)
+    before = Inputs(target, triton).identity()
     shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
     append(checkout / "backends/other/pyproject.toml")
     (checkout / "docker/other.Dockerfile").write_text("FROM scratch\n")
-    assert target_image.identity(target, triton) == before
+    assert Inputs(target, triton).identity() == before
 
 
 def test_each_locked_input_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     other = replace(target.debs[0], sha256="0" * 64)
+    # The same file under another version: only the label about drift differs.
+    newer = replace(target.debs[0], version="99")
     names = {
-        target_image.identity(target, triton),
-        target_image.identity(replace(target, debs=(other, *target.debs[1:])), triton),
-        target_image.identity(replace(target, wheels=target.wheels[1:]), triton),
-        target_image.identity(replace(target, left_out=()), triton),
-        target_image.identity(target, target_image.release(target, "3.6.0")),
-        target_image.identity(target, replace(triton, wheel=replace(triton.wheel, sha256="0" * 64))),
-        target_image.identity(target, triton, drift="libc6 1 -> 2"),
+        Inputs(target, triton).identity(),
+        Inputs(replace(target, debs=(other, *target.debs[1:])), triton).identity(),
+        Inputs(replace(target, wheels=target.wheels[1:]), triton).identity(),
+        Inputs(replace(target, left_out=()), triton).identity(),
+        Inputs(target, target_image.release(target, "3.6.0")).identity(),
+        Inputs(target, replace(triton, wheel=replace(triton.wheel, sha256="0" * 64))).identity(),
+        Inputs(target, triton, used=replace(target, debs=(newer, *target.debs[1:]))).identity(),
     }
     assert len(names) == 7
 
 
 def test_the_order_of_packages_is_no_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     turned = replace(target, debs=target.debs[::-1], wheels=target.wheels[::-1])
-    assert target_image.identity(turned, triton) == target_image.identity(target, triton)
+    assert Inputs(turned, triton).identity() == Inputs(target, triton).identity()
 
 
 def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
@@ -159,8 +163,8 @@ MADE = ImageInfo("sha256:1", (), {}, 1, ())
 
 def have(target: LockedTarget, triton: LockedTriton, engine: Any, tmp_path: Path) -> target_image.Image:
     store = Store(tmp_path / "empty", offline=True)
-    provenance.note(target_image._name("spirv", target_image.identity(target, triton)), MADE, store)
-    return target_image.build_image(target, triton, store=store, engine=engine)
+    provenance.note(Inputs(target, triton).name, MADE, store)
+    return target_image.build_image(Inputs(target, triton), store=store, engine=engine)
 
 
 def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
@@ -191,8 +195,9 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
 ) -> None:
     locked = target.debs[0]
     current = replace(locked, version="99", sha256="0" * 64)
-    drift = f"{locked.name} {locked.version} -> 99"
-    drifted = target_image.identity(replace(target, debs=(current, *target.debs[1:])), triton, drift=drift)[:16]
+    inputs = Inputs(target, triton, used=replace(target, debs=(current, *target.debs[1:])))
+    assert inputs.labels[target_image.LABEL + "drift"] == f"{locked.name} {locked.version} -> 99"
+    drifted = inputs.identity()[:16]
 
     class Drifting(Store):
         def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
@@ -207,7 +212,7 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
     engine: Any = Engine(())
     store = Drifting(tmp_path / "store", allow_drift=True)
     provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
-    made = target_image.build_image(target, triton, store=store, engine=engine)
+    made = target_image.build_image(Inputs(target, triton), store=store, engine=engine)
     assert made.name == f"triton-foundry/spirv:{drifted}"
 
 

@@ -25,6 +25,7 @@ from faults import FAULTS
 
 from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.engine import client
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
@@ -165,7 +166,7 @@ class Workshop:
     @property
     def image(self) -> str:
         """The name of the image that the copy builds; it is that of this checkout."""
-        return target_image.image_name(self.target, self.release)
+        return Inputs(self.target, self.release).name
 
     def id(self) -> str:
         found = self.engine.image(self.image)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.config import components, projects
 from toolchains.fetch.store import Store
 from toolchains.fromsource import choice
@@ -146,8 +147,8 @@ def test_a_release_whose_commit_nobody_could_ask_for_says_how_to_supply_it() -> 
 
 def test_an_image_from_source_has_names_and_a_label_of_its_own(dpu: tuple[LockedTarget, LockedTriton]) -> None:
     sourced = SourceChoice(("upmem-llvm",)).sourced(*dpu)
-    assert target_image.identity(*dpu, sourced=sourced) != target_image.identity(*dpu)
-    assert target_image.moving_names(*dpu, sourced=sourced) == [
+    assert Inputs(*dpu, sourced=sourced).identity() != Inputs(*dpu).identity()
+    assert Inputs(*dpu, sourced=sourced).moving_names == [
         "triton-foundry/dpu-source:3.9.0",
         "triton-foundry/dpu-source:latest",
     ]

@@ -15,7 +15,7 @@ from toolchains.archives import docker_archive
 from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.engine import host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -32,7 +32,7 @@ from toolchains.verbs import test as suites
 LOCKED = lock.load()
 TARGET = LOCKED.targets["spirv"]
 RELEASE = target_image.release(TARGET, None)
-INPUTS = target_image.identity(TARGET, RELEASE)
+INPUTS = Inputs(TARGET, RELEASE).identity()
 ID, OTHER = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 LAYERS = ("sha256:" + "a" * 64, "sha256:" + "b" * 64)
 

@@ -13,6 +13,7 @@ from archive_files import artifact
 
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Inputs
 from toolchains.engine import host
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -176,7 +177,7 @@ def test_a_part_and_a_published_id_that_differ_are_named_and_all_else_is_equal(
     published: str, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, ((kind, identity), *_) = (
-        target_image.identity(TARGET, REQUEST.release),
+        Inputs(TARGET, REQUEST.release).identity(),
         expected.parts(TARGET, REQUEST.release),
     )
     name, engine = f"triton-foundry/spirv:{inputs[:16]}", Engines({})

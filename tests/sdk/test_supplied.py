@@ -28,6 +28,7 @@ from tiny import RecordingEngine
 
 from toolchains.artifacts import native
 from toolchains.assembly import image_contents, target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.config import vendors
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
@@ -296,12 +297,12 @@ def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
 ) -> None:
     triton = target_image.release(dpu, None)
     found = check(archive)
-    assert target_image.identity(dpu, triton, sdk=found) != target_image.identity(dpu, triton)
+    assert Inputs(dpu, triton, found).identity() != Inputs(dpu, triton).identity()
 
     engine, info = RecordingEngine(()), ImageInfo("sha256:1", (), {}, 1, ())
     store = Store(tmp_path / "store", offline=True)
-    provenance.note(target_image._name("dpu-sdk", target_image.identity(dpu, triton, sdk=found)), info, store)
-    made = target_image.build_image(dpu, triton, store=store, engine=engine, sdk=found)  # type: ignore[arg-type]
+    provenance.note(Inputs(dpu, triton, found).name, info, store)
+    made = target_image.build_image(Inputs(dpu, triton, found), store=store, engine=engine)  # type: ignore[arg-type]
     assert made.name.startswith("triton-foundry/dpu-sdk:")
     moving = [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
     assert [word for what, word in engine.asked if what == "tag"] == moving
@@ -311,9 +312,11 @@ def test_image_contents_name_the_vendor_sdk_instead_of_our_own_part(
     check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
 ) -> None:
     found, store = check(archive), Store(tmp_path / "store", offline=True)
-    own = {each.name for each in image_contents._own(dpu, store, None)}
-    assert own - {each.name for each in image_contents._own(dpu, store, found)} == {found.replaces}
-    (supplied,) = image_contents._others(found, None)
+    triton = target_image.release(dpu, None)
+    plain, inputs = Inputs(dpu, triton), Inputs(dpu, triton, found)
+    own = {each.name for each in image_contents._own(plain, store)}
+    assert own - {each.name for each in image_contents._own(inputs, store)} == {found.replaces}
+    (supplied,) = image_contents._others(inputs)
     assert (supplied.name, supplied.sha256, supplied.licence.expression) == ("upmem", found.sha256, "")
 
 
@@ -322,7 +325,7 @@ def test_part_that_the_sdk_replaces_is_not_in_the_image_name(
 ) -> None:
     identity = Mock(side_effect=lambda name, builder: name)
     monkeypatch.setattr(native, "identity", identity)
-    target_image.identity(dpu, target_image.release(dpu, None), sdk=check(archive))
+    Inputs(dpu, target_image.release(dpu, None), check(archive)).identity()
     assert [call.args[0] for call in identity.call_args_list] == ["dpu-legalize"]
 
 

@@ -21,7 +21,7 @@ from tiny import NO_ENGINE, tiny_image
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.contents.component import Component
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -96,7 +96,7 @@ class Machine:
 
     def forget(self) -> None:
         """Make this another machine: without the image, its records and statements."""
-        for name in (self.name, *target_image.moving_names(SPIRV, RELEASE)):
+        for name in (self.name, *Inputs(SPIRV, RELEASE).moving_names):
             self.docker.remove(name)
         assert self.docker.image(self.id) is None
         for place in (*(paths.cache() / "images").rglob("*"), *paths.BUILD.rglob("*.jsonl")):
@@ -131,13 +131,13 @@ def shared(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for name in ("a", "b", "stranger"):
         keys.make(work / name)
     with pytest.MonkeyPatch.context() as patch, tiny_image(docker, work) as tiny:
-        patch.setattr(target_image, "repository_name", lambda *_: f"share-test-{os.getpid()}")
-        name = target_image.image_name(SPIRV, RELEASE)
+        patch.setattr(Inputs, "repository", f"triton-foundry/share-test-{os.getpid()}")
+        name = Inputs(SPIRV, RELEASE).name
         known, below = [*layer.require_image(docker, tiny).layers], tiny
         listing.record(work / "tiny.tar", store)
         for file in ("small", "large"):
             dockerfile = f"ARG BASE\nFROM ${{BASE}}\nCOPY {file} /{file}\n".encode()
-            labels = target_image.labels(SPIRV, RELEASE) if file == "large" else {}
+            labels = Inputs(SPIRV, RELEASE).labels if file == "large" else {}
             made = f"{name}-{file}"
             files = {file: work / file}
             info = layer.layer(docker, made, dockerfile, {"BASE": below}, labels, [], known, files, store=store)
@@ -156,7 +156,7 @@ def shared(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def machine(
     shared: Machine, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Machine]:
-    monkeypatch.setattr(target_image, "repository_name", lambda *_: shared.name.split("/")[1].split(":")[0])
+    monkeypatch.setattr(Inputs, "repository", shared.name.split(":")[0])
     monkeypatch.setattr(paths, "cache", lambda: tmp_path / "store")
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(expected, "load", lambda: Expected({}, {}))
@@ -182,7 +182,7 @@ def engine_test(function: Callable[..., None]) -> Callable[..., None]:
 def test_another_machine_gets_the_same_image_and_verifies_it_by_the_statement(machine: Machine) -> None:
     machine.push()
     machine.pull()
-    names = {machine.name, *target_image.moving_names(SPIRV, RELEASE)}
+    names = {machine.name, *Inputs(SPIRV, RELEASE).moving_names}
     info = machine.docker.image(machine.name)
     assert info is not None
     assert (info.id, set(info.names)) == (machine.id, names)
@@ -234,7 +234,7 @@ def test_builders_sign_one_manifest_and_a_key_counts_once(machine: Machine) -> N
 
 def state(machine: Machine, key: str, **changes: object) -> Document:
     """Return a statement about the image, with changes."""
-    inputs = statement.derived(SPIRV, RELEASE, target_image.labels(SPIRV, RELEASE))
+    inputs = statement.derived(SPIRV, RELEASE, Inputs(SPIRV, RELEASE).labels)
     name = str(changes.pop("name", machine.name))
     subject = [Resource(name, {"sha256": machine.id.removeprefix("sha256:")})]
     said = statement.make(subject, kind="image", asked={}, derived={**inputs, **changes}, inputs=[])
@@ -326,7 +326,7 @@ def test_an_image_with_another_id_than_the_published_one_is_not_taken(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.push()
-    inputs = target_image.identity(SPIRV, RELEASE)
+    inputs = Inputs(SPIRV, RELEASE).identity()
 
     def publish(inputs: str) -> None:
         entry = ExpectedImage(inputs, f"sha256:{'0' * 64}", ())
@@ -367,7 +367,7 @@ def test_build_takes_a_signed_image_and_otherwise_says_why_and_builds(
 ) -> None:
     monkeypatch.undo()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target_image, "repository_name", lambda *_: machine.name.split("/")[1].split(":")[0])
+        patch.setattr(Inputs, "repository", machine.name.split(":")[0])
         patch.setattr(paths, "cache", lambda: machine.work / "from-store")
         patch.setattr(paths, "BUILD", machine.work / "from-build")
         patch.setattr(expected, "load", lambda: Expected({}, {}))

@@ -23,6 +23,7 @@ from tiny import tiny_image
 from toolchains.archives import docker_archive
 from toolchains.artifacts import plugin_wheels
 from toolchains.assembly import target_image, wheelhouse
+from toolchains.assembly.target_image import Inputs
 from toolchains.assembly.wheelhouse import Wheelhouse
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
@@ -166,7 +167,7 @@ def test_a_change_in_a_layer_with_fitting_digests_is_named_by_its_file(
 def built(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Yield an image that stands for the one of spirv, and the folder of the store that recorded it."""
     work, name = tmp_path_factory.mktemp("built"), f"foundry-test/trust:{os.getpid()}"
-    store, made = Store(work / "store"), target_image.labels(SPIRV, target_image.release(SPIRV, None))
+    store, made = Store(work / "store"), Inputs(SPIRV, target_image.release(SPIRV, None)).labels
     dockerfile = b'ARG BASE\nFROM ${BASE}\nRUN mkdir /made && echo one > /made/one && rm /removed\nCMD ["sh"]\n'
     with tiny_image(docker, work) as tiny:
         below = docker.image(tiny)
@@ -184,7 +185,7 @@ def as_spirv(built: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> str:
     """Make the image the one that the lock and this checkout ask for; return its name."""
     name, root = built
     monkeypatch.setattr(paths, "cache", lambda: root)
-    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    monkeypatch.setattr(Inputs, "name", name)
     return name
 
 
@@ -224,7 +225,7 @@ def test_an_image_that_nobody_recorded_here_is_compared_with_the_published_id(
     info = docker.image(as_spirv)
     assert info is not None
     name, version = "triton-foundry/spirv:" + "5" * 16, SPIRV.default_triton
-    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    monkeypatch.setattr(Inputs, "name", name)
     monkeypatch.setattr(paths, "cache", lambda: tmp_path)
 
     def publish(inputs: str, id: str) -> None:
@@ -598,7 +599,7 @@ def test_the_published_image_is_compared_with_its_own_record_and_the_last_one_co
 ) -> None:
     store, name = Store(tmp_path / "store"), "triton-foundry/spirv:" + "5" * 16
     monkeypatch.setattr(paths, "cache", lambda: store.root)
-    monkeypatch.setattr(target_image, "image_name", lambda target, release: name)
+    monkeypatch.setattr(Inputs, "name", name)
     found = {}
     for number in range(3):
         archive = tmp_path / f"{number}.tar"

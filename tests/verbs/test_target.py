@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.config import components, scaffold
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.images import provenance
@@ -240,7 +240,7 @@ def test_the_image_is_shown_by_the_name_that_a_build_gives_it(
     shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = lock.load().targets["spirv"]
-    name = target_image.image_name(locked, locked.tritons[locked.default_triton])
+    name = Inputs(locked, locked.tritons[locked.default_triton]).name
     info = ImageInfo("sha256:1", (), {}, 1_240_000_000, ())
     monkeypatch.setattr(target, "_engine", lambda: "an engine")
     monkeypatch.setattr(provenance, "image", lambda asked, **_: info if asked == name else None)

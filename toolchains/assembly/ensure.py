@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.engine import client, host
 from toolchains.system.errors import FoundryError
 from toolchains.system.steps import side_by_side
@@ -30,24 +30,18 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
 
         checked = supplied.check_given_sdk(request.target, request.given, store)
 
+    inputs = Inputs(request.target, request.release, checked, request.sourced())
+
     def fetch() -> None:
         # What fails here is tried again, and reported, when the machine has all that it needs.
         with suppress(FoundryError):
-            target_image.fetch(request.target, request.release, store, checked)
+            target_image.fetch(inputs, store)
 
     if host.installs_engine():
         docker, _ = side_by_side(host.ensure_engine, fetch)
     else:
         docker = host.ensure_engine()
-    made = target_image.build_image(
-        request.target,
-        request.release,
-        store=store,
-        engine=docker,
-        cache=request.cache,
-        sdk=checked,
-        sourced=request.sourced(),
-    )
+    made = target_image.build_image(inputs, store=store, engine=docker, cache=request.cache)
     if made.builder:
         print(
             f"made by {made.builder}: the layers and the ID of {made.name} are not compared with the published ones",

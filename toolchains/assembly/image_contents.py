@@ -14,25 +14,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
 from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.contents import licences, packages
 from toolchains.contents.component import Component, Licence, patches, properties
 from toolchains.contents.licences import UNKNOWN
 from toolchains.contents.packages import DebianPackages
 from toolchains.fetch.store import Store
 from toolchains.fromsource import built_component, compiled_triton
-from toolchains.fromsource.choice import Sourced
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.patching import debian_files
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.steps import step
-
-if TYPE_CHECKING:
-    from toolchains.sdk.supplied import Sdk
 
 # The packages with the wheels that `python3 -m venv` installs; setuptools is among them before Python 3.12.
 _ENSURED, _ENSURED_BEFORE_312 = ("python3-pip-whl",), ("python3-setuptools-whl",)
@@ -41,48 +37,36 @@ _REMOVED = re.compile(r"&& (rm -rf .+|find \S+ .+ -delete) \\$", re.MULTILINE)
 _ALL = "its licence is that of all its parts"
 
 
-def image(
-    target: LockedTarget,
-    locked: LockedTriton,
-    *,
-    store: Store,
-    sdk: Sdk | None = None,
-    sourced: Sourced | None = None,
-) -> Component:
+def image(inputs: Inputs, store: Store) -> Component:
     """Return a target's image as a component; its version is the digest in the image's name.
 
     Args:
-        target: the locked target.
-        locked: the release of Triton.
         store: gets the files of all packages, because these state the licences.
-        sdk: a vendor SDK that the user supplied.
-        sourced: what is built from source instead of taken prebuilt.
 
     Raises:
         OfflineError, GoneError, FetchError: a file is not available; see Store.fetch.
     """
-    used = _fetched(target, locked, store, sdk)
-    drift = target_image.describe_drift(target, used)
+    inputs = _fetched(inputs, store)
+    used = inputs.system
     patched = {what.package: debian_files.load_series(what) for what in used.patched}
     with step(f"what is in {len(used.debs)} Debian packages"):
         debs = [
             replace(deb, patches=patches(patched[deb.name])) if deb.name in patched else deb
             for deb in DebianPackages(used.suite, used.debs, store).components(used.debs)
         ]
-    parts = [*debs, *_python_packages(used, locked, store, sourced), *_own(used, store, sdk), *_others(sdk, sourced)]
-    identity = target_image.identity(used, locked, drift=drift, sdk=sdk, sourced=sourced)
-    labels = target_image.labels(target, locked, drift, sdk, sourced)
-    dockerfiles = [paths.DOCKER / "python.Dockerfile", *target_image.dockerfiles(target, sourced)]
+    parts = [*debs, *_python_packages(inputs, store), *_own(inputs, store), *_others(inputs)]
+    identity = inputs.identity()
+    dockerfiles = [paths.DOCKER / "python.Dockerfile", *inputs.dockerfiles]
     return Component(
         "image",
-        f"triton-foundry/{target_image.repository_name(target, sdk, sourced)}",
+        inputs.repository,
         identity[:16],
         Licence(origin=_ALL),
         parts=tuple(parts),
         properties=properties(
             inputs=identity,
-            suite=target.suite,
-            label=[f"{name}={value}" for name, value in labels.items()],
+            suite=used.suite,
+            label=[f"{name}={value}" for name, value in inputs.labels.items()],
             left_out=list(used.left_out),
             kept=list(used.kept),
             removed=_REMOVED.findall(dockerfiles[0].read_text(encoding="utf-8")),
@@ -104,10 +88,11 @@ def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store)
             why=f"its parts: {', '.join(known) or 'none'}",
             next=f"./foundry target show {target.name}",
         )
-    used = _fetched(target, locked, store, None)
-    (found,) = [each for each in _own(used, store, None) if each.name == name]
+    inputs = _fetched(Inputs(target, locked), store)
+    used = inputs.system
+    (component,) = [component for component in _own(inputs, store) if component.name == name]
     if used.builder is None or name not in target.recipes:
-        return found
+        return component
     builder = native.fetch_builder(used.builder, store)
     tools = (
         *DebianPackages(builder.suite, builder.debs, store).components(builder.debs),
@@ -117,23 +102,23 @@ def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store)
     return replace(native.component(name, builder), tools=tools)
 
 
-def _fetched(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
-    """Fetch the files of all components; return the target with those that are really used."""
-    used = linked.fetch_if_needed(target_image.fetch(target, locked, store, sdk), store)
-    for each in used.linked:
-        if missing := {*each.debs} - {*store.fetch(each.debs, suite=target.suite, python=target.python)}:
+def _fetched(inputs: Inputs, store: Store) -> Inputs:
+    """Fetch the files of all components; return the inputs with those that are really used."""
+    target = inputs.target
+    used = linked.fetch_if_needed(target_image.fetch(inputs, store).system, store)
+    for program in used.linked:
+        if missing := {*program.debs} - {*store.fetch(program.debs, suite=target.suite, python=target.python)}:
             raise PinError(
-                f"{each.recipe} was linked with packages that the archive no longer has",
+                f"{program.recipe} was linked with packages that the archive no longer has",
                 why=", ".join(sorted(map(str, missing))),
                 next="./foundry pin --update",
             )
-    return used
+    return replace(inputs, used=used)
 
 
-def _python_packages(
-    target: LockedTarget, locked: LockedTriton, store: Store, sourced: Sourced | None
-) -> Iterator[Component]:
+def _python_packages(inputs: Inputs, store: Store) -> Iterator[Component]:
     """Yield the Python packages of an image's environment."""
+    target, triton = inputs.system, inputs.triton
     before = tuple(map(int, target.python.split("."))) < (3, 12)
     names = _ENSURED + _ENSURED_BEFORE_312 * before
     for deb in target.debs:
@@ -142,19 +127,19 @@ def _python_packages(
                 yield replace(wheel, properties=properties(installed_from=str(deb)))
     for locked_wheel in target.wheels:
         yield packages.wheel(locked_wheel, store)
-    if sourced and sourced.triton:
-        yield compiled_triton.component(locked, sourced.triton)
+    if inputs.sourced and inputs.sourced.triton:
+        yield compiled_triton.component(triton, inputs.sourced.triton)
     else:
-        yield triton_wheel.component(locked, store.path(locked.wheel), target_image.VENDOR_BACKENDS)
+        yield triton_wheel.component(triton, store.path(triton.wheel), target_image.VENDOR_BACKENDS)
     for name in target_image.plugins(target):
         yield plugin_wheels.component(plugin_wheels.wheel(name, store))
 
 
-def _own(target: LockedTarget, store: Store, sdk: Sdk | None) -> Iterator[Component]:
+def _own(inputs: Inputs, store: Store) -> Iterator[Component]:
     """Yield the native parts and programs of an image."""
-    for name in target_image.recipes(target, sdk):
-        assert target.builder is not None, "an image with native parts has a builder"
-        yield native.component(name, target.builder)
+    target = inputs.system
+    for name in inputs.recipes:
+        yield native.component(name, inputs.builder)
     for program in target.linked:
         yield linked.component(program, DebianPackages(target.suite, (*target.debs, *program.debs), store))
     files = [paths.DOCKER / "python.Dockerfile", *target_image.PYTHON_FILES]
@@ -164,13 +149,13 @@ def _own(target: LockedTarget, store: Store, sdk: Sdk | None) -> Iterator[Compon
     yield Component("program", "triton-foundry-programs", version, licences.of_recipe("native"), properties=sources)
 
 
-def _others(sdk: Sdk | None, sourced: Sourced | None) -> Iterator[Component]:
+def _others(inputs: Inputs) -> Iterator[Component]:
     """Yield what a user supplied, or chose to build from source."""
-    if sdk:
+    if sdk := inputs.sdk:
         terms = Licence(origin=f"{UNKNOWN}it is the vendor's, and was supplied by a user")
         facts = properties(label=[f"{name}={value}" for name, value in sdk.labels.items()])
         yield Component("native", sdk.kind.key, sdk.version, terms, sha256=sdk.sha256, properties=facts)
-    for want in sourced.parts if sourced else ():
+    for want in inputs.sourced.parts if inputs.sourced else ():
         yield built_component.component(want)
 
 

@@ -94,6 +94,172 @@ class Layer:
         )
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """All that a target's image is made of. It decides the names, the labels and the layers of the image.
+
+    Attributes:
+        target: the locked target.
+        triton: the release of Triton.
+        sdk: a vendor SDK that a user supplied; it replaces one of the native parts.
+        sourced: what is built from source instead of taken prebuilt.
+        used: the target with the packages that are really used, if they are not the locked ones.
+
+    An image with an SDK or with parts from source has other names than the target's own image.
+    """
+
+    target: LockedTarget
+    triton: LockedTriton
+    sdk: Sdk | None = None
+    sourced: Sourced | None = None
+    used: LockedTarget | None = None
+
+    @property
+    def system(self) -> LockedTarget:
+        """Return the target with the packages that are really used."""
+        return self.used or self.target
+
+    @property
+    def drift(self) -> str:
+        """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
+        return _drift(self.target, self.system)
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """Return the native parts of the image: all except the one that a vendor SDK replaces."""
+        return tuple(name for name in self.target.recipes if not self.sdk or name != self.sdk.replaces)
+
+    @property
+    def builder(self) -> LockedTarget:
+        """Return the image that native parts are built in."""
+        if self.system.builder is None:
+            what = f"{self.target.name} has recipes and nothing to build them in"
+            raise PinError(what, next="./foundry pin --update")
+        return self.system.builder
+
+    @property
+    def dockerfiles(self) -> list[Path]:
+        """Return the Dockerfiles to join: the backend's, a variant's if it exists, those of parts from source."""
+        names = dict.fromkeys((self.target.backend, self.target.name))
+        own, *variant = (DOCKER / f"{name}.Dockerfile" for name in names)
+        sourced = self.sourced.parts if self.sourced else ()
+        more = [DOCKER / "from-source" / f"{part.name}.Dockerfile" for part in sourced]
+        return [own, *(file for file in variant if file.is_file()), *more]
+
+    @property
+    def repository(self) -> str:
+        """Return the name of the image without its tag."""
+        return f"triton-foundry/{self.target.name}{'-sdk' if self.sdk else ''}{'-source' if self.sourced else ''}"
+
+    @property
+    def name(self) -> str:
+        """Return the name of the image as its inputs are now."""
+        return f"{self.repository}:{self.identity()[:16]}"
+
+    @property
+    def moving_names(self) -> list[str]:
+        """Return the tags that move to the next image: the release's, and "latest" for the default release."""
+        latest = ["latest"] * (self.triton.version == self.target.default_triton)
+        return [f"{self.repository}:{tag}" for tag in (self.triton.version, *latest)]
+
+    @property
+    def python_name(self) -> str:
+        """Return the name of the image between the base image and the target's own."""
+        return f"triton-foundry/python:{self._python_identity[:16]}"
+
+    @property
+    def _python_identity(self) -> str:
+        compiled = self.sourced.triton if self.sourced else None
+        return digest(
+            {
+                "base": rootfs.identity(self.system),
+                "wheels": sorted(wheel.sha256 for wheel in self.system.wheels),
+                "triton": compiled_triton.identity(self.triton, compiled)
+                if compiled
+                else triton_wheel.identity(self.triton, VENDOR_BACKENDS),
+                "recipe": layers.identity(DOCKER / "python.Dockerfile", *PYTHON_FILES),
+            }
+        )
+
+    def identity(self, own: Sequence[str] = (), native_parts: Sequence[str] = ()) -> str:
+        """Return the digest of all inputs.
+
+        Args:
+            own: the identities of the project's own wheels; computed from the current sources if not given.
+            native_parts: the identities of the native parts; computed from the current sources if not given.
+        """
+        files = {f"Dockerfile{number or ''}": path for number, path in enumerate(self.dockerfiles)}
+        inputs: dict[str, object] = {
+            "python": self._python_identity,
+            "plugins": own or [plugin_wheels.identity(name) for name in plugins(self.target)],
+            "native": native_parts or [native.identity(name, self.builder) for name in self.recipes],
+            "sdk": self.sdk.identity if self.sdk else None,
+            "dockerfile": folders.files_digest(files),
+            "labels": self.labels,
+        }
+        # Keys that few images have are left out of the others.
+        if self.sourced:
+            inputs["sourced"] = [part.identity for part in self.sourced.parts]
+        if self.system.linked:
+            inputs["linked"] = [linked.identity(program) for program in self.system.linked]
+        if self.target.patched:
+            inputs["patched"] = [debian_files.identity(what, self.system) for what in self.target.patched]
+        return digest(inputs)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the labels of the image."""
+        labels = {
+            "target": self.target.name,
+            "lock": self.target.digest,
+            "triton": triton_wheel.version(self.triton),
+            "llvm-hash": self.triton.llvm_hash,
+            "patch-series": series.series_digest(self.triton.version),
+        }
+        if self.target.patched:
+            labels["patched"] = ", ".join(
+                f"{what.package}: {what.series} {debian_files.load_series(what).digest[:12]}"
+                for what in self.target.patched
+            )
+        if self.drift:
+            labels["drift"] = self.drift
+        if self.sdk:
+            labels |= self.sdk.labels
+        if self.sourced:
+            labels["from-source"] = self.sourced.label
+        return {LABEL + key: value for key, value in labels.items()}
+
+    @property
+    def parts(self) -> dict[str, set[str]]:
+        """Return the identities of the parts in the store that the target's own image is made of, by kind."""
+        return {
+            "base": {rootfs.identity(self.target)},
+            "plugin": {plugin_wheels.identity(name) for name in plugins(self.target)},
+            "native": {native.identity(name, self.builder) for name in self.target.recipes},
+            "linked": {linked.identity(program) for program in self.target.linked},
+            "triton": {triton_wheel.identity(self.triton, VENDOR_BACKENDS)},
+            "patched": {debian_files.identity(what, self.target) for what in self.target.patched},
+        }
+
+
+def _drift(locked: LockedTarget, used: LockedTarget) -> str:
+    texts = _changes(locked.debs, used.debs)
+    for program, now in zip(locked.linked, used.linked, strict=True):
+        if changed := _changes(program.debs, now.debs):
+            texts.append(f"{program.recipe} linked with {', '.join(changed)}")
+    if locked.builder and used.builder and (built := _drift(locked.builder, used.builder)):
+        texts.append(f"built with {built}")
+    return ", ".join(texts)
+
+
+def _changes(locked: Sequence[Artifact], used: Sequence[Artifact]) -> list[str]:
+    before = {deb.name: deb for deb in locked}
+    changed = [deb for deb in used if before.get(deb.name) != deb]
+    return [
+        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
+    ]
+
+
 def release(target: LockedTarget, version: str | None) -> LockedTriton:
     """Return the pinned release of Triton with this version; the default one if no version is given.
 
@@ -110,104 +276,57 @@ def release(target: LockedTarget, version: str | None) -> LockedTriton:
     return target.tritons[version]
 
 
-def identity(
-    target: LockedTarget,
-    locked: LockedTriton,
-    own: Sequence[str] = (),
-    drift: str = "",
-    *,
-    native_parts: Sequence[str] = (),
-    sdk: Sdk | None = None,
-    sourced: Sourced | None = None,
-) -> str:
-    """Return the digest of all inputs of a target's image.
-
-    Args:
-        target: with the packages that are really used.
-        locked: the release of Triton.
-        own: the identities of the project's own wheels; computed from the current sources if not given.
-        drift: the value of the image's label about packages that are not the locked ones.
-        native_parts: the identities of the native parts; computed from the current sources if not given.
-        sdk: a vendor SDK that replaces one of the native parts.
-        sourced: what is built from source instead of taken prebuilt.
-    """
-    return digest(
-        {
-            "python": _python_identity(target, locked, sourced),
-            "plugins": own or [plugin_wheels.identity(name) for name in plugins(target)],
-            "native": native_parts or [native.identity(name, _builder(target)) for name in recipes(target, sdk)],
-            "sdk": sdk.identity if sdk else None,
-            "dockerfile": folders.files_digest(
-                {f"Dockerfile{n or ''}": path for n, path in enumerate(dockerfiles(target, sourced))}
-            ),
-            "labels": labels(target, locked, drift, sdk, sourced),
-            **({"sourced": [each.identity for each in sourced.parts]} if sourced else {}),
-            **({"linked": [linked.identity(each) for each in target.linked]} if target.linked else {}),
-            **({"patched": [debian_files.identity(what, target) for what in target.patched]} if target.patched else {}),
-        }
-    )
+def plugins(target: LockedTarget) -> tuple[str, ...]:
+    """Return the folders of backends/ whose packages go into the image, as the target's file names them."""
+    return components.target(target.name).plugins
 
 
-def build_image(
-    target: LockedTarget,
-    locked: LockedTriton,
-    *,
-    store: Store,
-    engine: Engine,
-    cache: bool = True,
-    sdk: Sdk | None = None,
-    sourced: Sourced | None = None,
-) -> Image:
+def build_image(inputs: Inputs, *, store: Store, engine: Engine, cache: bool = True) -> Image:
     """Ensure that the engine has the image of a target.
 
     The image gets the name derived from its inputs, and two moving tags: the Triton release, and "latest" for the
     default release.
 
     Args:
-        target: the locked target.
-        locked: the release of Triton.
         store: has inputs and parts.
         engine: builds the image.
         cache: use an image that exists; otherwise the Dockerfiles run again.
-        sdk: a vendor SDK that the user supplied.
-        sourced: what is built from source instead of taken prebuilt. Such an image has other names.
 
     Raises:
         FoundryError: whichever step failed.
     """
-    repository = repository_name(target, sdk, sourced)
 
     def find(name: str) -> ImageInfo | None:
         return provenance.image(name, engine=engine, store=store) if cache else None
 
-    name = _name(repository, identity(target, locked, sdk=sdk, sourced=sourced))
+    name = inputs.name
     info = find(name)
     made = info is None
     if info is None:
-        used = fetch(target, locked, store, sdk)
-        if drift := describe_drift(target, used):
-            name = _name(repository, identity(used, locked, drift=drift, sdk=sdk, sourced=sourced))
+        inputs = fetch(inputs, store)
+        if inputs.drift:
+            name = inputs.name
             info = find(name)
     if info is None:
 
         def below() -> str:
             """Ensure that the engine has the image below the target's own layer; return its name."""
-            lower = python_name(used, locked, sourced)
+            lower = inputs.python_name
             with store.locked(lower.replace("/", "-")):
                 if find(lower) is None:
                     (base, known), layer = side_by_side(
-                        lambda: rootfs.load_base(used, what="base image", store=store, engine=engine),
-                        lambda: python_layer(used, locked, store, sourced, engine),
+                        lambda: rootfs.load_base(inputs.system, what="base image", store=store, engine=engine),
+                        lambda: python_layer(inputs, store, engine),
                     )
-                    with step(f"Python packages: {len(used.wheels)} and Triton"):
+                    with step(f"Python packages: {len(inputs.system.wheels)} and Triton"):
                         layer.make(engine, base, known, store)
             return lower
 
         def own() -> Layer:
-            return _top(target, used, locked, store=store, engine=lambda: engine, sdk=sdk, sourced=sourced)
+            return _top(inputs, store, lambda: engine)
 
         # One compilation from source takes all of the machine's memory and its terminal.
-        python, top = (below(), own()) if sourced else side_by_side(below, own)
+        python, top = (below(), own()) if inputs.sourced else side_by_side(below, own)
         # The sources may have changed since.
         name = top.name
         with store.locked(name.replace("/", "-")):
@@ -215,234 +334,85 @@ def build_image(
             if info is None:
                 with step(f"image {name}"):
                     info = top.make(engine, python, layers.require_image(engine, python).layers, store)
-    for moving in moving_names(target, locked, sdk, sourced):
+    for moving in inputs.moving_names:
         if moving not in info.names:
             engine.tag(name, moving)
     return Image(name, info, made)
 
 
-def gather(
-    target: LockedTarget,
-    locked: LockedTriton,
-    *,
-    store: Store,
-    engine: Callable[[], Engine],
-    sdk: Sdk | None = None,
-    sourced: Sourced | None = None,
-) -> tuple[LockedTarget, Layer]:
+def gather(inputs: Inputs, store: Store, engine: Callable[[], Engine]) -> tuple[Inputs, Layer]:
     """Ensure that the store has all inputs of a target's own layer.
 
     Args:
         engine: returns an engine. It is called only for native parts, which are built in it if the store has none.
 
     Returns:
-        The target with the packages that are really used, and the layer.
+        The inputs with the packages that are really used, and the layer.
     """
-    used = fetch(target, locked, store, sdk)
-    return used, _top(target, used, locked, store=store, engine=engine, sdk=sdk, sourced=sourced)
+    inputs = fetch(inputs, store)
+    return inputs, _top(inputs, store, engine)
 
 
-def _top(
-    target: LockedTarget,
-    used: LockedTarget,
-    locked: LockedTriton,
-    *,
-    store: Store,
-    engine: Callable[[], Engine],
-    sdk: Sdk | None,
-    sourced: Sourced | None,
-) -> Layer:
+def _top(inputs: Inputs, store: Store, engine: Callable[[], Engine]) -> Layer:
     """Return a target's own layer, of files in the store and of parts that are built now; see gather."""
+    target, sdk, sourced = inputs.target, inputs.sdk, inputs.sourced
     # Fetched here, while the base image is made.
-    used = linked.fetch_if_needed(used, store)
-    drift = describe_drift(target, used)
+    used = linked.fetch_if_needed(inputs.system, store)
+    inputs = replace(inputs, used=used)
     with step(f"plugins: {', '.join(plugins(target))}"):
         own = [plugin_wheels.wheel(package, store) for package in plugins(target)]
-    parts = [native.part(recipe, _builder(used), store=store, engine=engine()) for recipe in recipes(target, sdk)]
+    parts = [native.part(recipe, inputs.builder, store=store, engine=engine()) for recipe in inputs.recipes]
     files = {f"parts/{part.name}.tar": part.path for part in parts}
-    files |= {f"parts/{each.recipe}.tar": linked.part(each, used.suite, store) for each in used.linked}
+    files |= {f"parts/{program.recipe}.tar": linked.part(program, used.suite, store) for program in used.linked}
     files |= {f"parts/{what.package}.tar": debian_files.part(what, used, store) for what in used.patched}
     if sdk:
         files[f"parts/{sdk.folder}.tar"] = sdk.part(store)
     if sourced:
-        files |= {
-            f"parts/{each.name}.tar": sourced.built(each, store=store, engine=engine()).path for each in sourced.parts
-        }
+        for want in sourced.parts:
+            files[f"parts/{want.name}.tar"] = sourced.built(want, store=store, engine=engine()).path
     # The sources may have changed since, and drifted packages change the identity: this image may exist already.
-    identities = [wheel.identity for wheel in own], drift
-    found = identity(
-        used, locked, *identities, native_parts=[part.identity for part in parts], sdk=sdk, sourced=sourced
-    )
+    identity = inputs.identity([wheel.identity for wheel in own], [part.identity for part in parts])
     return Layer(
-        name=_name(repository_name(target, sdk, sourced), found),
+        name=f"{inputs.repository}:{identity[:16]}",
         base="PYTHON",
-        dockerfile=b"\n".join(path.read_bytes() for path in dockerfiles(target, sourced)),
+        dockerfile=b"\n".join(path.read_bytes() for path in inputs.dockerfiles),
         wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
         arguments=sdk.arguments if sdk else {},
-        labels=labels(target, locked, drift, sdk, sourced),
+        labels=inputs.labels,
         files=files,
     )
 
 
-def fetch(target: LockedTarget, locked: LockedTriton, store: Store, sdk: Sdk | None) -> LockedTarget:
-    """Fetch all files of an image into the store, and return the target with the files that are really used."""
+def fetch(inputs: Inputs, store: Store) -> Inputs:
+    """Fetch all files of an image into the store, and return the inputs with the files that are really used."""
+    target = inputs.target
     if target.builder:
-        target = replace(target, builder=native.fetch_if_needed(recipes(target, sdk), target.builder, store))
-    wanted = [*target.debs, *target.wheels, locked.wheel]
+        target = replace(target, builder=native.fetch_if_needed(inputs.recipes, target.builder, store))
+    wanted = [*target.debs, *target.wheels, inputs.triton.wheel]
     with step(f"{len(wanted)} locked files"):
-        found = store.fetch(wanted, suite=target.suite, python=target.python)
-    return replace(target, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
+        artifacts = store.fetch(wanted, suite=target.suite, python=target.python)
+    return replace(inputs, used=replace(target, debs=tuple(file for file in artifacts if file.kind == "deb")))
 
 
-def python_layer(
-    target: LockedTarget,
-    locked: LockedTriton,
-    store: Store,
-    sourced: Sourced | None = None,
-    engine: Engine | None = None,
-) -> Layer:
+def python_layer(inputs: Inputs, store: Store, engine: Engine | None = None) -> Layer:
     """Return the layer between the base image and the target's own; all of its inputs are then in the store.
 
     Args:
-        sourced: what is built from source; only Triton belongs to this layer.
+        inputs: of what is built from source, only Triton belongs to this layer.
         engine: where Triton is built from source.
     """
+    triton, sourced = inputs.triton, inputs.sourced
     if sourced and sourced.triton:
         assert engine is not None, "what is compiled is compiled in an engine"
         built = sourced.built(sourced.triton, store=store, engine=engine)
-        own = compiled_triton.make_wheel(locked, sourced.triton, built, store)
+        wheel = compiled_triton.make_wheel(triton, sourced.triton, built, store)
     else:
-        with step(f"Triton {triton_wheel.version(locked)}"):
-            own = triton_wheel.repack(locked, store.path(locked.wheel), backends=VENDOR_BACKENDS, store=store)
+        with step(f"Triton {triton_wheel.version(triton)}"):
+            wheel = triton_wheel.repack(triton, store.path(triton.wheel), backends=VENDOR_BACKENDS, store=store)
     return Layer(
-        name=python_name(target, locked, sourced),
+        name=inputs.python_name,
         base="BASE",
         dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
-        wheels=[*layers.locked_wheels(target.wheels, store), layers.Wheel(own, store.sha256(own))],
+        wheels=[*layers.locked_wheels(inputs.system.wheels, store), layers.Wheel(wheel, store.sha256(wheel))],
         files={path.name: path for path in PYTHON_FILES},
     )
-
-
-def parts(target: LockedTarget, locked: LockedTriton) -> dict[str, set[str]]:
-    """Return the identities of the parts in the store that a target's image is made of, by kind."""
-    return {
-        "base": {rootfs.identity(target)},
-        "plugin": {plugin_wheels.identity(name) for name in plugins(target)},
-        "native": {native.identity(name, _builder(target)) for name in target.recipes},
-        "linked": {linked.identity(each) for each in target.linked},
-        "triton": {triton_wheel.identity(locked, VENDOR_BACKENDS)},
-        "patched": {debian_files.identity(what, target) for what in target.patched},
-    }
-
-
-def image_name(target: LockedTarget, locked: LockedTriton) -> str:
-    """Return the name of a target's image if it were built now from the default parts."""
-    return _name(repository_name(target, None, None), identity(target, locked))
-
-
-def python_name(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
-    """Return the name of the image between the base image and the target's own."""
-    return _name("python", _python_identity(target, locked, sourced))
-
-
-def _python_identity(target: LockedTarget, locked: LockedTriton, sourced: Sourced | None) -> str:
-    from_source = sourced.triton if sourced else None
-    return digest(
-        {
-            "base": rootfs.identity(target),
-            "wheels": sorted(wheel.sha256 for wheel in target.wheels),
-            "triton": compiled_triton.identity(locked, from_source)
-            if from_source
-            else triton_wheel.identity(locked, VENDOR_BACKENDS),
-            "recipe": layers.identity(DOCKER / "python.Dockerfile", *PYTHON_FILES),
-        }
-    )
-
-
-def plugins(target: LockedTarget) -> tuple[str, ...]:
-    """Return the folders of backends/ whose packages go into the image, as the target's file names them."""
-    return components.target(target.name).plugins
-
-
-def recipes(target: LockedTarget, sdk: Sdk | None) -> tuple[str, ...]:
-    """Return the native parts of the image: all except the one that a vendor SDK replaces."""
-    return tuple(name for name in target.recipes if not sdk or name != sdk.replaces)
-
-
-def _builder(target: LockedTarget) -> LockedTarget:
-    if target.builder is None:
-        raise PinError(f"{target.name} has recipes and nothing to build them in", next="./foundry pin --update")
-    return target.builder
-
-
-def dockerfiles(target: LockedTarget, sourced: Sourced | None) -> list[Path]:
-    """Return the Dockerfiles to join: the backend's, then a variant's if it exists, then those of parts from source."""
-    files = [DOCKER / f"{name}.Dockerfile" for name in dict.fromkeys((target.backend, target.name))]
-    more = [DOCKER / "from-source" / f"{each.name}.Dockerfile" for each in (sourced.parts if sourced else ())]
-    return [files[0], *(file for file in files[1:] if file.is_file()), *more]
-
-
-def _name(repository: str, identity: str) -> str:
-    return f"triton-foundry/{repository}:{identity[:16]}"
-
-
-def repository_name(target: LockedTarget, sdk: Sdk | None, sourced: Sourced | None) -> str:
-    return target.name + ("-sdk" if sdk else "") + ("-source" if sourced else "")
-
-
-def moving_names(
-    target: LockedTarget, locked: LockedTriton, sdk: Sdk | None = None, sourced: Sourced | None = None
-) -> list[str]:
-    """Return the tags that move to the next image of a target: the release's, and "latest" for the default release."""
-    repository = repository_name(target, sdk, sourced)
-    names = [f"triton-foundry/{repository}:{locked.version}"]
-    if locked.version == target.default_triton:
-        names.append(f"triton-foundry/{repository}:latest")
-    return names
-
-
-def describe_drift(locked: LockedTarget, used: LockedTarget) -> str:
-    """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
-    texts = _changes(locked.debs, used.debs)
-    for each, now in zip(locked.linked, used.linked, strict=True):
-        if changed := _changes(each.debs, now.debs):
-            texts.append(f"{each.recipe} linked with {', '.join(changed)}")
-    if locked.builder and used.builder and (built := describe_drift(locked.builder, used.builder)):
-        texts.append(f"built with {built}")
-    return ", ".join(texts)
-
-
-def _changes(locked: Sequence[Artifact], used: Sequence[Artifact]) -> list[str]:
-    before: dict[str, Artifact] = {deb.name: deb for deb in locked}
-    changed = [deb for deb in used if before.get(deb.name) != deb]
-    return [
-        f"{deb.name} {before[deb.name].version if deb.name in before else 'absent'} -> {deb.version}" for deb in changed
-    ]
-
-
-def labels(
-    target: LockedTarget,
-    locked: LockedTriton,
-    drift: str = "",
-    sdk: Sdk | None = None,
-    sourced: Sourced | None = None,
-) -> dict[str, str]:
-    """Return the labels of a target's image; for the arguments see identity()."""
-    found = {
-        "target": target.name,
-        "lock": target.digest,
-        "triton": triton_wheel.version(locked),
-        "llvm-hash": locked.llvm_hash,
-        "patch-series": series.series_digest(locked.version),
-    }
-    if target.patched:
-        found["patched"] = ", ".join(
-            f"{what.package}: {what.series} {debian_files.load_series(what).digest[:12]}" for what in target.patched
-        )
-    if drift:
-        found["drift"] = drift
-    if sdk:
-        found |= sdk.labels
-    if sourced:
-        found["from-source"] = sourced.label
-    return {LABEL + key: value for key, value in found.items()}

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolchains.assembly import target_image
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
@@ -83,7 +82,7 @@ def releases(locked: Lock) -> Iterator[tuple[LockedTarget, LockedTriton]]:
 
 def parts(target: LockedTarget, release: LockedTriton) -> Iterator[tuple[str, str]]:
     """Yield kind and identity of the parts of an image whose files are expected."""
-    for kind, identities in target_image.parts(target, release).items():
+    for kind, identities in Inputs(target, release).parts.items():
         if kind != _LAYERS:
             yield from ((kind, identity) for identity in sorted(identities))
 
@@ -93,7 +92,7 @@ def is_current(expected: Expected, target: LockedTarget, release: LockedTriton) 
     entry = expected.image(target.name, release.version)
     return (
         entry is not None
-        and entry.inputs == target_image.identity(target, release)
+        and entry.inputs == Inputs(target, release).identity()
         and all(identity in expected.parts.get(kind, {}) for kind, identity in parts(target, release))
     )
 
@@ -179,7 +178,7 @@ def update(
     Raises:
         PartError: a part is not in the store.
     """
-    inputs = target_image.identity(target, release)
+    inputs = Inputs(target, release).identity()
     entry = ExpectedImage(inputs, image_id(engine, made.info.id), tuple(made.info.layers))
     files = {kind: dict(entries) for kind, entries in expected.parts.items()}
     for kind, identity in parts(target, release):

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from securesystemslib.signer import Key
 
-from toolchains.assembly import target_image
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
@@ -112,7 +111,7 @@ def pull(
         ImageError: what arrived has another ID.
         EngineError, FetchError, HashMismatchError: the registry does not answer, refuses, or has a damaged image.
     """
-    name = target_image.image_name(target, release)
+    name = Inputs(target, release).name
     tag = name.rpartition(":")[2]
     found = repository.manifest(tag)
     if found is None:
@@ -124,7 +123,7 @@ def pull(
     descriptor, manifest = found
     id = manifest.config.digest
     published = expected.load().image(target.name, release.version)
-    if published and published.inputs == target_image.identity(target, release) and published.image != id:
+    if published and published.inputs == Inputs(target, release).identity() and published.image != id:
         raise VerificationError(
             f"{repository.name}:{tag} is not the image that was published for these inputs",
             why=f"its ID:    {id}\npublished: {published.image}",
@@ -135,7 +134,7 @@ def pull(
     moved = there is None or there.id != id
     if moved:
         with step(f"pull {reference}"):
-            _take(reference, id, [name, *target_image.moving_names(target, release)], engine)
+            _take(reference, id, [name, *Inputs(target, release).moving_names], engine)
     # Without the digest of a configuration: what is in its layers is not recorded, unless it was built here.
     kept = id if id in provenance.configs(name, store) else ""
     provenance.note(name, require_image(engine, name), store, kept)
@@ -157,7 +156,7 @@ def _accepted(
     Raises:
         VerificationError: fewer keys than needed did.
     """
-    derived = statement.derived(target, release, target_image.labels(target, release))
+    derived = statement.derived(target, release, Inputs(target, release).labels)
     accepted: list[bytes] = []
     signed: dict[str, str] = {}
     reasons = []

@@ -32,7 +32,7 @@ from toolchains.archives import docker_archive, tar_file
 from toolchains.archives.tar_file import EPOCH
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Layer
+from toolchains.assembly.target_image import Inputs, Layer
 from toolchains.engine import host
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
@@ -80,20 +80,20 @@ def bake(request: Request, *, into: str) -> None:
         UsageError: no folder is given, or the folder is not empty.
         FoundryError: an input is not available.
     """
-    target, release = request.target, request.release
+    target = request.target
     if not into:
         raise UsageError("a folder to write to is needed", next="./foundry bake TARGET --into=DIR")
     folder = Path(into).resolve()
     if folder.exists() and (not folder.is_dir() or any(os.scandir(folder))):
         raise UsageError(f"{folder} exists and is not an empty folder", next="name another one, or remove it")
     store, sourced = request.store(), request.sourced()
-    used, top = target_image.gather(target, release, store=store, engine=host.ensure_engine, sourced=sourced)
-    middle = target_image.python_layer(used, release, store, sourced, host.ensure_engine() if sourced else None)
-    with step(f"base image from {len(used.debs)} Debian packages"):
-        base = rootfs.ensure_base(used, store)
-    names = target_image.moving_names(target, release, sourced=sourced)
+    planned = Inputs(target, request.release, sourced=sourced)
+    inputs, top = target_image.gather(planned, store, host.ensure_engine)
+    middle = target_image.python_layer(inputs, store, host.ensure_engine() if sourced else None)
+    with step(f"base image from {len(inputs.system.debs)} Debian packages"):
+        base = rootfs.ensure_base(inputs.system, store)
     with step(f"contexts and {BAKE_FILE}"):
-        write(folder, base, [("python", middle), (target.name, top)], names=names)
+        write(folder, base, [("python", middle), (target.name, top)], names=inputs.moving_names)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     _console.print(Text(f"{folder / BAKE_FILE}", "bold"), f"makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
@@ -180,12 +180,8 @@ def combined(lock: Lock) -> str:
         for version, release in target.tritons.items():
             # The name of a target has no dots.
             job = f"{target.name}-{version}".replace(".", "_")
-            top = Stage(
-                target.name,
-                "PYTHON",
-                labels=target_image.labels(target, release),
-                tags=target_image.moving_names(target, release),
-            )
+            inputs = Inputs(target, release)
+            top = Stage(target.name, "PYTHON", labels=inputs.labels, tags=inputs.moving_names)
             found |= targets(
                 [Stage("base"), Stage("python", "BASE"), top],
                 f"linux/{rootfs.architecture(target.debs)}",

@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from rich.table import Table
 
 from toolchains.artifacts import native
-from toolchains.assembly import target_image
+from toolchains.assembly.target_image import Inputs
 from toolchains.contents import packages
 from toolchains.engine import client
 from toolchains.engine.client import Engine
@@ -161,7 +161,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
     found = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
     for target in locked.targets.values():
         for release in target.tritons.values():
-            for kind, identities in target_image.parts(target, release).items():
+            for kind, identities in Inputs(target, release).parts.items():
                 found.setdefault(kind, set()).update(identities)
     return found
 
@@ -193,8 +193,8 @@ def _images(locked: Lock) -> set[str]:
         names.add(f"triton-foundry/base:{target.suite}-{base.identity(target)[:16]}")
     for target in locked.targets.values():
         for release in target.tritons.values():
-            names.add(f"triton-foundry/{target.name}:{target_image.identity(target, release)[:16]}")
-            names.add(target_image.python_name(target, release, None))
+            names.add(Inputs(target, release).name)
+            names.add(Inputs(target, release).python_name)
     return names
 
 

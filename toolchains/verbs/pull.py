@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Inputs
 from toolchains.engine import host
 from toolchains.images import provenance
 from toolchains.share import images
@@ -25,7 +25,7 @@ def pull(request: Request, registry: str, *, public: Sequence[str], threshold: i
     """Pull a target's image as this checkout asks for it, if trusted keys signed it; see images.pull."""
     done = _pull(request, registry, read_trust(public, threshold))
     _console.print(Text(done.reference, "bold"), "was pulled" if done.moved else "exists already")
-    _console.print(f"called {target_image.image_name(request.target, request.release)}, its ID {done.id}")
+    _console.print(f"called {Inputs(request.target, request.release).name}, its ID {done.id}")
     file = statement.file(f"{request.target.name}-{request.release.version}")
     options = "".join(f" --key={each}" for each in public)
     _console.print(f"statement: {file}\n  ./foundry verify {request.target.name} --statement={file}{options}")
@@ -43,7 +43,7 @@ def take(request: Request, registry: str, trusted: Trust) -> None:
             why="an SDK, --from-source, --no-cache and --offline ask for something else",
             next="leave out one of them",
         )
-    name = target_image.image_name(request.target, request.release)
+    name = Inputs(request.target, request.release).name
     store = request.store()
     info = host.ensure_engine().image(name)
     if info and info.id in [each for known, each in provenance.recorded(store).items() if known == name]:

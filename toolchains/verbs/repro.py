@@ -26,9 +26,8 @@ from rich.text import Text
 
 from toolchains.archives import folders
 from toolchains.artifacts import native
-from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Image
+from toolchains.assembly.target_image import Image, Inputs
 from toolchains.engine import client, context, host
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
@@ -395,7 +394,7 @@ def _names_kept(
         recorded = [provenance.recorded(Store(each.store)) for each in both]
         # What another process built for the user's store meanwhile.
         kept = {id for _, id in {*provenance.recorded(store).items()} - known}
-        given = {*target_image.moving_names(request.target, request.release)}.union(*recorded)
+        given = {*Inputs(request.target, request.release).moving_names}.union(*recorded)
         for engine, had in zip(engines, before, strict=True):
             for name in sorted(given):
                 info = engine.image(name)

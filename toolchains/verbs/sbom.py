@@ -11,6 +11,7 @@ from rich.text import Text
 
 from toolchains.assembly import image_contents
 from toolchains.assembly.request import Request
+from toolchains.assembly.target_image import Inputs
 from toolchains.contents.component import Component
 from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
@@ -58,7 +59,7 @@ def describe(request: Request, part: str = "") -> Component:
         from toolchains.sdk import supplied
 
         checked = supplied.check_given_sdk(request.target, request.given, store)
-    return image_contents.image(request.target, request.release, store=store, sdk=checked, sourced=request.sourced())
+    return image_contents.image(Inputs(request.target, request.release, checked, request.sourced()), store)
 
 
 def licences(what: str, read: Reading) -> None:

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from toolchains.artifacts import linked, native, plugin_wheels
-from toolchains.assembly import target_image
 from toolchains.assembly.request import locked_target
+from toolchains.assembly.target_image import Inputs
 from toolchains.config import components, projects, scaffold
 from toolchains.config.components import Target
 from toolchains.config.reading import read_table
@@ -179,7 +179,7 @@ def _part(store: Store, kind: str, identity: str) -> str:
 
 def _image(target: LockedTarget, release: LockedTriton, engine: Engine | None, store: Store) -> tuple[str, str]:
     """Return the name that a target's image would have if built now, and its size (MB) or why there is none."""
-    name = target_image.image_name(target, release)
+    name = Inputs(target, release).name
     if engine is None:
         return name, "no container engine answers"
     info = provenance.image(name, engine=engine, store=store)

@@ -31,6 +31,7 @@ from securesystemslib.signer import Key
 from toolchains.archives import confine, docker_archive
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image, wheelhouse
+from toolchains.assembly.target_image import Inputs
 from toolchains.engine import client
 from toolchains.fetch.store import Store
 from toolchains.images import base, layer, listing, provenance
@@ -223,7 +224,7 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
         return Checked(found=[Found("the configuration", f"it is damaged: {error}")])
     labels = described["config"].get("Labels") or {}
     target, release = _meant(labels, [called] if called.startswith(_TAG) else tags)
-    name = target_image.image_name(target, release)
+    name = Inputs(target, release).name
     recorded = provenance.configs(name, store)
     digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
     checked = Checked({name: digest.removeprefix("sha256:")})
@@ -253,7 +254,7 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     text = listing.config(store, wanted)
     if text is None:
         raise UsageError(f"the record of {name} is damaged", next=again)
-    names = [name, *target_image.moving_names(target, release), called]
+    names = [name, *Inputs(target, release).moving_names, called]
     # What a file says comes before what follows from it.
     checked.found[:0] = image_archive.check(path, text, partial(_entries, store, target), names)
     if not checked.found:
