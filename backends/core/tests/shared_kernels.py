@@ -72,6 +72,19 @@ def matmul(a, b, c, M, N, K, am, bk, cm, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 
 @triton.jit
+def matmul_2d(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Each program computes a block, at its place in a grid of two dimensions."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM)[:, None], tl.program_id(1) * BN + tl.arange(0, BN)[None, :]
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        along, down = start + tl.arange(0, BK)[None, :], start + tl.arange(0, BK)[:, None]
+        x = tl.load(a + rows * K + along, mask=(rows < M) & (along < K), other=0.0)
+        y = tl.load(b + down * N + columns, mask=(down < K) & (columns < N), other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+    tl.store(c + rows * N + columns, total, mask=(rows < M) & (columns < N))
+
+
+@triton.jit
 def linear(a1, b1, a2, b2):
     """Apply x -> a1 x + b1, then x -> a2 x + b2: the order matters."""
     return a1 * a2, b1 * a2 + b2

@@ -20,7 +20,7 @@ from foundry_core.runtime.opencl import DeviceError, MemoryMode, OpenCLDevice
 from foundry_core.tensor import Tensor
 from ordered import CASES
 from results import check_product, poisoned
-from shared_kernels import linear, softmax
+from shared_kernels import linear, matmul_2d, softmax
 from triton_spirv_backend import opencl
 
 pytestmark = pytest.mark.any_release
@@ -34,19 +34,6 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = program * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
     tl.store(out_ptr + at, tl.load(x_ptr + at, mask=mask) + tl.load(y_ptr + at, mask=mask, other=7.0), mask=mask)
-
-
-@triton.jit
-def matmul_kernel(a_ptr, b_ptr, out_ptr, m, n, k, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
-    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, k, BLOCK):
-        along, down = start + tl.arange(0, BLOCK)[None, :], start + tl.arange(0, BLOCK)[:, None]
-        a = tl.load(a_ptr + rows * k + along, mask=(rows < m) & (along < k), other=0.0)
-        b = tl.load(b_ptr + down * n + columns, mask=(down < k) & (columns < n), other=0.0)
-        total = tl.dot(a, b, total, input_precision="ieee")
-    tl.store(out_ptr + rows * n + columns, total, mask=(rows < m) & (columns < n))
 
 
 @triton.jit
@@ -168,7 +155,7 @@ def test_products_are_multiplied_and_added(workgroups: None) -> None:
     a = np.random.default_rng(4).standard_normal((m, k)).astype(np.float32)
     b = np.random.default_rng(5).standard_normal((k, n)).astype(np.float32)
     out = poisoned(m, n)
-    launch(matmul_kernel, (2, 2), a, b, out, m, n, k, BLOCK=16)
+    launch(matmul_2d, (2, 2), a, b, out, m, n, k, BM=16, BN=16, BK=16)
     check_product(out, a, b)
 
 

@@ -53,9 +53,10 @@ class FakeSdk:
         return arguments, source, listing
 
 
-def shared_library(source: Path) -> Path:
-    """Compile a C file into a shared library next to it."""
+def shared_library(library: Path, text: str) -> Path:
+    """Compile C code into a shared library, by way of a file next to it."""
     compiler = next(filter(shutil.which, [os.environ.get("CC") or "clang", "clang-18", "gcc"]))
-    library = source.with_suffix(".so")
+    source = library.with_suffix(".c")
+    source.write_text(text)
     subprocess.run([compiler, "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
     return library

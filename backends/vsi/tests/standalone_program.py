@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from triton_vsi_backend.standalone import dump
 
 # As in VeriSilicon's README and in the generated source.
 LINES = {
@@ -35,6 +36,15 @@ class Program:
 
     folder: Path
     work: Path
+
+    @classmethod
+    def dump(cls, folder: Path, work: Path, *, library: bytes, threads: int = 1, **more: Any) -> Program:
+        """Dump a kernel of the folder's name, and build its launcher; more arguments are those of `dump`."""
+        given: dict[str, Any] = {"irs": {}, "cmd_gen": library, "num_warps": threads // 32, "threads": threads}
+        dump(folder, name=folder.name, **given | more)
+        program = cls(folder, work)
+        assert program.build("libstdc++") == ""
+        return program
 
     @property
     def kernel(self) -> str:

@@ -7,13 +7,14 @@ import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
+import launch_cases
 import numpy as np
 import pytest
 import triton
-import triton.language as tl
 from foundry_core.tensor import Tensor
 from image import python
 from launch_cases import LaunchCases, forget
+from shared_kernels import product
 from triton.compiler.errors import CompilationError
 from triton.runtime.cache import get_cache_manager
 from triton_vsi_backend import devices
@@ -22,36 +23,11 @@ from triton_vsi_backend.compiler import cmd_gen_name
 from triton_vsi_backend.driver import VsiDriver
 from triton_vsi_backend.errors import VsiError, ZenCompilerError
 
-BLOCK = 64
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offsets < n_elements
-    x = tl.load(x_ptr + offsets, mask=mask)
-    y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(output_ptr + offsets, x + y, mask=mask)
-
-
-@triton.jit
-def multiply_kernel(a_ptr, b_ptr, c_ptr, BLOCK: tl.constexpr):
-    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
-    product = tl.dot(tl.load(a_ptr + i * BLOCK + j), tl.load(b_ptr + i * BLOCK + j))
-    tl.store(c_ptr + i * BLOCK + j, product)
-
-
-@triton.jit
-def small_dot_kernel(a_ptr, BLOCK: tl.constexpr):
-    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
-    a = tl.load(a_ptr + i * BLOCK + j)
-    tl.store(a_ptr + i * BLOCK + j, tl.dot(a, a))
-
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, no_switches: None) -> None:
     """Forget the kernels that other tests compiled with their switches."""
-    forget(add_kernel, multiply_kernel)
+    forget(product)
 
 
 class TestLaunches(LaunchCases):
@@ -62,17 +38,16 @@ class TestLaunches(LaunchCases):
 
 def add(n: int = 1000, **options: Any) -> Any:
     x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
-    y, output = x[::-1].copy(), np.full(n, np.nan, np.float32)
-    arrays = [Tensor(array) for array in (x, y, output)]
-    kernel = add_kernel[(triton.cdiv(n, BLOCK),)](*arrays, n, BLOCK_SIZE=BLOCK, **options)
-    assert np.array_equal(output, x + y)
+    y, out = x[::-1].copy(), np.full(n, np.nan, np.float32)
+    kernel = launch_cases.add(x, y, out, n, **options)
+    assert np.array_equal(out, x + y)
     return kernel
 
 
 def multiply() -> Any:
     a, b = np.random.default_rng(1).integers(-8, 8, (2, 32, 32)).astype(np.float32)
     c = np.full((32, 32), np.nan, np.float32)
-    kernel = multiply_kernel[(1,)](Tensor(a), Tensor(b), Tensor(c), BLOCK=32)
+    kernel = product[(1,)](Tensor(a), Tensor(b), Tensor(c), N=32)
     assert np.array_equal(c, a @ b)
     return kernel
 
@@ -86,7 +61,7 @@ def library(kernel: Any) -> Path:
 def test_the_command_library_is_beside_the_stages_in_the_cache() -> None:
     kernel = add()
     assert kernel.asm["spv"][:4] == b"\x03\x02\x23\x07"
-    assert library(kernel).name == "add_kernel_cmd_gen.so"
+    assert library(kernel).name == "vec_add_cmd_gen.so"
     assert library(kernel).read_bytes()[:4] == b"\x7fELF"
 
 
@@ -121,14 +96,14 @@ def test_switches_make_kernels_of_their_own(monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("VSI_ENABLE_TC", "VSI_ENABLE_MULTI_ENGINES", "VSI_ENABLE_MULTI_THREADS"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(name, "1")
-            forget(add_kernel)
+            forget()
             keys.add(add().metadata.hash)
     assert len(keys) == 4
 
 
 def test_a_dot_smaller_than_the_tensor_core_takes_is_refused() -> None:
     with pytest.raises(CompilationError) as caught:
-        small_dot_kernel[(1,)](Tensor(np.zeros((8, 8), np.float32)), BLOCK=8)
+        product[(1,)](*[Tensor(np.zeros((8, 8), np.float32))] * 3, N=8)
     # Triton names the line. Up to 3.2, the cause of that error says what is wrong.
     assert "K >= 8" in f"{caught.value} {caught.value.__cause__}"
 
@@ -137,22 +112,22 @@ def test_a_kernel_is_dumped_once_into_each_folder(tmp_path: Path, monkeypatch: p
     for name in ("first", "second"):
         monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / name))
         kernel = add(dump_standalone=True)
-        (tmp_path / name / "add_kernel/add_kernel_standalone.cpp").write_text("edited")
+        (tmp_path / name / "vec_add/vec_add_standalone.cpp").write_text("edited")
         add(dump_standalone=True)
-        assert (tmp_path / name / "add_kernel/add_kernel_standalone.cpp").read_text() == "edited"
-    folder = tmp_path / "second" / "add_kernel"
-    expected = {f"add_kernel{end}" for end in (".ttir", ".spv", "_cmd_gen.so", "_standalone.cpp")}
+        assert (tmp_path / name / "vec_add/vec_add_standalone.cpp").read_text() == "edited"
+    folder = tmp_path / "second" / "vec_add"
+    expected = {f"vec_add{end}" for end in (".ttir", ".spv", "_cmd_gen.so", "_standalone.cpp")}
     assert expected <= {path.name for path in folder.iterdir()}
-    assert (folder / "add_kernel.spv").read_bytes() == kernel.asm["spv"]
-    assert (folder / "add_kernel.ttir").read_text() == kernel.asm["ttir"]
-    assert (folder / "add_kernel_cmd_gen.so").read_bytes() == library(kernel).read_bytes()
+    assert (folder / "vec_add.spv").read_bytes() == kernel.asm["spv"]
+    assert (folder / "vec_add.ttir").read_text() == kernel.asm["ttir"]
+    assert (folder / "vec_add_cmd_gen.so").read_bytes() == library(kernel).read_bytes()
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "file"
     place.touch()
     monkeypatch.setenv("VSI_DUMP_DIR", str(place))
-    with pytest.raises(VsiError, match=f"VSI_DUMP_DIR={place} cannot be written to.*\n.*{place}/add_kernel: Not a dir"):
+    with pytest.raises(VsiError, match=f"VSI_DUMP_DIR={place} cannot be written to.*\n.*{place}/vec_add: Not a dir"):
         add(dump_standalone=True)
 
 
@@ -174,9 +149,9 @@ def test_torch_tensors_on_the_device_are_taken() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("vpex", reason="there is no vpex")
     x = torch.arange(1000, dtype=torch.float32, device="vsi")
-    output = torch.full((1000,), float("nan"), device="vsi")
-    add_kernel[(triton.cdiv(1000, BLOCK),)](x, x, output, 1000, BLOCK_SIZE=BLOCK)
-    assert torch.equal(output.cpu(), 2 * x.cpu())
+    out = torch.full((1000,), float("nan"), device="vsi")
+    launch_cases.add(x, x, out, 1000)
+    assert torch.equal(out.cpu(), 2 * x.cpu())
     # Tutorials assert this for each of their tensors.
     assert triton.runtime.driver.active.get_active_torch_device() == x.device
 

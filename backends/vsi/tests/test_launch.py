@@ -27,6 +27,7 @@ WORDS = 24
 TYPES = ["*i64", "i1", "fp16", "bf16", "i64", "fp32", "fp64", "*i32"]
 SCALARS = (True, 1.5, -2.25, 2**40 + 7, 0.1, 1e300)
 POISON = -(2**30)
+COMMANDS = Path(__file__).with_name("commands.c").read_text()
 
 # Four groups of parameters: the Triton function's, the grid, matmul's buffers, DMA's.
 KERNEL = """
@@ -103,9 +104,7 @@ def spirv() -> bytes:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    source = tmp_path_factory.mktemp("cmd_gen") / "commands.c"
-    source.write_text(Path(__file__).with_name("commands.c").read_text())
-    return shared_library(source)
+    return shared_library(tmp_path_factory.mktemp("cmd_gen") / "commands.so", COMMANDS)
 
 
 @pytest.fixture(params=list(MemoryMode))
@@ -265,12 +264,10 @@ def test_a_library_that_is_gone_from_the_cache_is_missed_with_a_way_out(
     ("source", "why"), [("int other(void) { return 1; }", "get_matmul_num"), (None, "invalid ELF header|too short")]
 )
 def test_a_file_that_makes_no_commands_is_refused(source: str | None, why: str, tmp_path: Path) -> None:
-    path = tmp_path / "other.c"
+    path = tmp_path / "other.so"
     if source is None:
-        path = path.with_suffix(".so")
         path.write_text("no library")
     else:
-        path.write_text(source)
-        path = shared_library(path)
+        shared_library(path, source)
     with pytest.raises(VsiError, match=f"does not make command buffers(.|\n)*({why})"):
         Commands(path, [], most_bytes=1)

@@ -14,7 +14,6 @@ import pytest
 from foundry_core.codegen.tools import llvm_to_spirv
 from made_up import shared_library
 from standalone_program import Program
-from triton_vsi_backend.standalone import dump
 
 # These tests use no kernel of Triton's.
 pytestmark = pytest.mark.any_release
@@ -50,35 +49,22 @@ def spirv(threads: int | None = None, *, old: str = "", new: str = "") -> bytes:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    source = tmp_path_factory.mktemp("library") / "shift.c"
-    source.write_text(LIBRARY)
-    return shared_library(source).read_bytes()
+    return shared_library(tmp_path_factory.mktemp("library") / "shift.so", LIBRARY).read_bytes()
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, library: bytes) -> Path:
     folder = tmp_path_factory.mktemp("dump") / "shift"
-    dump(
-        folder,
-        name="shift",
-        parameters=["*i32", "*i32", "i32"],
-        names=["x", "out", "n"],
-        irs={"ttir": TTIR},
-        spirv=spirv(64),
-        cmd_gen=library,
-        num_warps=2,
-        threads=64,
-    )
-    program = Program(folder, folder)
-    assert program.build("libstdc++") == ""
-    return folder
+    facts: dict[str, Any] = {"parameters": ["*i32", "*i32", "i32"], "names": ["x", "out", "n"], "irs": {"ttir": TTIR}}
+    return Program.dump(folder, folder, spirv=spirv(64), library=library, threads=64, **facts).folder
 
 
 @pytest.fixture
-def program(built: Path, tmp_path: Path) -> Program:
-    """Return the launcher, with valid inputs."""
+def program(built: Path, library: bytes, tmp_path: Path) -> Program:
+    """Return the launcher, with valid inputs, and a command generator for a kernel in its folder."""
     program = Program(built, tmp_path)
     program.take([X, np.full_like(X, POISON), N])
+    (tmp_path / "shift_cmd_gen.so").write_bytes(library)
     return program
 
 
@@ -138,18 +124,8 @@ def test_a_scalar_is_a_number_or_an_array_of_one_element(scalar: Any, program: P
 
 def test_tensors_may_be_empty_or_a_number(library: bytes, tmp_path: Path) -> None:
     binary = spirv(old="%value = load i32, ptr addrspace(1) %from", new="%value = add i32 3, 4")
-    dump(
-        tmp_path / "shift",
-        name="shift",
-        parameters=["*i32", "*i32", "i32"],
-        irs={},
-        spirv=binary,
-        cmd_gen=library,
-        num_warps=0,
-        threads=1,
-    )
-    program = Program(tmp_path / "shift", tmp_path)
-    program.build("libstdc++")
+    parameters = ["*i32", "*i32", "i32"]
+    program = Program.dump(tmp_path / "shift", tmp_path, parameters=parameters, spirv=binary, library=library)
     program.launch([np.zeros((3, 0), np.int32), np.array(POISON, np.int32), np.int32(5)], "-g", "1")
     assert program.output(0).shape == (3, 0)
     assert program.output(1).shape == ()
@@ -262,10 +238,7 @@ def test_a_scalar_of_another_kind_is_refused(spoil: Callable[[Path], object], me
 
 
 def test_a_bool_file_with_another_byte_is_refused(library: bytes, tmp_path: Path) -> None:
-    folder = tmp_path / "shift"
-    dump(folder, name="shift", parameters=["i1"], irs={}, spirv=spirv(), cmd_gen=library, num_warps=0, threads=1)
-    program = Program(folder, tmp_path)
-    program.build("libstdc++")
+    program = Program.dump(tmp_path / "shift", tmp_path, parameters=["i1"], spirv=spirv(), library=library)
     program.take([])
     (tmp_path / "inputs/arg_0.npy").write_bytes(file(header("'|b1'", shape="()"), b"\2"))
     assert "inputs/arg_0.npy: holds bytes that are neither False (0) nor True (1)" in program.refusal("-g", "1")
@@ -365,18 +338,16 @@ def test_another_kernel_may_be_named_and_brings_its_command_generator(
     assert np.array_equal(program.output(1), X - N)
     # A kernel in the current folder: dlopen searches the system's libraries for a bare file name.
     shutil.copy(other / "any name", tmp_path / "here.spv")
-    shutil.copy(other / "shift_cmd_gen.so", tmp_path)
     (program.work / "outputs/arg_1.npy").unlink()
     assert program.run("-g", "6", "-m", "here.spv").returncode == 0
     assert np.array_equal(program.output(1), X - N)
 
 
-def test_the_number_of_warps_is_the_kernels(program: Program, library: bytes, tmp_path: Path) -> None:
+def test_the_number_of_warps_is_the_kernels(program: Program, tmp_path: Path) -> None:
     assert program.run("-g", "6", "-w", "2").returncode == 0
     program.take([X, np.full_like(X, POISON), N])
     said = program.refusal("-g", "6", "-w", "4")
     assert "-w 4 means 128 work-items a program, and the kernel was compiled for 64" in said
-    (tmp_path / "shift_cmd_gen.so").write_bytes(library)
     # A kernel that specifies another number of work-items, and one that specifies none.
     (tmp_path / "four.spv").write_bytes(spirv(128))
     assert "compiled for 128" in program.refusal("-g", "6", "-m", "four.spv")
@@ -388,7 +359,7 @@ def test_the_number_of_warps_is_the_kernels(program: Program, library: bytes, tm
 
 
 def test_a_kernel_that_does_not_state_its_work_items_still_has_those_it_was_dumped_with(
-    built: Path, library: bytes, tmp_path: Path
+    built: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(built, tmp_path / "shift", symlinks=True)
     program = Program(tmp_path / "shift", tmp_path)
@@ -407,9 +378,8 @@ def test_a_kernel_that_does_not_state_its_work_items_still_has_those_it_was_dump
     ],
 )
 def test_a_file_that_is_no_kernel_is_refused(
-    content: bytes | None, message: str, program: Program, library: bytes, tmp_path: Path
+    content: bytes | None, message: str, program: Program, tmp_path: Path
 ) -> None:
-    (tmp_path / "shift_cmd_gen.so").write_bytes(library)
     if content is not None:
         (tmp_path / "bad.spv").write_bytes(content)
     said = program.refusal("-g", "6", "-m", "bad.spv")
@@ -417,25 +387,19 @@ def test_a_file_that_is_no_kernel_is_refused(
     assert message in said
 
 
-def test_a_module_with_another_kernel_is_refused_with_the_names_it_has(
-    program: Program, library: bytes, tmp_path: Path
-) -> None:
-    (tmp_path / "shift_cmd_gen.so").write_bytes(library)
+def test_a_module_with_another_kernel_is_refused_with_the_names_it_has(program: Program, tmp_path: Path) -> None:
     (tmp_path / "lift.spv").write_bytes(spirv(old="@shift", new="@lift"))
     assert "lift.spv: has no kernel shift; it has: lift" in program.refusal("-g", "6", "-m", "lift.spv")
 
 
-def test_a_kernel_with_other_parameters_is_refused(program: Program, library: bytes, tmp_path: Path) -> None:
-    (tmp_path / "shift_cmd_gen.so").write_bytes(library)
+def test_a_kernel_with_other_parameters_is_refused(program: Program, tmp_path: Path) -> None:
     (tmp_path / "more.spv").write_bytes(spirv(old="i32 %n, i32 %gx", new="i32 %n, i32 %more, i32 %gx"))
     said = program.refusal("-g", "6", "-m", "more.spv")
     assert "more.spv: shift takes 7 arguments and would be passed 6" in said
 
 
 def test_a_library_that_makes_no_commands_is_refused(program: Program, tmp_path: Path) -> None:
-    source = tmp_path / "shift_cmd_gen.c"
-    source.write_text("int unrelated;\n")
-    shared_library(source)
+    shared_library(tmp_path / "shift_cmd_gen.so", "int unrelated;\n")
     (tmp_path / "shift.spv").write_bytes(spirv(64))
     said = program.refusal("-g", "6", "-m", "shift.spv")
     assert "shift_cmd_gen.so: has no get_matmul_num: this is not a command generator of a kernel" in said

@@ -17,10 +17,9 @@ import triton.language as tl
 from foundry_core.tensor import Tensor
 from made_up import shared_library
 from results import check_product
-from shared_kernels import vec_add
+from shared_kernels import matmul_2d, vec_add
 from standalone_program import LINES, Program
-from test_launch import SCALARS, TYPES, WORDS, probe
-from triton_vsi_backend.standalone import dump
+from test_launch import COMMANDS, SCALARS, TYPES, WORDS, probe
 
 BLOCK = 128
 N = 1000
@@ -33,18 +32,6 @@ MODES: dict[str, dict[str, Any]] = {
     "threads": {"enable_multi_threads": True, "num_warps": 2},
     "tc-threads": {"enable_tc": True, "enable_multi_threads": True, "num_warps": 2},
 }
-
-
-@triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
-    sums = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, K, BK):
-        inner = k + tl.arange(0, BK)
-        a = tl.load(a_ptr + rows[:, None] * K + inner, mask=(rows[:, None] < M) & (inner < K), other=0)
-        b = tl.load(b_ptr + inner[:, None] * N + columns, mask=(inner[:, None] < K) & (columns < N), other=0)
-        sums = tl.dot(a, b, sums)
-    tl.store(c_ptr + rows[:, None] * N + columns, sums, mask=(rows[:, None] < M) & (columns < N))
 
 
 @triton.jit
@@ -166,7 +153,7 @@ def test_matmul(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     a, b = random.standard_normal((M, K), np.float32), random.standard_normal((K, N), np.float32)
     given = [a, b, np.full((M, N), POISON), np.int32(M), np.int32(N), np.int32(K)]
-    built = program(dumped(matmul, (4, 5), *given, BM=16, BN=16, BK=16, **MODES[mode]), tmp_path, line)
+    built = program(dumped(matmul_2d, (4, 5), *given, BM=16, BN=16, BK=16, **MODES[mode]), tmp_path, line)
     given[2] = np.full((M, N), POISON)
     built.launch(given, "-g", "4,5")
     check_product(built.output(2), a, b)
@@ -175,12 +162,12 @@ def test_matmul(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
 def test_a_matmul_on_the_tensor_core_computes_by_its_commands(dumped: Dumped, tmp_path: Path) -> None:
     a = np.eye(16, dtype=np.float32)
     given = [a, a, np.full_like(a, POISON), np.int32(16), np.int32(16), np.int32(16)]
-    built = program(dumped(matmul, (1,), *given, BM=16, BN=16, BK=16, **MODES["tc"]), tmp_path)
+    built = program(dumped(matmul_2d, (1,), *given, BM=16, BN=16, BK=16, **MODES["tc"]), tmp_path)
     given[2] = np.full_like(a, POISON)
     built.launch(given, "-g", "1")
     assert np.array_equal(built.output(2), a)
     # The reference's kernel writes NaN for an invalid command.
-    source = built.folder / "matmul_standalone.cpp"
+    source = built.folder / "matmul_2d_standalone.cpp"
     spoilt = source.read_text().replace("        return made;", "        made[0] ^= 1;\n        return made;")
     assert spoilt != source.read_text()
     source.write_text(spoilt)
@@ -242,23 +229,13 @@ def test_false_arrives_as_false(widening: Program) -> None:
 
 
 @pytest.mark.any_release
-@pytest.mark.parametrize(("threads", "num_warps"), [(1, 0), (64, 2)])
-def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, num_warps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 64])
+def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, tmp_path: Path) -> None:
     """This uses the kernel and the library of the plugin's own test, which record everything that they get."""
-    source = tmp_path / "commands.c"
-    source.write_text(Path(__file__).with_name("commands.c").read_text())
-    dump(
-        tmp_path / "probe",
-        name="probe",
-        parameters=TYPES,
-        irs={},
-        spirv=probe(),
-        cmd_gen=shared_library(source).read_bytes(),
-        num_warps=num_warps,
-        threads=threads,
+    library = shared_library(tmp_path / "commands.so", COMMANDS).read_bytes()
+    program = Program.dump(
+        tmp_path / "probe", tmp_path, parameters=TYPES, spirv=probe(), library=library, threads=threads
     )
-    program = Program(tmp_path / "probe", tmp_path)
-    program.build("libstdc++")
     out, marks = np.full(24 * WORDS, -1), np.full((24, threads), -1, np.int32)
     kinds = (np.bool_, np.float16, ml_dtypes.bfloat16, np.int64, np.float32, np.float64)
     scalars = [kind(value) for kind, value in zip(kinds, SCALARS, strict=True)]
