@@ -9,11 +9,10 @@ import pytest
 from foundry_core.codegen.typed import check_text
 from foundry_core.errors import ToolError
 from triton_dpu_backend.artifact import arguments
-from triton_dpu_backend.artifact.annotation import annotate, facts
 from triton_dpu_backend.artifact.build import build
 from triton_dpu_backend.artifact.runner import Dpus, host_runner
 from triton_dpu_backend.artifact.script import ScriptError, default_dpus
-from triton_dpu_backend.artifact.signature import SignatureError, parse, tasklets
+from triton_dpu_backend.artifact.signature import SignatureError, annotate, facts, parse, tasklets
 from triton_dpu_backend.artifact.wrapper import wrapper
 
 PARAMETERS = (

@@ -19,8 +19,7 @@ from launch_cases import BLOCK, LaunchCases, integers
 from results import check_product, poisoned
 from shared_kernels import matmul, place_kernel, scale_kernel, vec_add
 from triton.runtime import driver
-from triton_dpu_backend.host.errors import DpuError
-from triton_dpu_backend.host.faults import fault
+from triton_dpu_backend.host.errors import DpuError, fault
 from triton_dpu_backend.launcher import pool
 from triton_dpu_backend.launches import profile
 

@@ -13,9 +13,8 @@ from foundry_core.footprint import Footprints
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton_dpu_backend.artifact import arguments
-from triton_dpu_backend.artifact.annotation import facts
 from triton_dpu_backend.artifact.runner import host_runner
-from triton_dpu_backend.artifact.signature import parse
+from triton_dpu_backend.artifact.signature import facts, parse
 
 # Replaces the runner's main: one DPU per program, whose part is what the program reaches.
 _MAIN = """

@@ -14,9 +14,9 @@ from foundry_core.codegen.programs import fingerprint, locate
 from foundry_core.errors import LoweringError, ToolError
 from triton.backends.compiler import GPUTarget
 
-from .artifact import LOG, PARTS
+from .artifact.signature import LOG, PARTS, annotate
 from .counts import MOST_DPUS, count
-from .legalize import is_skipped
+from .legalize import is_skipped, legalize
 
 if TYPE_CHECKING:
     from foundry_core.mapping.tasklet.program import TaskletKernel
@@ -132,9 +132,6 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
 def make_llir(mlir: str, metadata: dict[str, Any]) -> str:
     """Run the stage llir: LLVM IR with typed pointers, legalised for a DPU and annotated for `pack`."""
     from foundry_core.codegen.pipeline import to_typed_llvm
-
-    from .artifact.annotation import annotate
-    from .legalize import legalize
 
     if (llir := _built.pop(_key(mlir, metadata), None)) is not None:
         return str(llir)

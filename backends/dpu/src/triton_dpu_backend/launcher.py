@@ -165,25 +165,22 @@ class DpuLauncher(SynchronousLauncher[DpuProgram]):
             programs: the programs of a DPU.
         """
         parts = 1
-        # Where arguments share memory, a slice could read what another one has written.
-        if self._most_parts > 1 and not self._overlap(values):
-            parts = slices.slice_count(
-                programs,
-                self._room,
-                self._parts,
-                self._most_parts,
-                most_tasklets=self._most_tasklets,
-                computes=self._computes,
-            )
+        if self._most_parts > 1:
+            arrays = sorted((self._array(i, values[i]) for i in self._pointers), key=lambda array: array.low)
+            # Where two arguments are in one allocation, a slice could read what another one has written.
+            if not any(one.high > other.low for one, other in pairwise(arrays)):
+                parts = slices.slice_count(
+                    programs,
+                    self._room,
+                    self._parts,
+                    self._most_parts,
+                    most_tasklets=self._most_tasklets,
+                    computes=self._computes,
+                )
         if parts == self._parts:
             return function, self._tasklets, parts
         path, tasklets = self._built(parts)
         return DpuProgram(path, function.kernel), tasklets, parts
-
-    def _overlap(self, values: Sequence[Any]) -> bool:
-        """Return whether two arguments are in one allocation."""
-        arrays = sorted((self._array(i, values[i]) for i in self._pointers), key=lambda array: array.low)
-        return any(one.high > other.low for one, other in pairwise(arrays))
 
     def modelled(self) -> dict[str, Any]:
         cost = launches.last()

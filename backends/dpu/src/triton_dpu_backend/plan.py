@@ -78,6 +78,9 @@ class ByteInterval:
     low: int
     high: int
 
+    def overlaps(self, other: ByteInterval) -> bool:
+        return self.low < other.high and other.low < self.high
+
 
 @dataclass(frozen=True)
 class Region:
@@ -182,7 +185,11 @@ def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Place
     asked = wanted.get(array.name)
     if asked is Placement.REPLICATED:
         return ArrayPlacement(asked, "as asked", copies_allocation=True)
-    if any(_unknown(array, span) for span in spans):
+    # A span beyond both ends of the allocation is only a guess: no kernel goes there.
+    if any(
+        span.is_all or (array.address + span.low < array.low and array.address + span.high > array.high)
+        for span in spans
+    ):
         why = "its addresses depend on more than program ids and integer arguments"
         if asked is Placement.SHARDED:
             raise MemoryExceeded(f"{array.name} cannot be sharded: {why}")
@@ -192,11 +199,6 @@ def _placed(array: Array, parts: Sequence[Footprint], wanted: Mapping[str, Place
     if len(parts) > 1 and len({_hull(part) for part in parts}) == 1:
         return ArrayPlacement(Placement.REPLICATED, "all programs reach the same bytes", copies_allocation=False)
     return ArrayPlacement(Placement.SHARDED, "its addresses follow the program ids", copies_allocation=False)
-
-
-def _unknown(array: Array, span: Span) -> bool:
-    """Return whether a span is only a guess: it goes beyond both ends of the allocation, which no kernel does."""
-    return span.is_all or (array.address + span.low < array.low and array.address + span.high > array.high)
 
 
 def _hull(part: Footprint) -> tuple[int, int] | None:
@@ -263,9 +265,8 @@ def _check_atomics(
     hulls = {i: hull for i in arrays if (hull := _hull_of([part[i] for part in held if i in part]))}
     written = {i for part in writes for i in part}
     for i, how in atomics.items():
-        mine = hulls.get(i)
         for j, theirs in hulls.items():
-            if j != i and _overlap(mine, theirs) and (i in written or j in written):
+            if j != i and i in hulls and hulls[i].overlaps(theirs) and (i in written or j in written):
                 raise Inseparable(f"{arrays[i].name}, which is changed atomically, shares memory with {arrays[j].name}")
         if isinstance(how, str) and i in written:
             found = sorted((part[i] for part in held if i in part), key=lambda interval: interval.low)
@@ -293,19 +294,16 @@ def _groups(arguments: Sequence[int], held: Sequence[Mapping[int, ByteInterval]]
         changed = False
         for a in range(len(groups)):
             for b in range(len(groups) - 1, a, -1):
-                if any(_overlap(_of(part, groups[a]), _of(part, groups[b])) for part in held):
+                hulls = ((_held_by(part, groups[a]), _held_by(part, groups[b])) for part in held)
+                if any(one and other and one.overlaps(other) for one, other in hulls):
                     groups[a] += groups.pop(b)
                     changed = True
     return groups
 
 
-def _of(part: Mapping[int, ByteInterval], members: Sequence[int]) -> ByteInterval | None:
+def _held_by(part: Mapping[int, ByteInterval], group: Sequence[int]) -> ByteInterval | None:
     """Return what one DPU has of a group: all bytes from the first to the last."""
-    return _hull_of([part[i] for i in members if i in part])
-
-
-def _overlap(a: ByteInterval | None, b: ByteInterval | None) -> bool:
-    return a is not None and b is not None and a.low < b.high and b.low < a.high
+    return _hull_of([part[i] for i in group if i in part])
 
 
 def _region(
@@ -321,7 +319,7 @@ def _region(
     idle = dpus - len(held)
     here: list[ByteInterval | None] = []
     for part in held:
-        exact = _of(part, members)
+        exact = _held_by(part, members)
         here.append(ByteInterval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
     size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
     written = [_merged([part[i] for i in members if i in part]) for part in writes]

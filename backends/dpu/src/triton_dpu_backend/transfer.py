@@ -17,7 +17,7 @@ import numpy.typing as npt
 from foundry_core.log import Log, Words
 
 from .host.dpus import HEAP, DpuSet
-from .plan import ByteInterval, Region, Round
+from .plan import ByteInterval, Round
 
 # Fills the bytes next to an array in a transfer. It is a NaN as a float of any size, as in the emulator's MRAM.
 _BESIDE = np.uint16(0x7FFA)
@@ -36,14 +36,6 @@ def view(interval: ByteInterval) -> _Bytes:
     return np.asarray(_Memory(interval.low, interval.high - interval.low))
 
 
-def _copy(target: int, source: int, size: int) -> None:
-    ctypes.memmove(target, source, size)
-
-
-def _inside(low: int, high: int, memory: ByteInterval) -> bool:
-    return memory.low <= low and high <= memory.high
-
-
 def send(dpus: DpuSet, one: Round) -> int:
     """Copy what a round's programs need to the DPUs. Return the number of bytes."""
     sent = 0
@@ -59,12 +51,12 @@ def send(dpus: DpuSet, one: Round) -> int:
                 sources.append(0)
             elif neutral is not None:
                 sources.append(neutral.ctypes.data)
-            elif _inside(held.low, held.low + region.size, region.memory):
+            elif region.memory.low <= held.low and held.low + region.size <= region.memory.high:
                 sources.append(held.low)
             else:
                 staged = np.full(region.size // 2, _BESIDE)
                 low, high = max(held.low, region.memory.low), min(held.low + region.size, region.memory.high)
-                _copy(staged.ctypes.data + low - held.low, low, high - low)
+                ctypes.memmove(staged.ctypes.data + low - held.low, low, high - low)
                 sources.append(staged.ctypes.data)
                 kept.append(staged)
         dpus.send(HEAP, region.offset, region.size, sources)
@@ -80,10 +72,17 @@ def receive(dpus: DpuSet, one: Round) -> int:
     contested = _contested([interval for region in stored for writes in region.writes for interval in writes])
     before = [(interval, view(interval).copy()) for interval in contested]
     for region in one.regions:
-        window = _window(region)
-        if window is None:
+        ends = [
+            (interval.low - held.low, interval.high - held.low)
+            for held, writes in zip(region.held, region.writes, strict=True)
+            if held is not None
+            for interval in writes
+        ]
+        if not ends:
             continue
-        low, size = window
+        # What any DPU may have written, from the start of the region.
+        low = min(low for low, _ in ends) // 8 * 8
+        size = -(-(max(high for _, high in ends) - low) // 8) * 8
         targets, staged = [], []
         for k, (held, writes) in enumerate(zip(region.held, region.writes, strict=True)):
             if held is None or not writes:
@@ -91,7 +90,7 @@ def receive(dpus: DpuSet, one: Round) -> int:
             elif (
                 region.merge is None
                 and writes == (ByteInterval(held.low + low, held.low + low + size),)
-                and not _touches(writes[0], contested)
+                and not any(writes[0].overlaps(interval) for interval in contested)
             ):
                 targets.append(writes[0].low)
             else:
@@ -128,20 +127,6 @@ def receive_logs(dpus: DpuSet, log: Log, offset: int) -> list[Words]:
     return logs
 
 
-def _window(region: Region) -> tuple[int, int] | None:
-    """Return (offset from the region's start, size), in bytes, of what any DPU may have written; None for nothing."""
-    ends = [
-        (interval.low - held.low, interval.high - held.low)
-        for held, writes in zip(region.held, region.writes, strict=True)
-        if held is not None
-        for interval in writes
-    ]
-    if not ends:
-        return None
-    low = min(low for low, _ in ends) // 8 * 8
-    return low, -(-(max(high for _, high in ends) - low) // 8) * 8
-
-
 def _contested(writes: Sequence[ByteInterval]) -> list[ByteInterval]:
     """Return the intervals in which writes of several DPUs overlap."""
     found: list[ByteInterval] = []
@@ -159,10 +144,6 @@ def _contested(writes: Sequence[ByteInterval]) -> list[ByteInterval]:
     return found
 
 
-def _touches(interval: ByteInterval, others: Sequence[ByteInterval]) -> bool:
-    return any(interval.low < other.high and other.low < interval.high for other in others)
-
-
 def _store(interval: ByteInterval, new: _Bytes, before: Sequence[tuple[ByteInterval, _Bytes]], item_bytes: int) -> None:
     """Store the bytes that a DPU has for an interval into the caller's memory."""
     for stretch, old in before:
@@ -175,4 +156,4 @@ def _store(interval: ByteInterval, new: _Bytes, before: Sequence[tuple[ByteInter
                 here, new, was = here.view(wide), new.view(wide), was.view(wide)
             np.copyto(here, new, where=new != was)
             return
-    _copy(interval.low, new.ctypes.data, len(new))
+    ctypes.memmove(interval.low, new.ctypes.data, len(new))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from foundry_core.strings import c_string, llvm_text
 
-from .signature import Kernel, Parameter
+from .signature import Kernel
 
 # The symbols that a host writes before a launch.
 ARGUMENTS = "DPU_INPUT_ARGUMENTS"
@@ -128,10 +128,8 @@ def _structs(kernel: Kernel, prefix: str) -> str:
     ]
     size = f'_Static_assert(sizeof({prefix}_input_arguments_t) == {kernel.arguments_bytes}, "the size has changed");'
     fields = [
-        f"    {parameter.c_type} arg{parameter.index};{_comment(parameter)}" for parameter in kernel.host_parameters
+        f"    {parameter.c_type} arg{parameter.index};"
+        + (f" /* {parameter.element} elements */" if parameter.is_pointer else "")
+        for parameter in kernel.host_parameters
     ]
     return _STRUCTS.format(fields="\n".join(fields), prefix=prefix, checks="\n".join([*checks, size]))
-
-
-def _comment(parameter: Parameter) -> str:
-    return f" /* {parameter.element} elements */" if parameter.is_pointer else ""

@@ -21,17 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import LOG, STACK_BYTES, arguments
-from .annotation import facts as facts_of
+from . import arguments
 from .runner import Dpus, host_runner
 from .script import ScriptError, default_dpus, kernel_ir
-from .signature import Kernel, Parameter, parse, tasklets
+from .signature import LOG, Kernel, Parameter, parse, tasklets
+from .signature import facts as facts_of
 from .wrapper import wrapper
 
 # The symbols that dpu-legalize replaces.
 _OPEN = re.compile(r"@__triton_(program_id|num_programs)\b")
-# Tasklets of a kernel about which nothing is known: 11 fill the pipeline, and every kind of DPU has 16.
-_TASKLETS = 16
+# Of a kernel about which nothing is known. 11 tasklets fill the pipeline, every kind of DPU has 16. Their stacks are as
+# large as the SDK's (bytes): tiles are elsewhere, dpu-legalize moves them to other WRAM.
+_TASKLETS, _STACK_BYTES = 16, 1024
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
         "args": [_argument(parameter) for parameter in kernel.parameters],
         "passed_args": [_passed(parameter) for parameter in kernel.host_parameters],
         "num_tasklets": int(facts.get("num_tasklets") or tasklets(ir) or _TASKLETS),
-        "stack_size": int(facts.get("stack_size") or STACK_BYTES),
+        "stack_size": int(facts.get("stack_size") or _STACK_BYTES),
         "block": int(facts["block"]) if "block" in facts else None,
     }
 

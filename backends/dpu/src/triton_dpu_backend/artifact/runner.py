@@ -83,7 +83,7 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         kernel: its signature.
         outs: indices of the arrays that are results.
         dpus: the default; one DPU if None.
-        facts: what the compiler stored about it (annotation.facts). Without `reach`, each DPU gets all of each array.
+        facts: what the compiler stored about it (signature.facts). Without `reach`, each DPU gets all of each array.
     """
     code = facts["reach"] if "reach" in facts else _everything(kernel, outs)
     head = _HEAD.format(

@@ -1,4 +1,10 @@
-"""Read the signature of a kernel from its typed-pointer LLVM IR: what a host passes to it, and at which offsets.
+"""Read a kernel from its typed-pointer LLVM IR: what a host passes to it at which offsets, and facts about it.
+
+Facts are stored in the IR as named metadata, which LLVM's tools keep:
+
+    !triton.dpu = !{!0, !1}
+    !0 = !{!"num_tasklets", !"16"}
+    !1 = !{!"block", !"1024"}
 
 This needs only Python, so that a wrapper can be generated on a machine without Triton and LLVM.
 """
@@ -6,14 +12,16 @@ This needs only Python, so that a wrapper can be generated on a machine without 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from foundry_core.scalars import PASSED
+from foundry_core.strings import llvm_string, llvm_text
 
-from . import PARTS
-from .annotation import facts
-
+# The fact that a kernel takes the log of foundry_core.log after its other arguments.
+LOG = "log"
+# The fact that a program has so many slices (foundry_core.mapping.tasklet.split).
+PARTS = "parts"
 # MRAM's address space. The other one has pointers that Triton adds for itself and that a kernel here never uses.
 MRAM = 255
 INTERNAL = 1
@@ -27,6 +35,10 @@ _POINTER = re.compile(r"(?P<element>[^*]+?)(?:\s*addrspace\((?P<space>\d{1,9})\)
 _DEFINE = re.compile(r'^define\b[^@\n]*@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[-\w.$]+))\s*\(', re.MULTILINE)
 _OPAQUE = re.compile(r"(?<![\w%@.$\"-])ptr(?![\w.$\"-])")
 _SCRATCH = re.compile(r"^@__triton_scratch_\S* = internal global \[(\d{1,9}) x ", re.MULTILINE)
+_FACTS = "triton.dpu"
+_NUMBERED = re.compile(r"^!(\d+) = ", re.MULTILINE)
+_FACTS_NODE = re.compile(rf"^!{re.escape(_FACTS)} = !\{{(.*)\}}$", re.MULTILINE)
+_FACT = re.compile(r'^!(\d+) = !\{!"([^"]*)", !"([^"]*)"\}$', re.MULTILINE)
 
 
 class SignatureError(ValueError):
@@ -126,6 +138,31 @@ def tasklets(ir: str) -> int | None:
     """Return the number of tasklets that the IR has scratch memory for; None if it needs none (any number may run)."""
     found = _SCRATCH.search(ir)
     return int(found[1]) if found else None
+
+
+def annotate(ir: str, facts: Mapping[str, str]) -> str:
+    """Return the IR with these facts, by name. They replace all facts that it had."""
+    ir = _FACTS_NODE.sub("", ir).rstrip()
+    first = 1 + max((int(number) for number in _NUMBERED.findall(ir)), default=-1)
+    nodes = [
+        f"!{number} = !{{!{llvm_string(name)}, !{llvm_string(fact)}}}"
+        for number, (name, fact) in enumerate(facts.items(), first)
+    ]
+    named = ", ".join(f"!{first + i}" for i in range(len(nodes)))
+    return "\n".join([ir, "", f"!{_FACTS} = !{{{named}}}", "", *nodes, ""])
+
+
+def facts(ir: str) -> dict[str, str]:
+    """Return the facts that annotate() stored, by name; none if this project's compiler did not generate the IR."""
+    named = _FACTS_NODE.search(ir)
+    if named is None:
+        return {}
+    ours = set(re.findall(r"!(\d+)", named[1]))
+    return {
+        llvm_text(name, "replace"): llvm_text(fact, "replace")
+        for number, name, fact in _FACT.findall(ir)
+        if number in ours
+    }
 
 
 def _definitions(ir: str) -> Iterator[tuple[str, int]]:

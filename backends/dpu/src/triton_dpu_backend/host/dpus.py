@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..launches import LineCost
-from .errors import DpuError
-from .faults import fault
+from .errors import DpuError, fault
 from .sdk import STATS, TAKE_LINE, shim
 
 MRAM_BYTES = 64 << 20
@@ -124,17 +123,8 @@ class DpuSet:
         self._transfer(0, symbol, offset, size, targets)
 
     def _transfer(self, to_dpus: int, symbol: str, offset: int, size: int, buffers: Sequence[int]) -> None:
-        addresses = (ctypes.c_void_p * self.count)(*buffers)
-        self._call(
-            "triton_dpu_transfer",
-            self._set,
-            to_dpus,
-            symbol.encode(),
-            offset,
-            size,
-            addresses,
-            what="a transfer failed",
-        )
+        arguments = to_dpus, symbol.encode(), offset, size, (ctypes.c_void_p * self.count)(*buffers)
+        self._call("triton_dpu_transfer", self._set, *arguments, what="a transfer failed")
 
     def launch(self, kernel: str) -> None:
         """Run the loaded program on all DPUs until it ends.
@@ -177,10 +167,6 @@ def is_emulator() -> bool:
     return bool(shim().triton_dpu_is_emulator())
 
 
-def _ranks(count: int) -> int:
-    return -(-count // _RANK)
-
-
 class Pool:
     """The DPU sets of a process. A set is allocated at its first use and kept for later launches on as many DPUs."""
 
@@ -206,7 +192,7 @@ class Pool:
         if count in self._sets:
             self._sets.move_to_end(count)
             return self._sets[count]
-        while self._sets and sum(map(_ranks, [count, *self._sets])) > _KEPT_RANKS:
+        while self._sets and sum(-(-size // _RANK) for size in (count, *self._sets)) > _KEPT_RANKS:
             self._sets.popitem(last=False)[1].free()
         try:
             made = DpuSet(count)

@@ -96,8 +96,11 @@ def shim() -> ctypes.CDLL:
     """
     sdk = find()
     command = ["-O2", "-std=c11", "-Wall", "-Wextra", "-shared", "-fPIC", str(_SOURCE), *sdk.compile, *sdk.link]
-    command += [f"-Wl,-rpath,{folder}" for folder in sdk.folders]
-    made = _cache_folder() / f"dpu-shim-{_digest(command, sdk)}.so"
+    command += [f"-Wl,-rpath,{libraries}" for libraries in sdk.folders]
+    # The same folder as Triton's. triton is not imported, so that the shim works without it.
+    folder = Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / f"dpu-shim-{_digest(command, sdk)}.so"
     if not made.is_file():
         _compile(command, made)
     library = ctypes.CDLL(str(made))
@@ -105,13 +108,6 @@ def shim() -> ctypes.CDLL:
         function = getattr(library, f"{_PREFIX}{name}")
         function.restype, function.argtypes = result, arguments
     return library
-
-
-def _cache_folder() -> Path:
-    # The same folder as Triton's. triton is not imported, so that the shim works without it.
-    folder = Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _digest(command: Sequence[str], sdk: Sdk) -> str:
