@@ -6,18 +6,13 @@ checks every element of the result and the memory after it; a test shows that it
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from flows import Folder
 from foundry_core.codegen.typed import check_text
 
-# The folder in the repository, and in an image.
-FOLDERS = (Path(__file__).parents[1] / "tritonpim", Path("/mnt/host_cwd"))
-HOST_CWD, SDK = "/mnt/host_cwd", "/upmem-sdk-2023.1.0"
 LLVM = "third_party/upmem_llvm"
 
 LOWER = (
@@ -40,59 +35,41 @@ HOST = (
 )
 
 
-class Container:
-    """A copy of the folder, and a shell in which it is at /mnt/host_cwd."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        # Outside the image, the SDK has no link of the documented name. UPMEM_HOME says where it is.
-        self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
-
-    def said(self, command: str, status: int = 0) -> str:
-        """Return what a command line prints. It must end with this status."""
-        line = command.replace(HOST_CWD, str(self.folder)).replace(SDK, self._sdk)
-        done = subprocess.run(line, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=300)
-        assert done.returncode == status, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
-
-
-def copied(place: Path) -> Container:
-    source = next(folder for folder in FOLDERS if (folder / "dpu/vec_add.mlir").is_file())
-    folder = place / "cwd"
-    shutil.copytree(source, folder, symlinks=True, ignore=shutil.ignore_patterns("bin", "artifacts", "upmem_llvm"))
-    (folder / "bin").mkdir()
+def prepared(place: Path) -> Folder:
+    folder = Folder(place)
+    (folder.path / "bin").mkdir()
     # In the container, the repository's link points there.
-    (folder / LLVM).symlink_to(Path(sys.prefix, "upmem_llvm"))
-    return Container(folder)
+    (folder.path / LLVM).symlink_to(Path(sys.prefix, "upmem_llvm"))
+    return folder
 
 
 @pytest.fixture
-def container(tmp_path: Path) -> Container:
-    return copied(tmp_path)
+def folder(tmp_path: Path) -> Folder:
+    return prepared(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Container:
-    """Return a container in which the objects are built from the unchanged files."""
-    made = copied(tmp_path_factory.mktemp("flow_a"))
-    make_objects(made)
-    return made
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """Return a folder in which the objects are built from the unchanged files."""
+    folder = prepared(tmp_path_factory.mktemp("flow_a"))
+    make_objects(folder)
+    return folder
 
 
-def make_objects(container: Container) -> None:
+def make_objects(folder: Folder) -> None:
     for line in (*LOWER, *COMPILE):
-        assert container.said(line) == ""
+        assert folder.said(line) == ""
 
 
-def link(container: Container, tasklets: int | None, dpus: int) -> None:
+def link(folder: Folder, tasklets: int | None, dpus: int) -> None:
     flag = f" -DNR_TASKLETS={tasklets}" if tasklets else ""
-    assert container.said(LINK.format(tasklets=flag)) == ""
-    assert container.said(HOST.format(dpus=dpus)) == ""
+    assert folder.said(LINK.format(tasklets=flag)) == ""
+    assert folder.said(HOST.format(dpus=dpus)) == ""
 
 
 @pytest.mark.parametrize("dpus", [1, 3])
 @pytest.mark.parametrize("tasklets", [None, 11, 16, 24])
-def test_the_documented_command_lines_add_any_number_of_elements(compiled: Container, tasklets: int | None, dpus: int):
+def test_the_documented_command_lines_add_any_number_of_elements(compiled: Folder, tasklets: int | None, dpus: int):
     link(compiled, tasklets, dpus)
     for n in (0, 1, 2, 7, 50, 512, 513, 5000, 100000):
         said = compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}")
@@ -103,14 +80,14 @@ def test_the_documented_command_lines_add_any_number_of_elements(compiled: Conta
     assert said == f"vec_add: 512 elements on {dpus} of {dpus} DPUs: correct\n"
 
 
-def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Container):
-    ir = (compiled.folder / "bin/vec_add.ll").read_text()
+def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Folder):
+    ir = (compiled.path / "bin/vec_add.ll").read_text()
     check_text(ir, majors=(13, 14))
     assert 'target triple = "dpu-upmem-dpurte"' in ir
     assert "define i32 @main()" in ir
 
 
-def test_nothing_of_eh_frame_is_in_the_program(compiled: Container):
+def test_nothing_of_eh_frame_is_in_the_program(compiled: Folder):
     link(compiled, None, 1)
     said = compiled.said("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS /mnt/host_cwd/bin/vec_add")
     assert ".text" in said
@@ -125,24 +102,24 @@ def test_nothing_of_eh_frame_is_in_the_program(compiled: Container):
         ("scf.for %i = %c0 to", "scf.for %i = %c1 to", 7, "elements wrong"),
     ],
 )
-def test_the_host_program_notices_what_is_wrong(container: Container, right: str, wrong: str, n: int, complaint: str):
-    program = container.folder / "dpu/vec_add.mlir"
+def test_the_host_program_notices_what_is_wrong(folder: Folder, right: str, wrong: str, n: int, complaint: str):
+    program = folder.path / "dpu/vec_add.mlir"
     text = program.read_text()
     assert text.count(right) == 1
     program.write_text(text.replace(right, wrong))
-    make_objects(container)
-    link(container, 4, 1)
-    assert complaint in container.said(f"/mnt/host_cwd/bin/vec_add_host {n}", status=1)
+    make_objects(folder)
+    link(folder, 4, 1)
+    assert complaint in folder.said(f"/mnt/host_cwd/bin/vec_add_host {n}", status=1)
 
 
 @pytest.mark.parametrize("n", ["x", "-1", "", "1 2", "99999999999"])
-def test_the_host_program_says_how_it_is_used(compiled: Container, n: str):
+def test_the_host_program_says_how_it_is_used(compiled: Folder, n: str):
     compiled.said(HOST.format(dpus=1))
     argument = n if " " in n else f"'{n}'"
     assert "usage: vec_add_host [n]" in compiled.said(f"/mnt/host_cwd/bin/vec_add_host {argument}", status=1)
 
 
-def test_more_elements_than_a_dpu_has_room_for_are_refused(compiled: Container):
+def test_more_elements_than_a_dpu_has_room_for_are_refused(compiled: Folder):
     link(compiled, 16, 1)
     said = compiled.said("/mnt/host_cwd/bin/vec_add_host 6000000", status=1)
     assert "do not fit" in said
@@ -218,30 +195,30 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.parametrize("tasklets", [1, 2, 16, 24])
-def test_tasklets_wait_for_each_other_and_share_the_heap(container: Container, tasklets: int):
-    (container.folder / "together.mlir").write_text(TOGETHER)
-    (container.folder / "barrier.c").write_text(BARRIER)
-    (container.folder / "reader.c").write_text(READER)
+def test_tasklets_wait_for_each_other_and_share_the_heap(folder: Folder, tasklets: int):
+    (folder.path / "together.mlir").write_text(TOGETHER)
+    (folder.path / "barrier.c").write_text(BARRIER)
+    (folder.path / "reader.c").write_text(READER)
     for line in (
         "dpu-mlir-opt together.mlir --convert-dpu-to-llvm | dpu-mlir-translate --mlir-to-llvmir -o together.ll",
         f"dpu-upmem-dpurte-clang -DNR_TASKLETS={tasklets} -O2 -x ir together.ll -x c barrier.c -o together",
         "cc -std=c11 -o reader reader.c `dpu-pkg-config --cflags --libs dpu`",
     ):
-        container.said(line)
+        folder.said(line)
     # Three launches: the memory of 16 tasklets does not fit into WRAM three times.
-    assert container.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
+    assert folder.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
 
 
 @pytest.mark.parametrize(("has_dialect", "used"), [(True, "built"), (False, "ours")])
-def test_an_llvm_that_was_built_is_used_if_it_has_the_dialect(container: Container, has_dialect: bool, used: str):
-    built = container.folder / "built"
+def test_an_llvm_that_was_built_is_used_if_it_has_the_dialect(folder: Folder, has_dialect: bool, used: str):
+    built = folder.path / "built"
     built.mkdir()
     knows = "--convert-dpu-to-llvm" if has_dialect else "--another-pass"
     for name in ("opt", "mlir-opt", "mlir-translate"):
         script = f'#!/bin/sh\n[ "$1" != --help ] || exec echo "  {knows}  - a pass"\necho "built: $*"\n'
         (built / name).write_text(script)
         (built / name).chmod(0o755)
-    said = container.said(f"export UPMEM_OPT={built}/opt; {LOWER[0]} && {LOWER[1]}")
+    said = folder.said(f"export UPMEM_OPT={built}/opt; {LOWER[0]} && {LOWER[1]}")
     words = [line.partition("/bin/")[2].partition(" ")[2] for line in LOWER]
     assert said == ("".join(f"built: {line}\n" for line in words) if used == "built" else "")
-    assert (container.folder / "bin/vec_add.ll").exists() == (used == "ours")
+    assert (folder.path / "bin/vec_add.ll").exists() == (used == "ours")

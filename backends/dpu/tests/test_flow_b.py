@@ -33,6 +33,11 @@ GENERATED = (
 )
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Return a folder in which host_triton_ir.sh has run."""
@@ -67,16 +72,14 @@ def test_without_nr_dpus_it_is_one(written: Folder) -> None:
     assert written.said(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
 
 
-def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, folder: Folder) -> None:
     folder.said(QUICKSTART)
     for name in GENERATED:
         assert (folder.path / name).read_text() == (written.path / name).read_text()
     assert "all right" in folder.said(f"{RUN} 1000")
 
 
-def test_the_quickstarts_lines_work_where_triton_py_is_not_set(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_the_quickstarts_lines_work_where_triton_py_is_not_set(folder: Folder) -> None:
     folder.said(QUICKSTART, env={"TRITON_PY": ""})
     assert "all right" in folder.said(RUN)
 
@@ -100,8 +103,7 @@ def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
         ("dpu/triton_wrapper.ll", "%is.ours = icmp ult i32 %turn, %count", "%is.ours = icmp ult i32 %turn, 1"),
     ],
 )
-def test_the_host_program_notices_what_is_wrong(written: Folder, tmp_path: Path, name: str, right: str, wrong: str):
-    folder = Folder(tmp_path)
+def test_the_host_program_notices_what_is_wrong(written: Folder, folder: Folder, name: str, right: str, wrong: str):
     for other in GENERATED:
         text = (written.path / other).read_text()
         (folder.path / other).parent.mkdir(exist_ok=True)
@@ -112,8 +114,7 @@ def test_the_host_program_notices_what_is_wrong(written: Folder, tmp_path: Path,
     assert "elements are wrong" in folder.said(f"{RUN} 10000", status=1, env={"NR_DPUS": "2"})
 
 
-def test_variables_choose_the_output_file_and_the_kernel(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_variables_choose_the_output_file_and_the_kernel(folder: Folder) -> None:
     env = {"OUT_LL": "elsewhere/add.ll", "KERNEL_NAME": "add_kernel"}
     folder.said("./scripts/host_triton_ir.sh", env=env)
     assert "all right" in folder.said(RUN, env=env)
@@ -122,8 +123,7 @@ def test_variables_choose_the_output_file_and_the_kernel(tmp_path: Path) -> None
     )
 
 
-def test_without_legalisation_the_ir_is_there_to_look_at(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_without_legalisation_the_ir_is_there_to_look_at(folder: Folder) -> None:
     said = folder.said("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
     assert "cannot be linked" in said and "container_triton_run.sh" not in said
     ir = (folder.path / "bin/triton_add.ll").read_text()
@@ -134,11 +134,10 @@ def test_without_legalisation_the_ir_is_there_to_look_at(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("env", [{}, {"TRITON_DPU_FORCE_LEGALIZE": "1"}])
-def test_an_opt_that_fails_is_an_error(tmp_path: Path, env: dict[str, str]) -> None:
+def test_an_opt_that_fails_is_an_error(folder: Folder, tmp_path: Path, env: dict[str, str]) -> None:
     broken = tmp_path / "opt"
     broken.write_text("#!/bin/sh\necho error: expected type >&2\nexit 1\n")
     broken.chmod(0o755)
-    folder = Folder(tmp_path)
     env = env | {"UPMEM_OPT": str(broken), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     said = folder.said("./scripts/host_triton_ir.sh", status=1, env=env)
     assert f"{broken} -dpu-legalize" in said
@@ -146,8 +145,7 @@ def test_an_opt_that_fails_is_an_error(tmp_path: Path, env: dict[str, str]) -> N
     assert not (folder.path / "bin/triton_add.ll").exists()
 
 
-def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_a_triton_that_is_not_there_is_said(folder: Folder) -> None:
     said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_SRC": "/path/to/triton"})
     assert said.splitlines() == [
         "error: TRITON_SRC=/path/to/triton has no python/triton/__init__.py: it is not a source tree of Triton",
@@ -161,31 +159,30 @@ def test_a_triton_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "abc", "-1"])
-def test_invalid_number_of_dpus_is_refused_with_advice(tmp_path: Path, number: str) -> None:
-    said = Folder(tmp_path).said(RUN, status=1, env={"NR_DPUS": number})
+def test_invalid_number_of_dpus_is_refused_with_advice(folder: Folder, number: str) -> None:
+    said = folder.said(RUN, status=1, env={"NR_DPUS": number})
     assert said.splitlines() == [
         f"error: NR_DPUS={number} is not a number of DPUs",
         "  next: NR_DPUS=1 ./scripts/container_triton_run.sh",
     ]
 
 
-def test_run_before_anything_is_written_says_what_to_run(tmp_path: Path) -> None:
-    said = Folder(tmp_path).said(RUN, status=1)
+def test_run_before_anything_is_written_says_what_to_run(folder: Folder) -> None:
+    said = folder.said(RUN, status=1)
     assert said.splitlines() == [
         "error: there is no bin/triton_add.ll",
         "  next: ./scripts/host_triton_ir.sh, which writes it",
     ]
 
 
-def test_the_example_also_runs_from_python(tmp_path: Path) -> None:
-    said = Folder(tmp_path).said(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
+def test_the_example_also_runs_from_python(folder: Folder, tmp_path: Path) -> None:
+    said = folder.said(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
     assert said == "C = A + B: 5000 elements, all right\n"
     said = Folder(tmp_path / "again").said(f"{sys.executable} dpu_min_test.py -5", status=2)
     assert said.endswith("error: -5 is not a number of elements\n")
 
 
-def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+def test_local_dependencies_are_linked_and_exported(folder: Folder, tmp_path: Path) -> None:
     triton, llvm = tmp_path / "my triton", tmp_path / "upmem_llvm"
     (triton / "python/triton").mkdir(parents=True)
     opt = llvm / "llvm-project/build/bin/opt"
@@ -210,8 +207,8 @@ def test_local_dependencies_are_linked_and_exported(tmp_path: Path) -> None:
         ("--tritn x", "--tritn: use --link"),
     ],
 )
-def test_local_dependencies_that_are_not_there_are_refused(tmp_path: Path, arguments: str, why: str) -> None:
-    said = Folder(tmp_path).said(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
+def test_local_dependencies_that_are_not_there_are_refused(folder: Folder, arguments: str, why: str) -> None:
+    said = folder.said(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
     assert why in said
     assert said.endswith("refused\n")
 
@@ -229,8 +226,7 @@ LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifac
         ("TRITON_CACHE_DIR", "is not a folder that can be written to\n  next: set TRITON_CACHE_DIR"),
     ],
 )
-def test_unusable_environment_variable_is_refused_by_name(tmp_path: Path, line: str, variable: str, why: str):
-    folder = Folder(tmp_path)
+def test_unusable_environment_variable_is_refused_by_name(folder: Folder, line: str, variable: str, why: str):
     said = folder.said(line, status=1, env={variable: "/proc/nowhere"})
     assert f"error: {variable}=/proc/nowhere " in said
     assert why in said
@@ -239,9 +235,9 @@ def test_unusable_environment_variable_is_refused_by_name(tmp_path: Path, line: 
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_tree_of_triton_is_used_with_the_installed_backend_and_named_if_it_cannot_be(
-    tmp_path: Path, line: str
+    folder: Folder, tmp_path: Path, line: str
 ) -> None:
-    folder, tree = Folder(tmp_path), tmp_path / "tree"
+    tree = tmp_path / "tree"
     (tree / "python").mkdir(parents=True)
     place = tree / "python" / "triton"
     place.symlink_to(Path(triton.__file__).parent)
@@ -256,8 +252,8 @@ def test_a_tree_of_triton_is_used_with_the_installed_backend_and_named_if_it_can
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_python_without_triton_is_an_error_that_says_what_to_type(tmp_path: Path, line: str) -> None:
-    said = Folder(tmp_path).said(line, status=1, env={"TRITON_PY": "/usr/bin/python3"})
+def test_a_python_without_triton_is_an_error_that_says_what_to_type(folder: Folder, line: str) -> None:
+    said = folder.said(line, status=1, env={"TRITON_PY": "/usr/bin/python3"})
     what = r"error: .*/usr/bin/python3 has no Triton with the dpu backend: .*No module named 'triton'\n"
     assert re.search(what, said)
     assert "  next: " in said
@@ -276,9 +272,8 @@ def test_a_python_without_triton_is_an_error_that_says_what_to_type(tmp_path: Pa
     ],
 )
 def test_a_program_that_is_not_opt_is_an_error_and_nothing_is_written(
-    tmp_path: Path, line: str, opt: str, why: str
+    folder: Folder, tmp_path: Path, line: str, opt: str, why: str
 ) -> None:
-    folder = Folder(tmp_path)
     env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     said = folder.said(line, status=1, env=env)
     assert why in said and "wrote bin" not in said and "packed" not in said and "Traceback" not in said
@@ -286,17 +281,17 @@ def test_a_program_that_is_not_opt_is_an_error_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_opt_without_the_pass_is_an_error_of_one_line(tmp_path: Path, line: str) -> None:
+def test_an_opt_without_the_pass_is_an_error_of_one_line(folder: Folder, tmp_path: Path, line: str) -> None:
     opt = "/usr/lib/llvm-14/bin/opt"
     env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    said = Folder(tmp_path).said(line, status=1, env=env)
+    said = folder.said(line, status=1, env=env)
     assert f"error: UPMEM_OPT={opt} has no pass dpu-legalize; unset UPMEM_OPT" in said
     assert "Traceback" not in said
 
 
-def test_ir_that_is_not_legalised_is_not_packed(tmp_path: Path) -> None:
+def test_ir_that_is_not_legalised_is_not_packed(folder: Folder, tmp_path: Path) -> None:
     line = "./scripts/host_triton_pack.py --artifact-dir artifacts/add"
-    said = Folder(tmp_path).said(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    said = folder.said(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
     assert "error: the IR is as it was before dpu-legalize" in said
     assert not (tmp_path / "cwd" / "artifacts").exists()
 

@@ -5,11 +5,25 @@ All MLIR goes through mlir-opt 22 first, as a kernel does. The llvm-as of 13 and
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from collections.abc import Callable
-from ctypes import POINTER, c_double, c_float, c_int32, c_int64, c_uint8, c_void_p
+from ctypes import (
+    POINTER,
+    byref,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint8,
+    c_uint64,
+    c_void_p,
+)
 from typing import Any
 
-import llvm14
 import numpy as np
 import pytest
 from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
@@ -20,12 +34,54 @@ from foundry_core.codegen.typed import check_text, write_typed_llvm
 pytestmark = pytest.mark.any_release
 
 N = 257
+LIBRARY = "libLLVM-14.so.1"
+TRIPLE = "x86_64-unknown-linux-gnu"
+DATALAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 
 
-def compiled(mlir: str) -> llvm14.Program:
-    ir = write_typed_llvm(mlir_to_llvm_dialect(mlir), triple=llvm14.TRIPLE, datalayout=llvm14.DATALAYOUT)
+@functools.cache
+def _llvm() -> ctypes.CDLL:
+    library = ctypes.CDLL(LIBRARY)
+    library.LLVMContextCreate.restype = c_void_p
+    library.LLVMCreateMemoryBufferWithMemoryRangeCopy.restype = c_void_p
+    library.LLVMCreateMemoryBufferWithMemoryRangeCopy.argtypes = [c_char_p, c_size_t, c_char_p]
+    library.LLVMParseIRInContext.argtypes = [c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_char_p)]
+    library.LLVMVerifyModule.argtypes = [c_void_p, c_int, POINTER(c_char_p)]
+    library.LLVMCreateJITCompilerForModule.argtypes = [POINTER(c_void_p), c_void_p, c_int, POINTER(c_char_p)]
+    library.LLVMGetFunctionAddress.restype = c_uint64
+    library.LLVMGetFunctionAddress.argtypes = [c_void_p, c_char_p]
+    for part in ("TargetInfo", "Target", "TargetMC", "AsmPrinter"):
+        getattr(library, f"LLVMInitializeX86{part}")()
+    library.LLVMLinkInMCJIT()
+    return library
+
+
+class Program:
+    """The functions of a module, compiled by the JIT of libLLVM 14. They live as long as the process."""
+
+    def __init__(self, ir: str) -> None:
+        library, data = _llvm(), ir.encode()
+        buffer = library.LLVMCreateMemoryBufferWithMemoryRangeCopy(data, len(data), b"module")
+        module, engine, said = c_void_p(), c_void_p(), c_char_p()
+        if library.LLVMParseIRInContext(library.LLVMContextCreate(), buffer, byref(module), byref(said)):
+            raise AssertionError((said.value or b"").decode() + "\n" + ir)
+        if library.LLVMVerifyModule(module, 2, byref(said)):
+            raise AssertionError((said.value or b"").decode() + "\n" + ir)
+        if library.LLVMCreateJITCompilerForModule(byref(engine), module, 2, byref(said)):
+            raise AssertionError((said.value or b"").decode())
+        self._engine = engine
+
+    def function(self, name: str, result: Any, *arguments: Any) -> Any:
+        """Return a function by name. The types are ctypes' (None for void)."""
+        address = _llvm().LLVMGetFunctionAddress(self._engine, name.encode())
+        assert address, f"the module has no function {name}"
+        return ctypes.CFUNCTYPE(result, *arguments)(address)
+
+
+def compiled(mlir: str) -> Program:
+    ir = write_typed_llvm(mlir_to_llvm_dialect(mlir), triple=TRIPLE, datalayout=DATALAYOUT)
     check_text(ir)
-    return llvm14.Program(ir)
+    return Program(ir)
 
 
 def elementwise(line: str, operands: list[np.ndarray], result: Any, kinds: list[str], kind: str) -> np.ndarray:
