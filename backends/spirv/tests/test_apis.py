@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +16,12 @@ import triton.language as tl
 from foundry_core.tensor import Tensor
 from foundry_core.triton_hooks.selection import explain_selection, reads_variable
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
+from image import python
 from triton_spirv_backend import __main__ as report
-from triton_spirv_backend import apis, check, conflicts
+from triton_spirv_backend import check, conflicts, driver
 from triton_spirv_backend.conflicts import API_VARIABLE, ApiError
 
-API = apis._named()
+API = driver._named()
 
 
 @triton.jit
@@ -38,22 +38,16 @@ def result_of(written: int, difference: float = 0.0) -> check.CheckResult:
     return check._compare("copy", expected, np.full(32, 1e-3), copy_kernel, grid, inputs, numbers)
 
 
-def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=600
-    )
-
-
 def test_triton_imports_without_pyopencl_and_opencl_is_then_inactive() -> None:
     code = "import sys; sys.modules['pyopencl'] = None; import triton; d = triton.backends.backends['spirv'].driver;"
-    done = python(f"{code} print(d.is_active(), d.inactive_reason())", **{API_VARIABLE: ""})
+    done = python("-c", f"{code} print(d.is_active(), d.inactive_reason())", **{API_VARIABLE: ""})
     assert "the Python package pyopencl is not installed" in done.stdout, done.stderr
     assert "FOUNDRY_SPIRV_API=vulkan" in done.stdout
 
 
 def test_the_vulkan_road_loads_neither_opencl_nor_a_program_of_llvm() -> None:
     code = "import sys; sys.modules['pyopencl'] = None; import triton; print(triton.backends.backends['spirv'].driver)"
-    done = python(code, **{API_VARIABLE: "vulkan", "PATH": "/nonexistent"})
+    done = python("-c", code, **{API_VARIABLE: "vulkan", "PATH": "/nonexistent"})
     assert "VulkanDriver" in done.stdout, done.stderr
 
 
@@ -70,14 +64,14 @@ def test_an_installation_from_the_sources_says_where_the_c_library_comes_from(
 
 
 def test_an_unknown_road_is_refused_where_triton_looks_for_a_driver() -> None:
-    done = python("import triton; triton.runtime.driver.active", **{API_VARIABLE: "metal"})
+    done = python("-c", "import triton; triton.runtime.driver.active", **{API_VARIABLE: "metal"})
     assert "there is no road 'metal' to a device" in done.stderr
     assert "known: opencl, vulkan" in done.stderr
 
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = apis.api_driver("vulkan")
+    own = driver.api_driver("vulkan")
     others = {
         "spirv": SimpleNamespace(driver=own),
         "nvidia": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: True)),
@@ -99,14 +93,14 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
 
 
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = apis.api_driver("vulkan")
+    own = driver.api_driver("vulkan")
     derived: Any = type("DerivedDriver", (own,), {})
     found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
     monkeypatch.setattr(triton.backends, "backends", found)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
-    for driver, other in ((own, "derived"), (derived, "spirv")):
+    for asked, other in ((own, "derived"), (derived, "spirv")):
         with pytest.raises(ApiError, match=f"Triton's backend {other} is active, too"):
-            driver.is_active()
+            asked.is_active()
 
 
 def test_this_triton_reads_the_variable_that_chooses_a_backend() -> None:
@@ -129,7 +123,7 @@ def test_a_stock_triton_without_a_choice_says_why_each_backend_is_inactive(monke
     monkeypatch.delenv(API_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     plain = SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False))
-    found = {"spirv": SimpleNamespace(driver=apis.AbsentDriver), "nvidia": plain}
+    found = {"spirv": SimpleNamespace(driver=driver.AbsentDriver), "nvidia": plain}
     monkeypatch.setattr(triton.backends, "backends", found)
     explain_selection()
     with pytest.raises(RuntimeError, match="0 active drivers") as caught:
