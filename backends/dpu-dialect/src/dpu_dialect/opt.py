@@ -27,12 +27,11 @@ from tempfile import TemporaryDirectory
 
 from foundry_core.codegen.typed.body import name_of
 from foundry_core.codegen.typed.reading import generic_context
-from foundry_core.errors import LoweringError, ToolError, source_line
+from foundry_core.errors import LoweringError, source_line
 from foundry_core.ir.reader import TextParser
 from foundry_core.strings import llvm_string
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -40,11 +39,10 @@ from . import commandline, syntax
 from .commandline import PASS, CommandLine, UsageProblem
 from .convert import PASSES, convert
 from .operations import DPU
-from .program import ProgramExit, call, hand_over, locate_problem, read, write
+from .program import GENERIC, ProgramExit, call, hand_over, locate_problem, read, run_program, write
 
 NAME = "mlir-opt"
 _SAYING = ("help", "help-hidden", "help-list", "help-list-hidden", "list-passes", "show-dialects", "version", "h")
-_GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
 _BYTECODE = b"ML\xefR"
 
 # xDSL would lose bits of a NaN that is given as bits. In an unknown attribute, the float stays text.
@@ -56,17 +54,7 @@ _HIDDEN = re.compile(r'#dpu\.bits<"([^"]*)">')
 
 def main() -> int:
     """Run the console script; return the exit status."""
-    try:
-        return run(sys.argv[1:])
-    except ProgramExit as failure:
-        if failure.said:
-            print(failure.said.rstrip(), file=sys.stderr)
-        return failure.status
-    except UsageProblem as problem:
-        print(f"dpu-{NAME}: {problem}", file=sys.stderr)
-    except ToolError as error:
-        print(f"dpu-{NAME}: error: {error}", file=sys.stderr)
-    return 1
+    return run_program(NAME, run)
 
 
 def run(words: list[str]) -> int:
@@ -84,11 +72,11 @@ def run(words: list[str]) -> int:
     for option in (*command.common, *command.printing):
         if option.lstrip("-").partition("=")[0] in commandline.UNSUPPORTED:
             raise UsageProblem(f"{option} is not supported together with the dpu dialect")
-    write(command.output, _carried_out(command, data, text))
+    write(command.output, _output(command, data, text))
     return 0
 
 
-def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
+def _output(command: CommandLine, data: bytes, text: str) -> bytes:
     """Return the output of the command line for the input: text, or bytecode if requested."""
     source = "<stdin>" if command.source == "-" else command.source
     try:
@@ -100,10 +88,10 @@ def _carried_out(command: CommandLine, data: bytes, text: str) -> bytes:
     with TemporaryDirectory() as folder:
         irdl = Path(folder, "dpu.irdl.mlir")
         irdl.write_text(syntax.irdl())
-        return _in_segments(command, data, text, source, [*command.common, f"--irdl-file={irdl}"])
+        return _run_segments(command, data, text, source, [*command.common, f"--irdl-file={irdl}"])
 
 
-def _in_segments(command: CommandLine, data: bytes, text: str, source: str, options: list[str]) -> bytes:
+def _run_segments(command: CommandLine, data: bytes, text: str, source: str, options: list[str]) -> bytes:
     first, *others = command.segments
     generic = _reprinted(data, [], options, source)
     module = _verified(generic, text)
@@ -132,13 +120,10 @@ def context() -> Context:
 
 def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:
     """Return a module as mlir-opt prints it: generic form with locations."""
-    said = call(NAME, [*_once(options), *passes, *_GENERIC], data, source).decode()
+    # LLVM accepts no option twice.
+    others = [option for option in options if option not in GENERIC]
+    said = call(NAME, [*others, *passes, *GENERIC], data, source).decode()
     return said.replace('loc("<stdin>":', f"loc({llvm_string(source)}:")
-
-
-def _once(options: list[str]) -> list[str]:
-    """Remove the options that are in _GENERIC: LLVM accepts no option twice."""
-    return [option for option in options if option not in _GENERIC]
 
 
 def _verified(generic: str, text: str) -> ModuleOp:
@@ -148,7 +133,8 @@ def _verified(generic: str, text: str) -> ModuleOp:
         ProgramExit: an operation of the dialect is wrong; the message has its place in the source text.
     """
     try:
-        module = TextParser(context(), _BITS.sub(_hidden, generic)).parse_module()
+        hidden = _BITS.sub(lambda hit: f'#dpu.bits<"{hit[1]}">' if hit[1] else hit[0], generic)
+        module = TextParser(context(), hidden).parse_module()
     except (ParseError, UnicodeDecodeError) as error:
         raise ProgramExit(f"the dpu dialect cannot be read among this: {error}") from error
     for op in module.walk():
@@ -156,19 +142,12 @@ def _verified(generic: str, text: str) -> ModuleOp:
             try:
                 op.verify(verify_nested_ops=False)
             except VerifyException as problem:
-                raise _at(op, f"'{op.name}' op {problem}", text) from problem
+                message = f"'{op.name}' op {problem}"
+                if (place := source_line(op.location)) is None:
+                    raise ProgramExit(f"error: {message}") from problem
+                place_in_text = place.filename.data, place.line.data, place.column.data
+                raise locate_problem(*place_in_text, message, text) from problem
     return module
-
-
-def _at(op: Operation, message: str, text: str) -> ProgramExit:
-    place = source_line(op.location)
-    if place is None:
-        return ProgramExit(f"error: {message}")
-    return locate_problem(place.filename.data, place.line.data, place.column.data, message, text)
-
-
-def _hidden(hit: re.Match[str]) -> str:
-    return f'#dpu.bits<"{hit[1]}">' if hit[1] else hit[0]
 
 
 def _printed(module: ModuleOp) -> str:

@@ -1,13 +1,19 @@
-"""Run LLVM 22's mlir-opt and mlir-translate, and report errors in their form."""
+"""What the two programs share: they run LLVM 22's mlir-opt and mlir-translate, and report errors in their form."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from foundry_core.codegen.tools import tool
+from foundry_core.errors import LoweringError, ToolError
+
+from .commandline import UsageProblem
+
+# How a module is printed that the programs themselves read: with locations, and a form that needs no dialect.
+GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
 
 
 class ProgramExit(Exception):
@@ -16,6 +22,21 @@ class ProgramExit(Exception):
     def __init__(self, said: str = "", status: int = 1) -> None:
         super().__init__(said)
         self.said, self.status = said, status
+
+
+def run_program(name: str, action: Callable[[list[str]], int]) -> int:
+    """Run a console script for its words; return the exit status. Errors are printed in the form of LLVM's programs."""
+    try:
+        return action(sys.argv[1:])
+    except ProgramExit as failure:
+        if failure.said:
+            print(failure.said.rstrip(), file=sys.stderr)
+        return failure.status
+    except UsageProblem as problem:
+        print(f"dpu-{name}: {problem}", file=sys.stderr)
+    except (ToolError, LoweringError) as error:
+        print(f"dpu-{name}: error: {error}", file=sys.stderr)
+    return 1
 
 
 def locate_problem(source: str, line: int, column: int, message: str, text: str) -> ProgramExit:

@@ -10,53 +10,41 @@ foundry_core.codegen.typed translates it and refuses by name what LLVM 12 does n
 from __future__ import annotations
 
 import re
-import sys
 
 from foundry_core.codegen.pipeline import DPU_DATALAYOUT, DPU_TRIPLE
 from foundry_core.codegen.typed import write_typed_llvm
-from foundry_core.errors import LoweringError, ToolError
 
 from . import syntax
 from .commandline import UsageProblem
-from .program import ProgramExit, call, hand_over, read, write
+from .program import GENERIC, ProgramExit, call, hand_over, read, run_program, write
 
 NAME = "mlir-translate"
 _TRANSLATION = "mlir-to-llvmir"
-_GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-local-scope")
 # If a program in the llvm dialect names another target, it is for another machine.
 _TARGET = re.compile(r'llvm\.target_triple = "([^"]*)"')
 
 
 def main() -> int:
     """Run the console script; return the exit status."""
-    words = sys.argv[1:]
-    try:
-        if _TRANSLATION not in (word.lstrip("-") for word in words) or any(word in ("-h", "--help") for word in words):
-            return hand_over(NAME, words, None)
-        _translate([word for word in words if word.lstrip("-") != _TRANSLATION])
-        return 0
-    except ProgramExit as failure:
-        print(failure.said.rstrip(), file=sys.stderr)
-        return failure.status
-    except UsageProblem as problem:
-        print(f"dpu-{NAME}: {problem}", file=sys.stderr)
-    except (ToolError, LoweringError) as error:
-        print(f"dpu-{NAME}: error: {error}", file=sys.stderr)
-    return 1
+    return run_program(NAME, run)
 
 
-def _translate(words: list[str]) -> None:
-    source, output, passed = _taken_apart(words)
+def run(words: list[str]) -> int:
+    """Execute a command line; return the exit status."""
+    if _TRANSLATION not in (word.lstrip("-") for word in words) or any(word in ("-h", "--help") for word in words):
+        return hand_over(NAME, words, None)
+    source, output, passed = _parse([word for word in words if word.lstrip("-") != _TRANSLATION])
     data, shown = read(source), "<stdin>" if source == "-" else source
     if syntax.mentions(data.decode(errors="replace")):
         raise ProgramExit(f"{shown}: error: there are dpu operations; run dpu-mlir-opt --convert-dpu-to-llvm first")
-    generic = call("mlir-opt", [*passed, *_GENERIC], data, shown).decode().replace('loc("<stdin>":', f'loc("{shown}":')
+    generic = call("mlir-opt", [*passed, *GENERIC], data, shown).decode().replace('loc("<stdin>":', f'loc("{shown}":')
     if (named := _TARGET.search(generic)) and named[1] != DPU_TRIPLE:
         raise ProgramExit(f"{shown}: error: the module is for {named[1]}, not for {DPU_TRIPLE}")
     write(output, write_typed_llvm(generic, triple=DPU_TRIPLE, datalayout=DPU_DATALAYOUT).encode())
+    return 0
 
 
-def _taken_apart(words: list[str]) -> tuple[str, str, list[str]]:
+def _parse(words: list[str]) -> tuple[str, str, list[str]]:
     """Return the input's name, the output's name, and the options to pass on."""
     sources, output, passed, rest = [], "-", [], iter(words)
     for word in rest:
