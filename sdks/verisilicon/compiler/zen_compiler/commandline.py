@@ -69,7 +69,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options | None:
-    """What the arguments (without the program's name) ask for; None if that is the help.
+    """Return what the arguments (without the program's name) ask for; None if that is the help.
 
     Raises:
         UsageError: says which argument is not taken, and why.
@@ -95,7 +95,7 @@ def parse(arguments: Sequence[str]) -> Options | None:
 
 
 def usage() -> str:
-    """The help text."""
+    """Return the help text."""
     lines = ["OVERVIEW: zen-compiler of the reference SDK: a Triton kernel's TTIR to SPIR-V for OpenCL", ""]
     lines += ["USAGE: zen-compiler [options] KERNEL.ttir -o KERNEL.spv -out-lib KERNEL_cmd_gen.so", "", "OPTIONS:"]
     for name, (value, what) in _VALUES.items():
@@ -110,7 +110,7 @@ def _spelled(name: str) -> str:
 
 
 def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str]]:
-    """The flags, the options with their values, and the rest."""
+    """Return the flags, the options with their values, and the rest."""
     flags: set[str] = set()
     values: dict[str, str] = {}
     inputs: list[str] = []
@@ -131,15 +131,13 @@ def _split(arguments: Sequence[str]) -> tuple[set[str], dict[str, str], list[str
             if not values[name]:
                 raise UsageError(f"for the {_spelled(name)} option: requires a value")
         else:
-            raise UsageError(f"unknown command line argument {argument!r}{_meant(name)}; try: zen-compiler --help")
+            from difflib import get_close_matches
+
+            near = "".join(
+                f"; did you mean {_spelled(close)!r}?" for close in get_close_matches(name, [*_FLAGS, *_VALUES], n=1)
+            )
+            raise UsageError(f"unknown command line argument {argument!r}{near}; try: zen-compiler --help")
     return flags, values, inputs
-
-
-def _meant(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, [*_FLAGS, *_VALUES], n=1)
-    return f"; did you mean {_spelled(close[0])!r}?" if close else ""
 
 
 def _bridge(flags: set[str], values: Mapping[str, str]) -> Path | None:
@@ -177,11 +175,11 @@ def _threads(flags: set[str], values: Mapping[str, str]) -> int:
 
 
 def _target(text: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
-    """Capabilities, extensions and the expression for the kernel's name."""
+    """Return capabilities, extensions and the expression for the kernel's name."""
     known: dict[str, Callable[[str], object]] = {
         "caps": lambda names: _known(names, CAPABILITIES, "capability"),
         "exts": lambda names: _known(names, EXTENSIONS, "extension"),
-        "module": _expression,
+        "module": re.compile,
     }
     found: dict[str, object] = {}
     for part in text.split():
@@ -190,7 +188,10 @@ def _target(text: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]
             raise _wrong_target(f"no such pass option {part!r}; there are caps=, exts= and module=")
         if key in found:
             raise _wrong_target(f"{key}= is given twice")
-        found[key] = known[key](value)
+        try:
+            found[key] = known[key](value)
+        except re.error as error:
+            raise _wrong_target(f"module={value}: not a regular expression: {error}") from error
     missing = [f"{key}=" for key in known if key not in found]
     if missing:
         raise _wrong_target(f"{' and '.join(missing)} not given")
@@ -203,13 +204,6 @@ def _known(names: str, known: frozenset[str], what: str) -> frozenset[str]:
     if unknown:
         raise _wrong_target(f"unknown {what} {', '.join(map(repr, unknown))}")
     return found
-
-
-def _expression(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise _wrong_target(f"module={text}: not a regular expression: {error}") from error
 
 
 def _wrong_target(why: str) -> UsageError:

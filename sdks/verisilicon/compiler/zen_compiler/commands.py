@@ -27,6 +27,7 @@ from pathlib import Path
 
 from foundry_core.codegen.programs import locate
 from foundry_core.log import Site
+from foundry_core.scalars import PASSED
 from foundry_core.strings import llvm_string
 
 from .bridge import COMMAND_BYTES
@@ -34,18 +35,7 @@ from .bridge import COMMAND_BYTES
 _WORDS = COMMAND_BYTES // 4
 _TRIPLE = "x86_64-unknown-linux-gnu"
 # What a parameter is in LLVM IR; see the top.
-_PASSED = {
-    "ptr": "ptr",
-    "i1": "i8",
-    "i8": "i8",
-    "i16": "i16",
-    "i32": "i32",
-    "i64": "i64",
-    "f16": "i16",
-    "bf16": "i16",
-    "f32": "float",
-    "f64": "double",
-}
+_PASSED = {"ptr": "ptr"} | {row.mlir: row.llvm for row in PASSED.values()}
 
 
 class CommandsError(Exception):
@@ -53,7 +43,7 @@ class CommandsError(Exception):
 
 
 def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[str, int]) -> str:
-    """The library's LLVM IR.
+    """Return the library's LLVM IR.
 
     Args:
         parameters: of the kernel, see Lowered.
@@ -79,7 +69,9 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
             count=len(templates),
             words=_WORDS,
             bytes=COMMAND_BYTES,
-            templates=", ".join(map(_vector, templates)),
+            templates=", ".join(
+                f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in each)}>" for each in templates
+            ),
             sums=", ".join(f"i32 {sum(each) % (1 << 32)}" for each in templates),
             parameters=", ".join(passed),
             inserted="\n".join(inserted),
@@ -90,7 +82,7 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
 
 
 def sites_source(sites: Sequence[Site]) -> str:
-    """The LLVM IR of get_log_sites; empty for a kernel that takes no log."""
+    """Return the LLVM IR of get_log_sites; empty for a kernel that takes no log."""
     if not sites:
         return ""
     text = json.dumps([asdict(site) for site in sites]).encode() + b"\0"
@@ -98,7 +90,7 @@ def sites_source(sites: Sequence[Site]) -> str:
 
 
 def compile(source: str, scratch: Path) -> bytes:
-    """The shared library that LLVM IR makes.
+    """Return the shared library that LLVM IR makes.
 
     Args:
         source: its text.
@@ -124,10 +116,6 @@ def _run(command: Sequence[str], text: str = "") -> None:
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()[-4000:]
         raise CommandsError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
-
-
-def _vector(words: Sequence[int]) -> str:
-    return f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in words)}>"
 
 
 def _counts(matmuls: int) -> str:

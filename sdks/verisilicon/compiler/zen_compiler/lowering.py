@@ -89,14 +89,13 @@ def lower(ttir: str, *, threads: int, bridge: Bridge | None, check: bool = False
     return Lowered(
         to_spirv(to_llvm(mlir)),
         function.sym_name.data,
-        tuple(_parameter(argument.type, function) for argument in function.body.block.args),
+        tuple(
+            "ptr" if isinstance(type, tt.PointerType) else element_name(type, function)
+            for type in function.body.block.arg_types
+        ),
         tuple(program.commands),
         tuple(read.sites),
     )
-
-
-def _parameter(type: object, function: tt.FuncOp) -> str:
-    return "ptr" if isinstance(type, tt.PointerType) else element_name(type, function)  # type: ignore[arg-type]
 
 
 class _Commanded(workitem.WorkItem):
@@ -136,7 +135,7 @@ class _Commanded(workitem.WorkItem):
             t.call_void(_ROUTINE, [command, *tiles, t.integer(index, "i32"), *program, t.integer(m), t.integer(n)])
 
     def _place(self, program: list[Reg]) -> Reg:
-        """Where a program's command is, in bytes: x varies fastest."""
+        """Return where a program's command is, in bytes: x varies fastest."""
         space = self.tiles.space
         x, y, z = (self.text.to_index(number) for number in program)
         width, height = (self.text.to_index(self.num_programs(axis)) for axis in (0, 1))
@@ -153,7 +152,7 @@ class _WorkGroup(_Commanded, workgroup.WorkGroup):
 
 
 def _routine(bridge: Bridge, command: bytes, pointer: str) -> str:
-    """The tensor core's routine for tiles behind pointers of a type; it knows of commands what the bridge says."""
+    """Return the tensor core's routine for tiles behind pointers of a type. The bridge knows a command's layout."""
     places = {name: bridge.field(name) for name in ("magic", "opcode", "index", "m", "n", "k", "checksum")}
     for axis, name in enumerate("xyz"):
         places[name] = bridge.field("program") + 4 * axis
@@ -175,16 +174,15 @@ def _routine(bridge: Bridge, command: bytes, pointer: str) -> str:
         fma=_FMA,
         loads="\n".join(loads),
         words=places["checksum"] // 4,
-        **{f"{name}_value": _word(command, places[name]) for name in ("magic", "opcode")},
+        # MLIR takes a word as a signed number.
+        **{
+            f"{name}_value": int.from_bytes(command[places[name] :][:4], "little", signed=True)
+            for name in ("magic", "opcode")
+        },
     )
 
 
-def _word(command: bytes, place: int) -> int:
-    """A word of a command as MLIR takes it, as a signed number."""
-    return int.from_bytes(command[place : place + 4], "little", signed=True)
-
-
 def _vectors() -> tuple[int, int]:
-    """The width and number of this machine's vector registers: PoCL, the device of the reference SDK, runs on it."""
+    """Return the width and number of this machine's vector registers: PoCL, the reference SDK's device, runs on it."""
     flags = Path("/proc/cpuinfo").read_text().split()
     return (64, 32) if "avx512f" in flags else (32 if "avx2" in flags else 16, 16)
