@@ -33,6 +33,12 @@ def built(folder: Path, *arguments: str) -> str:
     return done.stderr
 
 
+def build_program(folder: Path, text: str, *more: str) -> None:
+    """Build `program` of C code, which may include checks.h; `more` has flags and other files."""
+    (folder / "program.c").write_text(text)
+    built(folder, "-O2", f"-I{HERE}", *more, "program.c", "-o", "program")
+
+
 def refused(folder: Path, *arguments: str) -> str:
     """What the compiler says where it must refuse; it leaves no output, and its status is not 0."""
     done = compile_with(folder, *arguments, "-o", "refused.out")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from programs import HERE, built, compile_with, launched, refused, run
+from programs import HERE, build_program, built, compile_with, launched, refused, run
 
 # The SDK's folder.
 HOME = Path(shutil.which("dpu-upmem-dpurte-clang") or "").parent.parent
@@ -73,11 +73,12 @@ def test_the_check_of_races_is_left_out_on_demand(tmp_path: Path) -> None:
 
 
 def test_a_program_knows_its_tasklets(tmp_path: Path) -> None:
-    (tmp_path / "m.c").write_text(
+    build_program(
+        tmp_path,
         '#include <defs.h>\n#include "checks.h"\n'
-        "int main(void) { if (me() == NR_TASKLETS - 1) results[0] = NR_TASKLETS; return 0; }\n"
+        "int main(void) { if (me() == NR_TASKLETS - 1) results[0] = NR_TASKLETS; return 0; }\n",
+        "-DNR_TASKLETS=7",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "-DNR_TASKLETS=7", "m.c", "-o", "program")
     assert launched(tmp_path).results[0] == 7
     built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
     assert launched(tmp_path).results[0] == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import built, launched, refused, run
+from programs import build_program, launched, refused, run
 
 NUMBERS = [
     0.0,
@@ -30,11 +30,13 @@ NUMBERS = [
 ]
 
 MATH = """
+#include <attributes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 static const BITS numbers[] = {NUMBERS};
 typedef union { BITS bits; TYPE x; } both;
+__host uint64_t results[16];
 int main(void) {
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         both given = {numbers[i]};
@@ -67,12 +69,7 @@ def test_functions_of_math_h_give_the_bits_of_numpys(tmp_path: Path, type: Any, 
     )
     for function in ("trunc", "floor", "ceil", "round", "fabs", "sqrt", "copysign", "fmin", "fmax"):
         text = text.replace(f"{function}_(", f"{function}{suffix}(")
-    (tmp_path / "program.c").write_text(
-        text.replace("int main", "__host uint64_t results[16];\nint main").replace(
-            "#include <stdio.h>", "#include <attributes.h>\n#include <stdio.h>"
-        )
-    )
-    built(tmp_path, "-O2", "-DSTACK_SIZE_DEFAULT=4096", "program.c", "-o", "program")
+    build_program(tmp_path, text, "-DSTACK_SIZE_DEFAULT=4096")
     lines = [line.split() for line in launched(tmp_path).log.splitlines() if line and "===" not in line]
     assert len(lines) == x.size
     with np.errstate(all="ignore"):
@@ -93,7 +90,7 @@ def test_functions_of_math_h_give_the_bits_of_numpys(tmp_path: Path, type: Any, 
 
 
 def test_barrier_h_brings_atomic_bits_and_sections_are_profiled(tmp_path: Path) -> None:
-    (tmp_path / "program.c").write_text("""
+    text = """
 #include <barrier.h>
 #include <dpuconst.h>
 #include <profiling.h>
@@ -116,8 +113,8 @@ int main(void) {
     results[1] = at + __EMPTY_WAIT_QUEUE;
     return 0;
 }
-""")
-    built(tmp_path, "-O2", "program.c", "-o", "program")
+"""
+    build_program(tmp_path, text)
     assert launched(tmp_path).results[:2] == [1, 255]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from programs import HEAD, HERE, LAYOUT, TRIPLE, built, compile_with, launched, refused
+from programs import HEAD, LAYOUT, TRIPLE, build_program, built, compile_with, launched, refused
 
 EMPTY = "define void @k() {\n  ret void\n}\n"
 
@@ -46,13 +46,14 @@ define i32 @k(i64 addrspace(255)* %m, i8 addrspace(1)* %unused) {
 }
 """
     )
-    (tmp_path / "m.c").write_text(
+    build_program(
+        tmp_path,
         '#include <mram.h>\n#include "checks.h"\n'
         "int k(__mram_ptr uint64_t *m, __attribute__((address_space(1))) char *unused);\n"
         "__mram uint64_t values[2] = {30, 40};\n"
-        "int main(void) { CHECK(k(values, 0) == 40); CHECK(values[0] == 35); CHECK(values[1] == 35); return 0; }\n"
+        "int main(void) { CHECK(k(values, 0) == 40); CHECK(values[0] == 35); CHECK(values[1] == 35); return 0; }\n",
+        "k.ll",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "k.ll", "-o", "program")
     assert launched(tmp_path).results[:2] == [3, 0]
 
 
@@ -78,10 +79,9 @@ define i64 @k() {
 }
 """
     )
-    (tmp_path / "m.c").write_text(
-        '#include "checks.h"\nuint64_t k(void);\nint main(void) { CHECK(k() > 20); return 0; }\n'
+    build_program(
+        tmp_path, '#include "checks.h"\nuint64_t k(void);\nint main(void) { CHECK(k() > 20); return 0; }\n', "k.ll"
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "k.ll", "-o", "program")
     assert launched(tmp_path).results[:2] == [1, 0]
 
 
@@ -269,9 +269,10 @@ def test_vectors_are_computed_element_by_element(tmp_path: Path) -> None:
 }
 """
     )
-    (tmp_path / "m.c").write_text(
+    build_program(
+        tmp_path,
         '#include "checks.h"\nint k(int *p);\nint numbers[5] = {0, 5, 6, 7, 8};\n'
-        "int main(void) { CHECK(k(numbers + 1) == 32); CHECK(numbers[2] == 12); return 0; }\n"
+        "int main(void) { CHECK(k(numbers + 1) == 32); CHECK(numbers[2] == 12); return 0; }\n",
+        "k.ll",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "k.ll", "-o", "program")
     assert launched(tmp_path).results[:2] == [2, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from programs import HERE, built, faulted, launched
+from programs import HERE, build_program, built, faulted, launched
 
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 
@@ -28,25 +28,26 @@ def test_the_library_does_what_it_says(tmp_path: Path, level: str) -> None:
 
 def test_floats_are_computed_as_written(tmp_path: Path) -> None:
     # No fused multiply-add: the product is rounded before it is added to.
-    (tmp_path / "f.c").write_text(
+    build_program(
+        tmp_path,
         '#include "checks.h"\n'
         "int main(void) {\n"
         "  float a = HIDDEN(float, 1.0f + 0x1p-12f), b = HIDDEN(float, -1.0f - 0x1p-11f);\n"
         "  CHECK(a * a + b == 0);\n"
-        "  return 0;\n}\n"
+        "  return 0;\n}\n",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "f.c", "-o", "program")
     assert launched(tmp_path).results[:2] == [1, 0]
 
 
 def test_printf_has_a_dpus_types(tmp_path: Path) -> None:
-    (tmp_path / "p.c").write_text(
+    build_program(
+        tmp_path,
         '#include "checks.h"\nint main(void) {\n'
         '  printf("%d %u %ld %lu %lld %zu|", -1, 4000000000u, -5000000000l, 1ul << 63, -1ll, sizeof(long));\n'
         '  printf("%hhd %hu %x %08X %c %s %5.2f %p|", 300, 65537, 255, 48879, \'q\', "text", 3.14159, (void *)16);\n'
-        "  puts(\"line\");\n  putchar('!');\n  return 0;\n}\n"
+        "  puts(\"line\");\n  putchar('!');\n  return 0;\n}\n",
+        "-Wno-format",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "-Wno-format", "p.c", "-o", "program")
     first = "-1 4000000000 -5000000000 9223372036854775808 -1 8|"
     second = "44 1 ff 0000BEEF q text  3.14 0x10|"
     assert first + second + "line\n!" in launched(tmp_path).log
@@ -54,16 +55,6 @@ def test_printf_has_a_dpus_types(tmp_path: Path) -> None:
 
 def test_tasklets_keep_their_registers(tmp_path: Path) -> None:
     # Each runs for many times the instructions after which another one has its turn.
-    (tmp_path / "r.c").write_text(
-        '#include <defs.h>\n#include "checks.h"\n'
-        "int main(void) {\n"
-        "  double a = 0, b = 1, c = me(); uint64_t h = me(), k = 7;\n"
-        "  for (uint32_t i = HIDDEN(uint32_t, 1); i <= 2000; i++) {\n"
-        "    a += 1.0 / i; b = b * 0.999 + a; c = c * 0.5 + b; h = (h ^ i) * 1099511628211u; k += h >> 33;\n"
-        "  }\n"
-        "  results[me()] = h + k + (uint64_t)(1e9 * (a + b + c));\n"
-        "  return 0;\n}\n"
-    )
     alone = []
     for tasklet in range(11):
         a, b, c, h, k = 0.0, 1.0, float(tasklet), tasklet, 7
@@ -74,7 +65,18 @@ def test_tasklets_keep_their_registers(tmp_path: Path) -> None:
             h = (h ^ i) * 1099511628211 % 2**64
             k += h >> 33
         alone.append((h + k + int(1e9 * (a + b + c))) % 2**64)
-    built(tmp_path, "-O2", f"-I{HERE}", "-DNR_TASKLETS=11", "r.c", "-o", "program")
+    build_program(
+        tmp_path,
+        '#include <defs.h>\n#include "checks.h"\n'
+        "int main(void) {\n"
+        "  double a = 0, b = 1, c = me(); uint64_t h = me(), k = 7;\n"
+        "  for (uint32_t i = HIDDEN(uint32_t, 1); i <= 2000; i++) {\n"
+        "    a += 1.0 / i; b = b * 0.999 + a; c = c * 0.5 + b; h = (h ^ i) * 1099511628211u; k += h >> 33;\n"
+        "  }\n"
+        "  results[me()] = h + k + (uint64_t)(1e9 * (a + b + c));\n"
+        "  return 0;\n}\n",
+        "-DNR_TASKLETS=11",
+    )
     assert launched(tmp_path).results[:11] == alone
 
 
@@ -104,11 +106,9 @@ def test_a_misaligned_access_to_wram_faults(tmp_path: Path, type_: str, size: in
 
 @pytest.mark.parametrize("type_", ["uint16_t", "uint32_t", "uint64_t"])
 def test_aligned_or_skipped_access_does_not_fault(tmp_path: Path, type_: str) -> None:
-    (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=16, count=3))
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
+    build_program(tmp_path, MISALIGNED.format(type=type_, offset=16, count=3))
     launched(tmp_path)
-    (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=1, count="HIDDEN(uint32_t, 0)"))
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
+    build_program(tmp_path, MISALIGNED.format(type=type_, offset=1, count="HIDDEN(uint32_t, 0)"))
     launched(tmp_path)
 
 
@@ -126,25 +126,22 @@ def test_aligned_or_skipped_access_does_not_fault(tmp_path: Path, type_: str) ->
     ],
 )
 def test_runtime_error_faults_the_dpu(tmp_path: Path, what: str, statement: str) -> None:
-    (tmp_path / "w.c").write_text(
+    build_program(
+        tmp_path,
         "#include <alloc.h>\n#include <assert.h>\n#include <defs.h>\n#include <stdlib.h>\n"
         '#include "checks.h"\n'
         "__attribute__((noinline)) uint32_t deep(uint32_t n) { uint32_t a[8]; a[n & 7] = n; "
         "return n ? deep(n + 1) + HIDDEN(uint32_t, a[n & 7]) : 0; }\n"
-        f"int main(void) {{ {statement} return 0; }}\n"
+        f"int main(void) {{ {statement} return 0; }}\n",
     )
-    built(tmp_path, "-O2", f"-I{HERE}", "w.c", "-o", "program")
     said = faulted(tmp_path)
     assert "tasklet 0" in said, what
     if what == "assert":
         assert "never so" in said
-        assert "w.c:6" in said or "w.c:7" in said
+        assert "program.c:6" in said or "program.c:7" in said
 
 
 def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPU_EMULATOR_MAX_CYCLES", "1000000")
-    (tmp_path / "e.c").write_text(
-        '#include "checks.h"\nint main(void) { while (HIDDEN(int, 1)) results[2]++; return 0; }\n'
-    )
-    built(tmp_path, "-O2", f"-I{HERE}", "e.c", "-o", "program")
+    build_program(tmp_path, '#include "checks.h"\nint main(void) { while (HIDDEN(int, 1)) results[2]++; return 0; }\n')
     assert "1000000" in faulted(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from programs import built, faulted, launched
+from programs import build_program, faulted, launched
 
 # A frame of a DPU's has at least 8 bytes here, one of this machine's 16 or more.
 RECURSION = """
@@ -36,11 +36,6 @@ int main(void) {
 """
 
 
-def compiled(folder: Path, text: str, *flags: str) -> None:
-    (folder / "program.c").write_text(text)
-    built(folder, "-O2", "-DNR_TASKLETS=2", *flags, "program.c", "-o", "program")
-
-
 def depth_sum(depth: int) -> int:
     total = 0
     for _ in range(depth):
@@ -49,7 +44,7 @@ def depth_sum(depth: int) -> int:
 
 
 def test_frames_that_only_this_machine_has_do_not_fault_and_are_reported(tmp_path: Path) -> None:
-    compiled(tmp_path, RECURSION, "-DDEPTH=90")
+    build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", "-DDEPTH=90")
     ran = launched(tmp_path)
     assert ran.results[0] == depth_sum(90)
     assert "tasklet 0 has used" in ran.said
@@ -58,23 +53,23 @@ def test_frames_that_only_this_machine_has_do_not_fault_and_are_reported(tmp_pat
 
 
 def test_a_stack_with_room_is_not_reported(tmp_path: Path) -> None:
-    compiled(tmp_path, RECURSION, "-DDEPTH=8")
+    build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", "-DDEPTH=8")
     assert launched(tmp_path).said == ""
 
 
 @pytest.mark.parametrize("depth", [140, 1000, 10**6])
 def test_recursion_beyond_a_dpus_own_frames_is_a_stack_overflow(tmp_path: Path, depth: int) -> None:
-    compiled(tmp_path, RECURSION, f"-DDEPTH={depth}")
+    build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", f"-DDEPTH={depth}")
     said = faulted(tmp_path)
     assert "stack overflow" in said
     assert "1024 bytes (STACK_SIZE_DEFAULT)" in said
 
 
 def test_an_array_that_does_not_fit_is_a_stack_overflow_within_the_slack(tmp_path: Path) -> None:
-    compiled(tmp_path, ARRAYS, "-DBYTES=1040")
+    build_program(tmp_path, ARRAYS, "-DNR_TASKLETS=2", "-DBYTES=1040")
     assert "need at least 10" in faulted(tmp_path)
 
 
 def test_arrays_of_disjoint_blocks_share_their_place(tmp_path: Path) -> None:
-    compiled(tmp_path, ARRAYS, "-DBYTES=800")
+    build_program(tmp_path, ARRAYS, "-DNR_TASKLETS=2", "-DBYTES=800")
     assert launched(tmp_path).results[0] == 2 * (799 % 256)

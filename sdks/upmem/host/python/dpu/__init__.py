@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias
@@ -55,7 +56,10 @@ def _one_or_all(values: Sequence[Any]) -> Any:
 
 
 class DpuVariable:
-    """What a symbol held on each DPU: each method returns an element or a sequence, or for several DPUs a list."""
+    """What a symbol held on each DPU.
+
+    A method returns the elements as the type of its name: an element or a sequence, or for several DPUs a list.
+    """
 
     def __init__(self, contents: list[memoryview]) -> None:
         self.contents = contents
@@ -67,45 +71,11 @@ class DpuVariable:
     def _cast(self, format: Any) -> Any:
         return _one_or_all([_one_or_all(view.cast(format)) for view in self.contents])
 
-    def int8(self) -> Any:
-        """Return the elements as int8."""
-        return self._cast("b")
-
-    def uint8(self) -> Any:
-        """Return the elements as uint8."""
-        return self._cast("B")
-
-    def int16(self) -> Any:
-        """Return the elements as int16."""
-        return self._cast("h")
-
-    def uint16(self) -> Any:
-        """Return the elements as uint16."""
-        return self._cast("H")
-
-    def int32(self) -> Any:
-        """Return the elements as int32."""
-        return self._cast("i")
-
-    def uint32(self) -> Any:
-        """Return the elements as uint32."""
-        return self._cast("I")
-
-    def int64(self) -> Any:
-        """Return the elements as int64."""
-        return self._cast("q")
-
-    def uint64(self) -> Any:
-        """Return the elements as uint64."""
-        return self._cast("Q")
-
-    def float(self) -> Any:
-        """Return the elements as float."""
-        return self._cast("f")
-
-    def double(self) -> Any:
-        """Return the elements as double."""
-        return self._cast("d")
+    int8, uint8 = partialmethod(_cast, "b"), partialmethod(_cast, "B")
+    int16, uint16 = partialmethod(_cast, "h"), partialmethod(_cast, "H")
+    int32, uint32 = partialmethod(_cast, "i"), partialmethod(_cast, "I")
+    int64, uint64 = partialmethod(_cast, "q"), partialmethod(_cast, "Q")
+    float, double = partialmethod(_cast, "f"), partialmethod(_cast, "d")
 
 
 class DpuSymbol:
