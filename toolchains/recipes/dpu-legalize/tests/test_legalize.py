@@ -1,11 +1,63 @@
-"""What dpu-legalize writes: DMAs, scratch memory and loads of ids, in LLVM 12's dialect."""
+"""What dpu-legalize writes: DMAs, scratch memory and loads of ids, in LLVM 12's dialect; and what its copies do.
+
+Copies run on a DPU, by the SDK's compiler and host library, emulated or not.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
-from tools import HEAD, READERS, body, legalize, opt, reader, refusal, run
+
+HERE = Path(__file__).resolve().parent
+LAYOUT = "e-m:e-p:32:32-i1:8:32-i8:8:32-i16:16:32-i32:32:32-i64:64:64-n32"
+HEAD = f'target datalayout = "{LAYOUT}"\ntarget triple = "dpu-upmem-dpurte"\n'
+READERS = (11, 13, 14)
+
+
+def opt() -> str:
+    """Return the opt under test: the one that UPMEM_OPT names, else the first on PATH, as the plugin finds it."""
+    found = os.environ.get("UPMEM_OPT") or shutil.which("opt")
+    assert found, "UPMEM_OPT is not set, and no opt is on PATH"
+    return found
+
+
+def reader(version: int) -> str | None:
+    """Return llvm-as of that version, if it is installed."""
+    return shutil.which(f"llvm-as-{version}") or shutil.which(f"/usr/lib/llvm-{version}/bin/llvm-as")
+
+
+def run(command: list[str], text: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command with a text as input; return its status, output and errors."""
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, cwd=cwd, timeout=300)
+
+
+def legalize(ir: str, *options: str) -> str:
+    """Return what opt makes of a module without triple and layout."""
+    done = run([opt(), "-dpu-legalize", *options, "-S", "-", "-o", "-"], HEAD + ir)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(ir: str, *options: str) -> str:
+    """Return what opt says to a module that it must refuse."""
+    done = run([opt(), "-dpu-legalize", *options, "-S", "-", "-o", "-"], ir)
+    assert done.returncode != 0, done.stdout
+    assert not done.stdout
+    return done.stderr
+
+
+def body(ir: str, name: str) -> str:
+    """Return the text of one function."""
+    found = re.search(rf"^define [^\n]*@{name}\(.*?^}}$", ir, re.DOTALL | re.MULTILINE)
+    assert found, f"no function {name}"
+    return found[0]
+
 
 COPY_IN = """declare void @llvm.memcpy.p0i8.p255i8.i32(i8*, i8 addrspace(255)*, i32, i1)
 define void @kernel(i8* %w, i8 addrspace(255)* %m, i32 %n) {{
@@ -30,7 +82,7 @@ def copy(template: str, length: int | str, wram: int = 8, mram: int = 8, before:
 
 
 def dmas(text: str, name: str) -> list[int]:
-    """The constant lengths of the DMAs in a text."""
+    """Return the constant lengths of the DMAs in a text."""
     return [int(length) for length in re.findall(rf"@llvm\.dpu\.{name}\(.*, i32 (\d+)\)", text)]
 
 
@@ -285,16 +337,8 @@ define i32 @k(i32 %a) {{
 @pytest.mark.parametrize(
     "what, ir, said",
     [
-        (
-            "an axis beyond 2",
-            PROGRAM_ID.format(axis="3"),
-            "must be 0, 1 or 2",
-        ),
-        (
-            "an axis known at run time only",
-            PROGRAM_ID.format(axis="%a"),
-            "must be 0, 1 or 2",
-        ),
+        ("an axis beyond 2", PROGRAM_ID.format(axis="3"), "must be 0, 1 or 2"),
+        ("an axis known at run time only", PROGRAM_ID.format(axis="%a"), "must be 0, 1 or 2"),
         (
             "an alloca of unknown size",
             "define void @k(i32 %n) {\n  %s = alloca i8, i32 %n\n  store i8 0, i8* %s\n  ret void\n}\n",
@@ -320,3 +364,20 @@ def test_another_layout_is_refused() -> None:
 
 def test_opaque_pointers_are_refused_in_llvm_12s_words() -> None:
     assert "expected type" in refusal(HEAD + "define void @k(ptr %p) {\n  ret void\n}\n")
+
+
+@pytest.mark.parametrize("tasklets", [1, 16])
+def test_copies_of_any_length_and_alignment_move_their_bytes_and_no_others(tmp_path: Path, tasklets: int) -> None:
+    libraries = run(["dpu-pkg-config", "--cflags", "--libs", "dpu"])
+    assert libraries.returncode == 0, libraries.stderr
+    compile_program = ["dpu-upmem-dpurte-clang", "-O2", "-Wall", "-Wextra", f"-DNR_TASKLETS={tasklets}"]
+    for command in (
+        [opt(), "-dpu-legalize", "-S", str(HERE / "copies.ll"), "-o", "legal.ll"],
+        [*compile_program, str(HERE / "copies_device.c"), "legal.ll", "-o", "copies"],
+        ["cc", "-std=gnu11", "-O1", str(HERE / "copies_host.c"), "-o", "host", *shlex.split(libraries.stdout)],
+    ):
+        built = run(command, cwd=tmp_path)
+        assert built.returncode == 0, built.stderr
+    done = run(["./host"], cwd=tmp_path)
+    cases = 2 * (64 * 37 + 24 + 12) + 37 * tasklets
+    assert (done.stdout, done.returncode) == (f"cases {cases} wrong 0\n", 0), done.stderr
