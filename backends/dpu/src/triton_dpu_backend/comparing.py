@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from foundry_core.checked.extents import extent
-from foundry_core.log import FAILED, FAILURES, FIRST_FAILURE, INDEX_BITS, RECORD, Log, Site, Words, hash_bits
+from foundry_core.log import FAILED, FAILURES, FIRST_FAILURE, INDEX_BITS, RECORD, Log, Words, hash_bits
 from foundry_core.runtime.launches import Grid
 
 from .merging import Merge
@@ -60,7 +60,10 @@ class Comparisons:
         self.merges = {shadow: _Comparison("comparison", "i32") for shadow in shadows}
         for shadow, argument in shadows.items():
             self._sites[shadow] = len(log.sites)
-            log.sites.append(_site(log.sites, argument))
+            # The place is all stores to the argument: a shadow does not say which.
+            first, *others = (s for s in log.sites if s.kind == "conflict" and s.arguments == (argument,))
+            text = " or at ".join(["store", *(site.location() for site in others)])
+            log.sites.append(replace(first, text=text, shape=()))
 
     def begin(self) -> None:
         """Forget the last launch."""
@@ -97,9 +100,3 @@ class Comparisons:
         shown = np.array(sorted(rows, key=lambda row: (row[2], row[1] >> 32, row[1]))[:FAILURES], np.uint64)
         words[FIRST_FAILURE:][: shown.size] = shown.ravel()
         return words
-
-
-def _site(sites: Sequence[Site], argument: int) -> Site:
-    """Return the place of a conflict between DPUs: all stores to an argument, since a shadow does not say which."""
-    first, *others = (site for site in sites if site.kind == "conflict" and site.arguments == (argument,))
-    return replace(first, text=" or at ".join(["store", *(site.location() for site in others)]), shape=())

@@ -18,7 +18,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from foundry_core.backend.compiler import (
     LEAST_SHARED,
@@ -36,9 +36,6 @@ from triton.backends.compiler import GPUTarget
 
 from . import pieces
 from .errors import MissingError, VsiError
-
-if TYPE_CHECKING:
-    from foundry_core.front.writes import WriteSet
 
 _WARP = 32
 _SWITCHES = {
@@ -138,7 +135,9 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
         started = pool.submit(compile_ttir, ttir, name=name, threads=options.threads, switches=switches)
         # While zen-compiler runs, which may know operations that foundry_core does not know. Then any argument may be
         # written.
-        written = _written(ttir)
+        with without_collections():
+            from foundry_core.codegen.pipeline import written_arguments
+        written = written_arguments(ttir)
         compiled = started.result()
     get_cache_manager(metadata["hash"]).put(compiled.cmd_gen, cmd_gen_name(name), binary=True)
     metadata["name"] = name
@@ -149,13 +148,6 @@ def make_spirv(module: Any, metadata: dict[str, Any], *, options: VsiOptions) ->
     if not options.enable_multi_threads:
         metadata["num_warps"] = 0
     return compiled.spirv
-
-
-def _written(ttir: str) -> WriteSet | None:
-    with without_collections():
-        from foundry_core.codegen.pipeline import written_arguments
-
-    return written_arguments(ttir)
 
 
 def cmd_gen_name(kernel: str) -> str:

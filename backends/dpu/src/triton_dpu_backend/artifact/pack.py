@@ -24,7 +24,7 @@ from typing import Any
 from . import arguments
 from .runner import Dpus, host_runner
 from .script import ScriptError, default_dpus, kernel_ir
-from .signature import LOG, Kernel, Parameter, parse, tasklets
+from .signature import LOG, Kernel, parse, tasklets
 from .signature import facts as facts_of
 from .wrapper import wrapper
 
@@ -103,8 +103,32 @@ def meta(kernel: Kernel, ir: str, outs: Collection[int], dpus: Dpus | None) -> d
         "arg_count": len(kernel.parameters),
         "out_indices": list(outs),
         **({"num_dpus": dpus.count} if dpus else {}),
-        "args": [_argument(parameter) for parameter in kernel.parameters],
-        "passed_args": [_passed(parameter) for parameter in kernel.host_parameters],
+        "args": [
+            {
+                "arg_index": parameter.index,
+                "llvm_type": parameter.llvm_type,
+                "is_ptr": parameter.is_pointer,
+                "addrspace": parameter.addrspace,
+                "passed": parameter.is_passed,
+                **(
+                    {"elem_type": parameter.element, "elem_bytes": parameter.element_bytes}
+                    if parameter.is_pointer
+                    else {"c_type": parameter.c_type}
+                ),
+            }
+            for parameter in kernel.parameters
+        ],
+        "passed_args": [
+            {
+                "arg_index": parameter.index,
+                "field_index": parameter.field,
+                "kind": "ptr" if parameter.is_pointer else "scalar",
+                "c_type": parameter.c_type,
+                "offset": parameter.offset,
+                **({"elem_bytes": parameter.element_bytes} if parameter.is_pointer else {}),
+            }
+            for parameter in kernel.host_parameters
+        ],
         "num_tasklets": int(facts.get("num_tasklets") or tasklets(ir) or _TASKLETS),
         "stack_size": int(facts.get("stack_size") or _STACK_BYTES),
         "block": int(facts["block"]) if "block" in facts else None,
@@ -126,30 +150,3 @@ def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]
         if index not in written:
             raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} does not write it; it writes {written}")
     return sorted(set(outs))
-
-
-def _argument(parameter: Parameter) -> dict[str, Any]:
-    rest = (
-        {"elem_type": parameter.element, "elem_bytes": parameter.element_bytes}
-        if parameter.is_pointer
-        else {"c_type": parameter.c_type}
-    )
-    return {
-        "arg_index": parameter.index,
-        "llvm_type": parameter.llvm_type,
-        "is_ptr": parameter.is_pointer,
-        "addrspace": parameter.addrspace,
-        "passed": parameter.is_passed,
-        **rest,
-    }
-
-
-def _passed(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "arg_index": parameter.index,
-        "field_index": parameter.field,
-        "kind": "ptr" if parameter.is_pointer else "scalar",
-        "c_type": parameter.c_type,
-        "offset": parameter.offset,
-        **({"elem_bytes": parameter.element_bytes} if parameter.is_pointer else {}),
-    }

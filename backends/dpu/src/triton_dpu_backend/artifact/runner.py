@@ -85,7 +85,10 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
         dpus: the default; one DPU if None.
         facts: what the compiler stored about it (signature.facts). Without `reach`, each DPU gets all of each array.
     """
-    code = facts["reach"] if "reach" in facts else _everything(kernel, outs)
+    # A kernel of which nothing is known may write all of its outputs and read all other arrays.
+    arrays = [parameter.index for parameter in kernel.host_parameters if parameter.is_pointer]
+    everything = "\n".join(f"{'writes' if index in outs else 'reads'}_any({index});" for index in arrays)
+    code = facts.get("reach", everything)
     head = _HEAD.format(
         name=c_string(llvm_text(kernel.name, "replace")),
         program=PROGRAM,
@@ -102,15 +105,6 @@ def host_runner(kernel: Kernel, *, outs: Collection[int], dpus: Dpus | None, fac
     # Read as a file: the entry point's generator imports this module with nothing but Python's own library.
     spans = files("foundry_core").joinpath("footprint", "spans.h").read_text()
     return head + common.replace("SPANS\n", spans, 1).replace("REACH\n", _REACH.format(code=indented) + "\n", 1)
-
-
-def _everything(kernel: Kernel, outs: Collection[int]) -> str:
-    """Return the reach of an unknown kernel: it may write all of its outputs and read all other arrays."""
-    return "\n".join(
-        f"{'writes' if parameter.index in outs else 'reads'}_any({parameter.index});"
-        for parameter in kernel.host_parameters
-        if parameter.is_pointer
-    )
 
 
 def _row(parameter: Parameter, is_out: bool) -> str:

@@ -12,7 +12,7 @@ This needs only Python, so that a wrapper can be generated on a machine without 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foundry_core.scalars import PASSED
@@ -114,7 +114,12 @@ def parse(ir: str, name: str = "") -> Kernel:
         SignatureError: the IR is truncated, has opaque pointers or casts between address spaces, has no such kernel
             (the message names those that it has), or the kernel has a parameter that a host cannot pass.
     """
-    found = dict(_definitions(ir))
+    # Each function that can be called from outside, and the position where its parameters start.
+    found = {
+        match["quoted"] or match["plain"]: match.end()
+        for match in _DEFINE.finditer(ir)
+        if not re.search(r"\b(internal|private)\b", match[0].split("@")[0])
+    }
     if not found:
         raise SignatureError(
             f"the IR defines no function: it has {len(ir.splitlines())} lines. Where only a preview of it was saved, "
@@ -125,13 +130,19 @@ def parse(ir: str, name: str = "") -> Kernel:
     name = name or next(iter(found))
     if name not in found:
         raise SignatureError(f"the IR has no kernel {name}; it defines: {', '.join(found)}")
-    parameters, end = _balanced(ir, found[name])
+    text, end = _balanced(ir, found[name])
     _check_whole(ir, name, end)
     _check_dialect(ir)
     parts = facts(ir).get(PARTS, "1")
     if not re.fullmatch("[1-9][0-9]{,8}", parts):
         raise SignatureError(f"the IR says that a program has {parts[:20]!r} slices; let the dpu backend write the IR")
-    return _kernel(name, _split(parameters), int(parts))
+    parameters, field, offset = [], 0, 0
+    for index, declaration in enumerate(_split(text)):
+        parameter = _parameter(name, index, declaration, field, offset)
+        parameters.append(parameter)
+        if parameter.offset is not None:
+            field, offset = field + 1, parameter.offset + parameter.bytes
+    return Kernel(name, tuple(parameters), _aligned(offset, _PAD) + _PAD, int(parts))
 
 
 def tasklets(ir: str) -> int | None:
@@ -163,13 +174,6 @@ def facts(ir: str) -> dict[str, str]:
         for number, name, fact in _FACT.findall(ir)
         if number in ours
     }
-
-
-def _definitions(ir: str) -> Iterator[tuple[str, int]]:
-    """Yield each function that can be called from outside, and the position where its parameters start."""
-    for match in _DEFINE.finditer(ir):
-        if not re.search(r"\b(internal|private)\b", match[0].split("@")[0]):
-            yield match["quoted"] or match["plain"], match.end()
 
 
 def _balanced(text: str, start: int) -> tuple[str, int]:
@@ -217,16 +221,6 @@ def _split(parameters: str) -> list[str]:
         else:
             parts[-1] += token
     return [part.strip() for part in parts if part.strip()]
-
-
-def _kernel(name: str, types: list[str], parts: int) -> Kernel:
-    parameters, field, offset = [], 0, 0
-    for index, text in enumerate(types):
-        parameter = _parameter(name, index, text, field, offset)
-        parameters.append(parameter)
-        if parameter.offset is not None:
-            field, offset = field + 1, parameter.offset + parameter.bytes
-    return Kernel(name, tuple(parameters), _aligned(offset, _PAD) + _PAD, parts)
 
 
 def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Parameter:

@@ -108,9 +108,11 @@ def wrapper(kernel: Kernel) -> str:
         f"{parameter.llvm_type} {f'%arg{parameter.index}' if parameter.is_passed else 'null'}"
         for parameter in kernel.parameters
     ]
+    # As IR writes a function's name after the @.
+    is_plain = kernel.name.isascii() and kernel.name.replace("_", "").replace(".", "").isalnum()
     return _MODULE.format(
         name=kernel.name,
-        symbol=_symbol(kernel.name),
+        symbol=kernel.name if is_plain else f'"{kernel.name}"',
         shift=kernel.parts.bit_length() - 1,
         last=kernel.parts - 1,
         datalayout=DATALAYOUT,
@@ -120,11 +122,6 @@ def wrapper(kernel: Kernel) -> str:
         loads="\n".join(loads),
         values=", ".join(values),
     )
-
-
-def _symbol(name: str) -> str:
-    """Return a function's name as IR writes it after the @."""
-    return name if name.isascii() and name.replace("_", "").replace(".", "").isalnum() else f'"{name}"'
 
 
 def _field(parameter: Parameter) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -60,23 +59,17 @@ def dump(
     files |= {f"{name}.spv": spirv, f"{name}_cmd_gen.so": cmd_gen}
     folder.mkdir(parents=True, exist_ok=True)
     written = folder / f"{name}_standalone.cpp"
-    with _turn(folder):
+    # The system releases the lock if the process dies.
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         written.unlink(missing_ok=True)
         for file, content in files.items():
             _write(folder / file, content)
         _write(written, source)
-    return written
-
-
-@contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock. The system releases it if the process dies."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
     finally:
-        os.close(descriptor)
+        os.close(lock)
+    return written
 
 
 def _write(path: Path, content: str | bytes) -> None:

@@ -319,7 +319,8 @@ class DpuSet:
             direction = ffi.DPU_XFER_TO_DPU if to_dpu else ffi.DPU_XFER_FROM_DPU
             _check(push(self.c_set, direction, *at, size, flags))
         if is_async:
-            self._keep(buffers)
+            with self._kept_lock:
+                (self._whole or self)._kept.append(buffers)
 
     def exec(self, log: Log = None, async_mode: bool | None = None) -> None:
         """Run the program; `log`: where to write what it prints, if the launch is not asynchronous."""
@@ -391,10 +392,6 @@ class DpuSet:
         # A nonblocking callback may run after sync, so what ctypes makes for it stays until the DPUs are freed.
         _callbacks.setdefault(id(self._whole or self), []).append(function)
         _check(ffi.library.dpu_callback(self.c_set, function, None, flags))
-
-    def _keep(self, buffers: list[Any]) -> None:
-        with self._kept_lock:
-            (self._whole or self)._kept.append(buffers)
 
 
 _callbacks: dict[int, list[Any]] = {}
