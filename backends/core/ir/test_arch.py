@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from foundry_core.mapping.arch import Device, arch, read_arch
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.mapping.simt.target import FEATURES, Fragment, SimtTarget
-from foundry_core.mapping.workitem.target import WorkItemTarget
 
 CHANGED: dict[Any, Callable[[Any], Any]] = {
     int: lambda x: x + 1,

@@ -11,10 +11,9 @@ from foundry_core.ir import tile
 from foundry_core.ir.effects import effects, is_pure, is_sink, reads, writes
 from foundry_core.ir.parse import DIALECTS, parse
 from foundry_core.mapping.base.plan import BufferPlan
+from foundry_core.mapping.base.target import WorkGroupTarget, WorkItemTarget
 from foundry_core.mapping.workgroup.program import lower_work_group as lower_to_work_group
-from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem.program import lower_work_item
-from foundry_core.mapping.workitem.target import WorkItemTarget
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue

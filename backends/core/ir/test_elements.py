@@ -41,7 +41,7 @@ from xdsl.traits import Pure
 
 SOURCES = Path(next(iter(foundry_core.__path__)))
 # A mapping writes the operations whose elements it cannot find by their map; dialects/ defines all of them.
-EMITTERS = {"mapping/base/operations/shapes.py", "mapping/simt/statements/moves.py"}
+EMITTERS = {"mapping/base/operations/moves.py", "mapping/simt/statements/moves.py"}
 
 
 @irdl_op_definition

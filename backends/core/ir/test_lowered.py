@@ -11,8 +11,8 @@ from foundry_core.front.structured import kernel
 from foundry_core.ir import tile
 from foundry_core.ir.parse import parse
 from foundry_core.mapping.base.plan import BufferPlan
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.mapping.workitem.program import lower_work_item
-from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.elementwise import ELEMENTWISE, ROWS, SYMBOLS, Row
 from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType

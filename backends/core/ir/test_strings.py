@@ -9,7 +9,7 @@ import pytest
 from foundry_core.codegen.lines import mark
 from foundry_core.codegen.typed import write_typed_llvm
 from foundry_core.emit.mlir import Text
-from foundry_core.ir.reader import read_place
+from foundry_core.ir.parse import read_place
 from foundry_core.strings import c_string, llvm_string, llvm_text, spirv_string
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 

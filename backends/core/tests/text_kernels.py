@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.mapping.simt.target import SimtTarget
-from foundry_core.mapping.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 

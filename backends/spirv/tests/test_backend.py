@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import triton
 from foundry_core.codegen.programs import triton_fingerprint
-from foundry_core.mapping.workitem.target import WorkItemTarget
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.tensor import Tensor
 from launch_cases import increment_kernel
 from triton_spirv_backend.compiler import SpirvBackend, target

@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from foundry_core.codegen.typed.body import name_of
 from foundry_core.codegen.typed.reading import generic_context
 from foundry_core.errors import LoweringError, source_line
-from foundry_core.ir.reader import TextParser
+from foundry_core.ir.parse import TextParser
 from foundry_core.strings import llvm_string
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp

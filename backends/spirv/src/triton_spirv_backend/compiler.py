@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from foundry_core.backend.compiler import ProgramBackend, ProgramOptions, launch_options, make_tile, make_ttir
 from foundry_core.codegen.programs import NAMES, fingerprint, locate
 from foundry_core.mapping.arch import Device, arch, read_arch
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.mapping.simt.target import SimtTarget
-from foundry_core.mapping.workitem.target import WorkItemTarget
 from triton.backends.compiler import GPUTarget
 
 from . import simt

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.driver import OpenCLDriver
-from foundry_core.mapping.workitem.target import WorkItemTarget
+from foundry_core.mapping.base.target import WorkItemTarget
 from foundry_core.once import once
 from foundry_core.runtime.launches import Grid, SynchronousLauncher
 from foundry_core.runtime.opencl import (

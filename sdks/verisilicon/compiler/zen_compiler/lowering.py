@@ -24,11 +24,10 @@ from foundry_core.ir.parse import read_structured
 from foundry_core.log import Site
 from foundry_core.mapping.base.buffers import Buffer
 from foundry_core.mapping.base.mapping import Part
+from foundry_core.mapping.base.target import WorkGroupTarget, WorkItemTarget
 from foundry_core.mapping.base.tiles import Tiles
 from foundry_core.mapping.workgroup import program as workgroup
-from foundry_core.mapping.workgroup.target import WorkGroupTarget
 from foundry_core.mapping.workitem import program as workitem
-from foundry_core.mapping.workitem.target import WorkItemTarget
 from foundry_core.ops.numeric import element_name
 from xdsl.ir import Operation
 

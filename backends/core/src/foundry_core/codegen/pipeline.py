@@ -20,11 +20,10 @@ from ..ir import tt
 from ..ir.depth import deep_expressions
 from ..ir.parse import parse, read_structured, remember
 from ..log import Site
+from ..mapping.base.target import WorkGroupTarget, WorkItemTarget
 from ..mapping.tasklet.target import TaskletTarget
 from ..mapping.workgroup.program import lower_work_group as lower_to_work_group
-from ..mapping.workgroup.target import WorkGroupTarget
 from ..mapping.workitem.program import lower_work_item
-from ..mapping.workitem.target import WorkItemTarget
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect
 
 # What only DPUs need is imported where it is used: xDSL's llvm dialect takes a seventh of a compiler's start time, and

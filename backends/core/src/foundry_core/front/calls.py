@@ -1,18 +1,25 @@
-"""Inlines the functions that Triton did not: those marked noinline.
+"""Replaces calls: of functions that Triton did not inline, those marked noinline, and of functions of libdevice.
 
 No mapping has a call stack, and a call saves nothing where each operation on a tile is a loop. With the function's body
 in place, the analysis of addresses can also follow pointers through it. So a mapping never meets a tt.call.
+
+triton.language.extra.libdevice is CUDA's module for every backend (ProgramBackend.get_module_map). Its functions are
+tt.extern_elementwise with the names of NVIDIA's libdevice: `__nv_expf` on f32 and `__nv_exp` on f64. A function that
+has an operation of arith, math or tt becomes that operation here, for every mapping. The others stay as they are, and a
+mapping supports or refuses them (ops/libdevice.py).
 """
 
 from __future__ import annotations
 
 from xdsl.builder import Builder
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..errors import unsupported
 from ..ir import tt
+from ..ops.elementwise import SYMBOLS
 from .returns import replace_returns
 
 
@@ -62,3 +69,19 @@ def _replace(call: tt.CallOp, function: tt.FuncOp) -> None:
         for inner in copy.walk():
             # Errors name the place of the call, as for the functions that Triton inlined.
             inner.location = CallSiteLoc(inner.location, call.location)
+
+
+def replace_functions(body: Block) -> None:
+    """Rewrite the functions under a block that have an operation; leave the others."""
+    for op in list(body.walk()):
+        if isinstance(op, tt.ExternElementwiseOp) and op.symbol.data in SYMBOLS:
+            Rewriter.replace_op(op, _operation(op, SYMBOLS[op.symbol.data]))
+
+
+def _operation(op: tt.ExternElementwiseOp, kind: type[Operation]) -> Operation:
+    properties: dict[str, Attribute] = {}
+    if "fastmath" in kind.get_irdl_definition().properties:  # type: ignore[attr-defined]
+        properties["fastmath"] = FastMathFlagsAttr("none")
+    made = kind.create(operands=op.srcs, result_types=[op.result.type], properties=properties)
+    made.location = op.location
+    return made

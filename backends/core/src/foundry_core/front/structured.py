@@ -11,21 +11,20 @@ from collections.abc import Callable
 from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
 from ..errors import LoweringError, unsupported
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
-from ..ir.build import like
+from ..ir.build import builder_before, like
 from ..ir.effects import writes
-from ..ir.elements import index_mapping
+from ..ir.elements import Decomposition, index_mapping
 from ..ir.facts import pointer_sum
 from .blocks import replace_block_pointers
-from .decomposition import decompose_operations
+from .calls import replace_functions
 from .induction import loops, replace_inductions
-from .libdevice import replace_functions
 from .masks import Masks
 from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant
 from .pairs import replace_pairs
@@ -237,3 +236,15 @@ def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:
         offsets = scalars.builder.insert(ExtSIOp(offsets, wide)).result
     factor = like(scalars.builder, scalars.value(scale), wide)
     return scalars.builder.insert(arith.MuliOp(offsets, factor)).result
+
+
+def decompose_operations(body: Block) -> None:
+    """Replace each operation that declares what it is in simpler ones (elements.Decomposition)."""
+    for op in list(body.walk()):
+        composed = op.get_trait(Decomposition)
+        if composed is None:
+            continue
+        for old, new in zip(op.results, composed.write(op, builder_before(op)), strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        Rewriter.erase_op(op)

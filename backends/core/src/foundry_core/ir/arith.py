@@ -1,4 +1,4 @@
-"""The `arith` dialect, whose operations also accept tensors where xDSL 0.74 accepts scalars only.
+"""The `arith` dialect, whose operations also accept tensors where xDSL 0.74 accepts scalars only; and `llvm` of TTIR.
 
 In xDSL, the result of cmpi and cmpf and the condition of select are i1, never a tensor of i1, and most casts verify
 scalars only. Triton uses all of them on whole tiles. We define our own constants because ours keep every bit
@@ -36,6 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 
 from . import literals
+from .effects import OrderingEffect
 from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, condition_type
 
 
@@ -295,3 +296,16 @@ ArithOnTensors = Dialect(
     [op for op in Arith.operations if op.name not in {ours.name for ours in _OURS}] + _OURS,
     list(Arith.attributes),
 )
+
+
+@irdl_op_definition
+class AssumeOp(IRDLOperation):
+    """A condition that the author promises (tl.assume)."""
+
+    name = "llvm.intr.assume"
+    condition = operand_def(IntegerType(1))
+    traits = traits_def(OrderingEffect())
+    assembly_format = "$condition attr-dict `:` type($condition)"
+
+
+LLVM = Dialect("llvm", [AssumeOp])

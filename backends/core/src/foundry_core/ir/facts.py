@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import OpTrait
 
 
@@ -51,6 +52,14 @@ class AlongAxis(OpTrait):
     keeps: bool
 
 
+# Operations that give the same with their operands exchanged. xDSL declares it of some of them only.
+_COMMUTATIVE = (
+    *(arith.AddiOp, arith.AddfOp, arith.MuliOp, arith.MulfOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
+    *(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp),
+    *(arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp),
+)
+
+
 class Axis(NamedTuple):
     """The dimension along which elements are combined, and whether the results have it."""
 
@@ -67,6 +76,13 @@ def pointer_sum(op: object) -> tuple[SSAValue, SSAValue] | None:
 def is_product(op: object) -> bool:
     """Return whether an operation is a product of matrices."""
     return isinstance(op, Operation) and op.has_trait(MatrixProduct)
+
+
+def combines_in_any_order(block: Block) -> bool:
+    """Return whether a region that combines two elements is one operation for which their order does not matter."""
+    first, last = block.first_op, block.last_op
+    assert first is not None and last is not None
+    return isinstance(first, _COMMUTATIVE) and first.next_op is last and set(first.operands) == set(block.args)
 
 
 def first_number(op: object) -> int | None:

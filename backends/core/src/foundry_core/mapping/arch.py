@@ -13,8 +13,8 @@ import json
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
+from .base.target import WorkItemTarget
 from .simt.target import Fragment, SimtTarget
-from .workitem.target import WorkItemTarget
 
 Device: TypeAlias = SimtTarget | WorkItemTarget
 _DEFAULTS: dict[str, Device] = {

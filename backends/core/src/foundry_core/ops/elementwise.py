@@ -1,6 +1,6 @@
 """One row for each operation that computes element i of its result from elements i of its operands.
 
-All tables of such operations derive from these rows: which libdevice function is which operation (front/libdevice.py),
+All tables of such operations derive from these rows: which libdevice function is which operation (front/calls.py),
 how each is written (numeric.py), whether it may be computed twice (mapping/base/plan.py), and the
 parameters of tests. To add an operation, add a row here and a test of its values. A DPU has no library of functions and
 uses foundry_core/functions instead.

@@ -44,8 +44,8 @@ from ..codegen.lines import add_scopes
 from ..codegen.spirv import EMPTY, widest_call
 from ..failure import Failure
 from ..log import Log
+from ..mapping.base.target import WorkItemTarget
 from ..mapping.simt.target import SimtTarget
-from ..mapping.workitem.target import WorkItemTarget
 from ..scalars import Scalar, passed
 from . import crash
 from .device_report import DeviceReport, Kind

@@ -34,7 +34,7 @@ from xdsl.utils.lexer import Span
 
 from ...errors import LoweringError
 from ...ir import literals
-from ...ir.reader import TextParser
+from ...ir.parse import TextParser
 
 _TYPES = Dialect(
     "llvm",

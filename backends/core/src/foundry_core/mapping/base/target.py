@@ -1,4 +1,4 @@
-"""The properties of a device that every mapping uses."""
+"""The properties of a device that the mappings to work-items, work-groups and tasklets use."""
 
 from __future__ import annotations
 
@@ -34,3 +34,21 @@ class Target:
     streaming_bytes: int = 16
     vector_registers: int = 16
     converts_f16: bool = False
+
+
+@dataclass(frozen=True)
+class WorkItemTarget(Target):
+    """A device on which one work-item executes each program."""
+
+
+@dataclass(frozen=True)
+class WorkGroupTarget(WorkItemTarget):
+    """A device on which a work-group executes each program.
+
+    Attributes:
+        work_items: work-items per program.
+        local_bytes: memory that they may share (CL_DEVICE_LOCAL_MEM_SIZE; 1 MiB on PoCL 6 here).
+    """
+
+    work_items: int = 128
+    local_bytes: int = 1 << 20

@@ -7,8 +7,7 @@ import re
 from typing import NamedTuple
 
 from ...front.assertions import end_failed_programs
-from ...front.calls import inline_calls
-from ...front.libdevice import replace_functions
+from ...front.calls import inline_calls, replace_functions
 from ...front.records import replace_prints
 from ...front.returns import replace_returns
 from ...front.structured import kernel

@@ -18,10 +18,9 @@ from ...emit.mlir import Reg
 from ...errors import LoweringError, TooLarge, UnsupportedOperation, source_line, unsupported
 from ...front.order import BarrierPlan, Meetings
 from ...ir import literals, tile, tt
-from ...ir.arith import ConstantOp
+from ...ir.arith import AssumeOp, ConstantOp
 from ...ir.elements import ElementMap, source
 from ...ir.facts import is_product
-from ...ir.llvm import AssumeOp
 from ...ops.elementwise import apply_row, is_elementwise
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.emission import Statement, Writers

@@ -25,8 +25,8 @@ from ...ir.facts import combined_axis
 from ...ops.numeric import element_name, in_memory, in_register
 from ..base.buffers import Buffer
 from ..base.mapping import Part
-from ..base.operations import dot
-from ..base.operations.reduce import Reduction, write_reduction
+from ..base.operations import products
+from ..base.operations.reductions import Reduction, write_reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point
@@ -507,7 +507,7 @@ class TaskletProgram(Program):
         return f"{super().log_parameter()} {{foundry.elem = i64}}"
 
     def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
-        dot.accumulate(self, op, a, b, c, part)
+        products.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:
         return self.text.call("__triton_program_id", [self.text.integer(axis, "i32")], "i32")

@@ -31,12 +31,11 @@ from ...front.order import Meetings, Pending
 from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
 from ...ir import tile, tt
-from ...ir.arith import ConstantOp, ExtSIOp
+from ...ir.arith import AssumeOp, ConstantOp, ExtSIOp
 from ...ir.build import builder_before, like, numbers
 from ...ir.effects import is_pure
 from ...ir.elements import extents, index_mapping, partial_index_mapping
 from ...ir.facts import combined_axis, first_number, is_product
-from ...ir.llvm import AssumeOp
 from ...ops.elementwise import is_elementwise
 from ..base.plan import argument, is_tile, is_unit
 

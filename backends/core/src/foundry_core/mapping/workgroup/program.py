@@ -17,13 +17,13 @@ from ...ir import tt
 from ...ir.effects import logs, waits, writes
 from ...ops.numeric import element_name, in_register
 from ..base.buffers import Buffer
-from ..base.operations.reduce import Reduction, array_type, write_reduction
+from ..base.operations.reductions import Reduction, array_type, write_reduction
 from ..base.plan import BufferPlan, is_tile
 from ..base.space import Point, Space
+from ..base.target import WorkGroupTarget
 from ..base.tiles import Tiles
 from ..workitem.program import WorkItem
 from .space import WorkGroupSpace
-from .target import WorkGroupTarget
 
 
 def lower_work_group(module: ModuleOp, target: WorkGroupTarget) -> str:

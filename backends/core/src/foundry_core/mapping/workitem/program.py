@@ -18,11 +18,11 @@ from ...ir.elements import extents
 from ...ops.numeric import element_name, in_memory
 from ..base.buffers import Buffer
 from ..base.mapping import Part
-from ..base.operations import dot
+from ..base.operations import products
 from ..base.plan import BufferPlan, stored_across
+from ..base.target import WorkItemTarget
 from ..base.tiles import Tiles
 from .sums import SumsInRegisters
-from .target import WorkItemTarget
 
 # Bytes of tiles that are stored only because they are read in rows and written in columns. They should stay in a cache.
 _TURNED = 1 << 18
@@ -90,7 +90,7 @@ class WorkItem(SumsInRegisters):
         return [f"{reg.name}: i32" for reg in self._grid]
 
     def accumulate(self, op: Operation, a: Buffer, b: Buffer, c: Buffer, part: Part) -> None:
-        dot.accumulate(self, op, a, b, c, part)
+        products.accumulate(self, op, a, b, c, part)
 
     def program_id(self, axis: int) -> Reg:
         group = self.text.call("_Z12get_group_idj", [self.text.integer(axis, "i32")], "i64")

@@ -14,7 +14,7 @@ from ..buffers import Buffer
 from ..emission import statement
 from ..mapping import Mapping
 from ..space import Point
-from .combine import Combination
+from .reductions import Combination
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
-"""Constants and scalar pointers; arithmetic on numbers is elementwise (numeric.py)."""
+"""Constants, program ids, scalar pointers, and operations that write next to nothing.
+
+Arithmetic on numbers is elementwise (ops/elementwise.py).
+"""
 
 from __future__ import annotations
 
 from ....emit.mlir import GLOBAL, Reg
-from ....ir import tt
-from ....ir.arith import ConstantOp, SelectOp
+from ....errors import unsupported
+from ....ir import tile, tt
+from ....ir.arith import AssumeOp, ConstantOp, SelectOp
 from ....ops.elementwise import apply_row
 from ....ops.numeric import element_name, in_memory
-from ..emission import scalar_value, tile_value
+from ..emission import scalar_value, statement, tile_value
 from ..mapping import Mapping
 from ..space import Memo, Point
 from ..tiles import Tiles
@@ -54,3 +58,30 @@ def _select(program: Mapping, op: SelectOp) -> Reg:
     if isinstance(op.result.type, tt.PointerType):
         return program.text.select(*values)
     return apply_row(program.tiles.numeric, op, values)
+
+
+@scalar_value(tt.GetProgramIdOp)
+def _program_id(program: Mapping, op: tt.GetProgramIdOp) -> Reg:
+    return program.program_id(op.axis.value.data)
+
+
+@scalar_value(tt.GetNumProgramsOp)
+def _num_programs(program: Mapping, op: tt.GetNumProgramsOp) -> Reg:
+    return program.num_programs(op.axis.value.data)
+
+
+@statement(tile.KeepOp)
+def _keep(program: Mapping, op: tile.KeepOp) -> None:
+    program.text.volatile_store()
+
+
+@statement(AssumeOp)
+def _assume(program: Mapping, op: AssumeOp) -> None:
+    """Write nothing: no compiler stage uses the promise."""
+
+
+@statement(tt.ReturnOp)
+def _return(program: Mapping, op: tt.ReturnOp) -> None:
+    if op.values:
+        raise unsupported(op, "a kernel that returns a value")
+    program.text.line("llvm.return")

@@ -12,12 +12,12 @@ import itertools
 from collections.abc import Sequence
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir import tt
+from ....ir.facts import combines_in_any_order
 from ....ops.numeric import in_memory
 from ..layouts import Layout, arrange_layout
 from ..program import SimtProgram, invocation_statement
@@ -28,10 +28,11 @@ from ..tiles import Rows, convert_layout, through_memory
 @invocation_statement(tt.ReduceOp)
 def _reduce(program: SimtProgram, op: tt.ReduceOp) -> None:
     axis = op.axis.value.data
-    source, regs, bits = along_axis(program, op, axis, ordered=not _commutes(op))
+    commutes = combines_in_any_order(op.combine.block)
+    source, regs, bits = along_axis(program, op, axis, ordered=not commutes)
     along = sum(bits)
     tile = {offset: [src[source.register_of[offset]] for src in regs] for offset in source.offsets}
-    rows = _unordered(program, op, tile, source, along) if _commutes(op) else _ordered(program, op, tile, source, bits)
+    rows = _unordered(program, op, tile, source, along) if commutes else _ordered(program, op, tile, source, bits)
     for number, result in enumerate(op.res):
         program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
 
@@ -54,22 +55,6 @@ def along_axis(
         plain = arrange_layout(layout)
         return plain, [convert_layout(program, op, each, layout, plain) for each in regs], bits
     return layout, regs, bits
-
-
-# Operations for which the order of the operands does not matter.
-_COMMUTATIVE = (
-    *(arith.AddiOp, arith.AddfOp, arith.MuliOp, arith.MulfOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
-    *(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp),
-    *(arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp),
-)
-
-
-def _commutes(op: tt.ReduceOp) -> bool:
-    """Return whether elements may be combined in any order, as far as one operation tells."""
-    block = op.combine.block
-    first, last = block.first_op, block.last_op
-    assert first is not None and last is not None
-    return isinstance(first, _COMMUTATIVE) and first.next_op is last and set(first.operands) == set(block.args)
 
 
 def _unordered(

@@ -1,13 +1,20 @@
-"""Ranges, and tiles whose elements are at computed places of other tiles; Tiles writes those of known places."""
+"""Ranges, and tiles whose elements are looked up, mapped or counted; Tiles writes elements at known places.
+
+tt.histogram counts the elements that a bin exists for, as unsigned numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from ....emit.mlir import WIDTHS, Reg
+from ....errors import unsupported
 from ....ir import tt
 from ....ir.elements import extents
 from ....ops.numeric import element_name, in_register
@@ -16,6 +23,7 @@ from ..emission import statement, tile_value
 from ..mapping import Mapping
 from ..space import Memo, Point
 from ..tiles import Tiles
+from .reductions import Combination
 
 
 @statement(tt.UnsplatOp)
@@ -100,3 +108,61 @@ def _each_lane(tiles: Tiles, op: Operation, point: Point, one: Callable[[tuple[R
         return one((*point.index[: point.lane], here, *point.index[point.lane + 1 :]))
 
     return collect(t, point.lanes, in_register(element_name(op.results[0].type, op)), lane_element)
+
+
+@statement(tt.MapElementwiseOp)
+def _map(program: Mapping, op: tt.MapElementwiseOp) -> None:
+    """Apply the function to vectors of elements, or to `pack` neighbours in row-major order at a time."""
+    tiles = program.tiles
+    if any(isinstance(src.type, TensorType) and isinstance(src.type.element_type, tt.PointerType) for src in op.srcs):
+        raise unsupported(op, "on tensors of pointers")
+    results = [tiles.allocate(result, op) for result in op.results]
+    function = Combination(program, op.function.block)
+    # Work-items take different branches in the function. Triton refuses one that writes, so it needs no barriers.
+    with _points(program, op, function) as points:
+        made = function.write([tiles.evaluate(src, point, {}) for src in op.srcs for point in points], [])
+        for place, value in enumerate(made):
+            tiles.private.write(results[place // len(points)], points[place % len(points)], value)
+    tiles.buffers.update(zip(op.results, results, strict=True))
+
+
+@contextmanager
+def _points(program: Mapping, op: tt.MapElementwiseOp, function: Combination) -> Iterator[list[Point]]:
+    """Open a loop over the elements; yield the points that the function takes at a time."""
+    tiles, space, t = program.tiles, program.tiles.space, program.text
+    shape, pack = extents(op.srcs[0]), op.pack.value.data
+    count, last = math.prod(shape), len(shape) - 1
+    if count % pack:
+        raise unsupported(op, f"of {pack} elements at a time of a tensor with {count}")
+    if pack == 1:
+        lanes = function.lanes(min(tiles.lanes(value, op, last) for value in (*op.srcs, *op.results)))
+        with space.iterate(shape, last, lanes) as point:
+            yield [point]
+        return
+    with space.iterate((count // pack,), 0, 1) as group:
+        first = space.times(group.index[0], t.integer(pack))
+        places = [space.plus(first, t.integer(number)) for number in range(pack)]
+        yield [Point(space.unfold(place, shape), last, 1) for place in places]
+
+
+@statement(tt.HistogramOp)
+def _histogram(program: Mapping, op: tt.HistogramOp) -> None:
+    tiles, t, private = program.tiles, program.text, program.tiles.private
+    source = program.buffer_of(op.src, op)
+    mask = program.buffer_of(op.mask, op) if op.mask is not None else None
+    counts = tiles.allocate(op.result, op)
+    (bins,) = extents(op.result)
+    lanes = tiles.lanes(op.result, op, 0)
+    with tiles.space.iterate((bins,), 0, lanes) as point:
+        private.write(counts, point, t.integer(0, counts.elem, lanes))
+    with tiles.space.single_work_item(), tiles.space.iterate(extents(op.src), 0, 1) as point:
+        value = private.read(source, point)
+        if WIDTHS[value.elem] < WIDTHS[t.index]:
+            value = t.cast("arith.extui", value, t.index)
+        counted = t.compare("ult", value, t.integer(bins, value.elem))
+        if mask is not None:
+            counted = t.binary("arith.andi", counted, private.read(mask, point))
+        with t.nest(f"scf.if {counted.name} {{"):
+            place = Point((t.cast("arith.trunci", value, t.index),), 0, 1)
+            private.write(counts, place, t.binary("arith.addi", private.read(counts, place), t.integer(1, counts.elem)))
+    tiles.buffers[op.result] = counts

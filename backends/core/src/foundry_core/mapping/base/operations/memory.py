@@ -1,6 +1,8 @@
-"""tile.record and tile.check: claim a place in the launch's log, and write a record there (foundry_core/log.py).
+"""Accesses, and records of the launch's log (foundry_core/log.py).
 
-One invocation of a program writes its records, so they are in order.
+memory.GlobalMemory writes the code of loads and stores, and the values computed once for the axes of their addresses.
+tile.record and tile.check claim a place in the log, and write a record there. One invocation of a program writes its
+records, so they are in order.
 """
 
 from __future__ import annotations
@@ -10,11 +12,42 @@ from ....ir import tile
 from ....ir.elements import extents
 from ....log import RECORD
 from ..buffers import Buffer
-from ..emission import statement
+from ..emission import scalar_value, statement, tile_value
 from ..log_record import OF_FAILURES, OF_VALUES, WORD, as_word, invert_condition, record_words
 from ..mapping import Mapping
 from ..plan import is_tile
-from ..space import Point
+from ..space import Memo, Point
+from ..tiles import Tiles
+
+
+@statement(tile.StoreOp)
+def _store(program: Mapping, op: tile.StoreOp) -> None:
+    program.tiles.memory.store(op)
+
+
+@statement(tile.AtomicOp, tile.VolatileLoadOp, tile.PollOp)
+def _execute(program: Mapping, op: tile.Executed) -> None:
+    program.tiles.memory.execute(op)
+
+
+@scalar_value(tile.LoadOp)
+def _load_scalar(program: Mapping, op: tile.LoadOp) -> Reg:
+    return program.tiles.memory.load_scalar(op)
+
+
+@tile_value(tile.LoadOp)
+def _load(tiles: Tiles, op: tile.LoadOp, point: Point, memo: Memo) -> Reg:
+    return tiles.memory.load(op, point, memo)
+
+
+@statement(tile.WrappedOp)
+def _prepare(program: Mapping, op: tile.WrappedOp) -> None:
+    program.tiles.memory.prepare(op)
+
+
+@statement(tile.AffineOp, tile.IndexedOp, tile.RangeOp)
+def _nothing(program: Mapping, op: tile.AffineOp | tile.IndexedOp | tile.RangeOp) -> None:
+    """Write nothing: accesses read the operands of these operations directly."""
 
 
 @statement(tile.RecordOp)

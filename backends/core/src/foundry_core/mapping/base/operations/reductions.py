@@ -1,26 +1,122 @@
-"""tt.reduce along one dimension, with any combining region.
+"""tt.reduce and tt.scan along one dimension, with any combining region.
 
-If the region is one operation that commutes, vectors are combined first, then pairs of lanes of the last vector. With
-any other region, elements are combined in their order: the lanes of each vector first, each with its neighbour.
+If the region of a reduction is one operation that commutes, vectors are combined first, then pairs of lanes of the last
+vector. With any other region, elements are combined in their order: the lanes of each vector first, each with its
+neighbour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir import tt
+from ....ir.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
 from ....ir.elements import extents
-from ....ir.facts import combined_axis
+from ....ir.facts import combined_axis, combines_in_any_order
+from ....ops.elementwise import apply_row, is_elementwise
 from ....ops.numeric import element_name, in_register
 from ..buffers import Buffer
 from ..emission import statement
 from ..mapping import Mapping
 from ..space import Memo, Point
-from .combine import Combination
+
+# The comparisons of tl.argmax and tl.argmin, of signed and unsigned integers and of floats.
+_BEYOND = ("sgt", "ugt", "ogt", "slt", "ult", "olt")
+_EQUAL = ("eq", "oeq")
+_BEFORE = ("slt", "ult")
+
+
+class Combination:
+    """A region whose block takes two sets of scalars and returns one; of a map, the second set is empty.
+
+    Attributes:
+        is_elementwise: whether the region can be written on vectors. One with control flow takes scalars only.
+        is_commutative: whether the region is known to give the same in any order of the elements, but for the rounding
+            of sums and products, and for the place that is found next to a NaN.
+    """
+
+    def __init__(self, program: Mapping, block: Block) -> None:
+        self._program = program
+        self._block = block
+        last = block.last_op
+        assert last is not None
+        self._last = last
+        self.is_elementwise = all(is_elementwise(op) or isinstance(op, ConstantOp) or op is last for op in block.ops)
+        only = block.first_op
+        self.is_commutative = _chooses_by_place(block, last) or (
+            combines_in_any_order(block) and only is not None and tuple(last.operands) == tuple(only.results)
+        )
+
+    def lanes(self, wanted: int) -> int:
+        """Return how many lanes the operands may have."""
+        return wanted if self.is_elementwise else 1
+
+    def fold_lanes(self, values: Sequence[Reg]) -> list[Reg]:
+        """Combine all lanes of registers, each with its neighbour, so that the order of the elements is kept."""
+        t, values = self._program.text, list(values)
+        while (lanes := values[0].lanes) > 1:
+            even, odd = ([t.shuffle(x, range(first, lanes, 2)) for x in values] for first in (0, 1))
+            values = self.write(even, odd)
+        return values
+
+    def write(self, a: Sequence[Reg], b: Sequence[Reg]) -> list[Reg]:
+        """Write the region on registers of as many lanes each; return its results."""
+        tiles = self._program.tiles
+        if not self.is_elementwise:
+            tiles.scalars.update(zip(self._block.args, [*a, *b], strict=True))
+            self._program.write_operations(op for op in self._block.ops if op is not self._last)
+            return [tiles.scalar(value) for value in self._last.operands]
+        lanes = a[0].lanes
+        known: dict[SSAValue, Reg] = dict(zip(self._block.args, [*a, *b], strict=True))
+
+        def register(value: SSAValue) -> Reg:
+            return known[value] if value in known else tiles.text.broadcast(tiles.scalar(value), lanes)
+
+        for op in self._block.ops:
+            if is_elementwise(op):
+                known[op.results[0]] = apply_row(tiles.numeric, op, [register(operand) for operand in op.operands])
+        return [register(value) for value in self._last.operands]
+
+
+def _chooses_by_place(block: Block, last: Operation) -> bool:
+    """Return whether a region returns the larger or the smaller of two values with its place; of equal ones, the first.
+
+    That is what tl.argmax, and tl.max with return_indices, have by default: g = v1 > v2 or (v1 == v2 and i1 < i2).
+    """
+    if len(block.args) != 4 or len(last.operands) != 2:
+        return False
+    v1, i1, v2, i2 = block.args
+    value, place = (operand.owner for operand in last.operands)
+    if not isinstance(value, SelectOp) or not isinstance(place, SelectOp) or value.cond is not place.cond:
+        return False
+    if (value.lhs, value.rhs, place.lhs, place.rhs) != (v1, v2, i1, i2) or not isinstance(
+        value.cond.owner, arith.OrIOp
+    ):
+        return False
+    for beyond, tie in _both_ways(value.cond.owner):
+        if _compares(beyond, v1, v2, _BEYOND) and isinstance(tie.owner, arith.AndIOp):
+            for equal, first in _both_ways(tie.owner):
+                if _compares(equal, v1, v2, _EQUAL) and _compares(first, i1, i2, _BEFORE):
+                    return True
+    return False
+
+
+def _both_ways(op: Operation) -> tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]]:
+    """Return the two operands of an operation, in either order."""
+    x, y = op.operands
+    return (x, y), (y, x)
+
+
+def _compares(value: SSAValue, x: SSAValue, y: SSAValue, predicates: Sequence[str]) -> bool:
+    """Return whether a value is a comparison of two others by one of some predicates."""
+    op = value.owner
+    return isinstance(op, CmpiOp | CmpfOp) and tuple(op.operands) == (x, y) and op.predicate_name in predicates
+
 
 # Vectors that are combined with each other before the sum of all is needed: a power of two.
 _AT_ONCE = 4
@@ -196,3 +292,35 @@ def array_type(elem: str) -> str:
 @statement(tt.ReduceOp)
 def write_reduction(program: Mapping, op: tt.ReduceOp) -> None:
     Reduction(program, op).write()
+
+
+@statement(tt.ScanOp)
+def _scan(program: Mapping, op: tt.ScanOp) -> None:
+    tiles, axis, shape = program.tiles, op.axis.value.data, extents(op.srcs[0])
+    buffers = [program.writable_buffer(src, op) for src in op.srcs]
+    combination = Combination(program, op.combine.block)
+    lane = len(shape) - 1
+    lanes = 1
+    if axis != lane:
+        lanes = combination.lanes(min(tiles.lanes(result, op, lane) for result in op.results))
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    with tiles.space.iterate(rest, len(rest) - 1, lanes) as point:
+        _along(program, op, buffers, combination, Point(point.index, lane, lanes))
+    tiles.buffers.update(zip(op.results, buffers, strict=True))
+
+
+def _along(program: Mapping, op: tt.ScanOp, buffers: Sequence[Buffer], combination: Combination, rest: Point) -> None:
+    """Scan buffers in place; `rest` has the index of all dimensions but the axis."""
+    t, private, axis = program.text, program.tiles.private, op.axis.value.data
+    count = extents(op.srcs[0])[axis]
+    last = t.integer(count - 1)
+
+    def at(i: Reg) -> Point:
+        place = t.binary("arith.subi", last, i) if op.reverse.value.data else i
+        return Point((*rest.index[:axis], place, *rest.index[axis:]), rest.lane, rest.lanes)
+
+    with t.loop(t.integer(1), t.integer(count), 1) as i:
+        here, before = at(i), at(t.binary("arith.subi", i, t.integer(1)))
+        values = combination.write([private.read(b, before) for b in buffers], [private.read(b, here) for b in buffers])
+        for buffer, value in zip(buffers, values, strict=True):
+            private.write(buffer, here, value)
