@@ -1,8 +1,12 @@
-"""Where values go that loops and branches pass on, and how these are given more values to pass on."""
+"""Loops and branches: what their blocks are, where values go that they pass on, and how to let them pass on more.
+
+Who follows values asks here. Only what interprets, rewrites or writes loops and branches names their operations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import cf, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
@@ -10,6 +14,50 @@ from xdsl.rewriter import Rewriter
 
 from ..errors import unsupported
 from ..ir import tt
+
+
+class CountedLoop(NamedTuple):
+    """A loop that counts from a first number by a step, before an end.
+
+    Attributes:
+        counter: the number in an iteration; an argument of the body.
+    """
+
+    op: Operation
+    first: SSAValue
+    end: SSAValue
+    step: SSAValue
+    counter: SSAValue
+    body: Block
+
+
+def counted_loop(op: Operation | None) -> CountedLoop | None:
+    """Return how a loop counts; None for any other operation."""
+    if not isinstance(op, scf.ForOp):
+        return None
+    return CountedLoop(op, op.lb, op.ub, op.step, op.body.block.args[0], op.body.block)
+
+
+def loop_blocks(op: Operation | None) -> list[Block]:
+    """Return the blocks that an iteration executes, in this order; none of anything but a loop.
+
+    A `while` ends behind the first of its two blocks, which tests whether it goes on.
+    """
+    return [region.block for region in op.regions] if isinstance(op, scf.ForOp | scf.WhileOp) else []
+
+
+class Branch(NamedTuple):
+    """A condition, and the blocks for true and for false; without an else, there is one block."""
+
+    condition: SSAValue
+    ways: list[Block]
+
+
+def branch(op: Operation | None) -> Branch | None:
+    """Return what an operation decides and between what, if it is a branch."""
+    if not isinstance(op, scf.IfOp):
+        return None
+    return Branch(op.cond, [region.block for region in op.regions if region.blocks])
 
 
 def incoming_values(value: SSAValue) -> list[SSAValue] | None:
@@ -38,6 +86,13 @@ def incoming_values(value: SSAValue) -> list[SSAValue] | None:
     return None
 
 
+def entry_targets(op: Operation, number: int) -> list[SSAValue]:
+    """Return the values that take an operand of a `for` loop on the way in; none for its bounds and anything else."""
+    if not isinstance(op, scf.ForOp) or number < 3:
+        return []
+    return [op.body.block.args[number - 2], op.results[number - 3]]
+
+
 def yield_targets(op: Operation, number: int) -> list[SSAValue]:
     """Return the values that take an operand of the yield of a `for` loop or a branch; none for any other operand."""
     around = op.parent_op()
@@ -63,7 +118,8 @@ def joined_values(op: Operation) -> list[SSAValue]:
 
 def yields(op: Operation | None) -> list[scf.YieldOp]:
     """Return the operations that end the blocks of a `for` loop or a branch; none of anything else."""
-    blocks = [region.block for region in op.regions if region.blocks] if isinstance(op, scf.ForOp | scf.IfOp) else []
+    choice = branch(op)
+    blocks = choice.ways if choice else loop_blocks(op) if counted_loop(op) else []
     return [block.last_op for block in blocks if isinstance(block.last_op, scf.YieldOp)]
 
 
@@ -75,11 +131,6 @@ def is_combined(op: Operation) -> bool:
             return True
         around = around.parent_op()
     return False
-
-
-def is_loop(op: Operation | None) -> bool:
-    """Return whether an operation is a loop."""
-    return isinstance(op, scf.ForOp | scf.WhileOp)
 
 
 def extend_operands(op: Operation, more: Sequence[SSAValue], types: Sequence[Attribute]) -> Operation:

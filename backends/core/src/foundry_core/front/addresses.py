@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from ..analysis.flow import counted_loop, incoming_values
 from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp
@@ -42,7 +43,7 @@ class Axis:
 class Turn:
     """How many iterations of a loop came before this one; if `later`, those of another run of the loop."""
 
-    loop: scf.ForOp
+    loop: Operation
     later: bool = False
 
 
@@ -222,21 +223,23 @@ class Addresses:
 
     def _carried(self, value: SSAValue) -> Polynomial | None:
         """Return what a loop carries, if each iteration adds the same number to it."""
-        around = value.owner.parent_op() if isinstance(value.owner, Block) else None
-        if not isinstance(value, BlockArgument) or not isinstance(around, scf.ForOp):
+        loop = counted_loop(value.owner.parent_op()) if isinstance(value.owner, Block) else None
+        if loop is None:
             return None
-        turn = Polynomial.atom(Turn(around))
-        if value.index == 0:
-            return self.of(around.lb) + self.of(around.step) * turn
+        turn = Polynomial.atom(Turn(loop.op))
+        if value is loop.counter:
+            return self.of(loop.first) + self.of(loop.step) * turn
+        passed = incoming_values(value)
+        assert passed is not None
+        initial, following = passed
         # What is found while the value itself is an atom holds only meanwhile.
-        before, last = dict(self._known), around.body.block.last_op
-        assert last is not None
+        before = dict(self._known)
         self._known[value] = start = _unknown(value)
-        step = self.of(last.operands[value.index - 1]) - start
+        step = self.of(following) - start
         self._known = before
-        if any(isinstance(atom, Turn | Element) and is_inside(atom, around) for atom in step.atoms):
+        if any(isinstance(atom, Turn | Element) and is_inside(atom, loop.op) for atom in step.atoms):
             return None
-        return self.of(around.iter_args[value.index - 1]) + step * turn
+        return self.of(initial) + step * turn
 
 
 def is_inside(atom: Turn | Element, loop: Operation) -> bool:

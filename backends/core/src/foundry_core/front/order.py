@@ -13,9 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 from math import gcd, inf
 from typing import NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
+from ..analysis.flow import branch, counted_loop, loop_blocks
 from ..ir import tile, tt
 from ..ir.effects import reads, writes
 from ..ir.elements import extents
@@ -133,14 +133,11 @@ class BarrierPlan:
                 self.before[op] = met
         if self._waits(op):
             pending = set()
-        match op:
-            case scf.ForOp():
-                return self._loop(op, [op.body.block], pending)
-            case scf.WhileOp():
-                return self._loop(op, [op.before_region.block, op.after_region.block], pending)
-            case scf.IfOp():
-                ways = [self._block(region.block, pending) for region in op.regions if region.blocks]
-                return set().union(*ways, pending if len(ways) < 2 else ())
+        if blocks := loop_blocks(op):
+            return self._loop(op, blocks, pending)
+        if choice := branch(op):
+            ways = [self._block(block, pending) for block in choice.ways]
+            return set().union(*ways, pending if len(ways) < 2 else ())
         return pending | {Pending(op)} if op in self._meetings.accesses else pending
 
     def _waits(self, op: Operation) -> bool:
@@ -198,9 +195,8 @@ class UnorderedPairs(BarrierPlan):
 
 def is_barrier(op: Operation) -> bool:
     """Return whether an operation is a barrier of the kernel's own: backend/compiler.py adds those in conditions."""
-    around = op.parent_op()
-    is_added = isinstance(around, scf.WhileOp) and op.parent_block() is around.before_region.block
-    return isinstance(op, tile.KeepOp) and not is_added
+    tests = loop_blocks(op.parent_op())[:-1]
+    return isinstance(op, tile.KeepOp) and op.parent_block() not in tests
 
 
 def accessed_pointer(op: Operation) -> SSAValue | None:
@@ -296,5 +292,6 @@ def _least(atom: Element) -> float:
     """Return the least number that a scalar can be."""
     if isinstance(atom.value.owner, tt.GetProgramIdOp):
         return 0
-    is_step = any(isinstance(use.operation, scf.ForOp) and use.index == 2 for use in atom.value.uses)
+    loops = [counted_loop(use.operation) for use in atom.value.uses]
+    is_step = any(loop is not None and loop.step is atom.value for loop in loops)
     return 1 if is_step or isinstance(atom.value.owner, tt.GetNumProgramsOp) else -inf

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from ..analysis.flow import incoming_values
+from ..analysis.flow import counted_loop, incoming_values
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 
 # A number known at compile time, or an i64 value of the program.
@@ -165,9 +165,9 @@ def zeros(scalar: Scalar) -> int:
         if sources is not None:
             # A carried value has the zeros that its first value has and that each iteration preserves.
             return 64 if a in visited else min(low_zeros(source, visited | {a}) for source in sources)
-        loop = op.parent_op() if isinstance(op, Block) else None
+        loop = counted_loop(op.parent_op()) if isinstance(op, Block) else None
         # The counter.
-        return min(low_zeros(loop.lb, visited), low_zeros(loop.step, visited)) if isinstance(loop, scf.ForOp) else 0
+        return min(low_zeros(loop.first, visited), low_zeros(loop.step, visited)) if loop else 0
 
     return low_zeros(scalar, frozenset())
 

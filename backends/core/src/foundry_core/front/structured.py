@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
 
+from ..analysis.flow import loop_blocks
 from ..errors import LoweringError, unsupported
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
@@ -85,18 +86,13 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     replace_pairs(body)
     dce(module)
     for op in list(body.walk()):
-        if isinstance(op, tile.KeepOp) and not _keeps(op):
+        around = op.parent_op()
+        # It stays if the `while` around it could be deleted without it: nothing else there has an effect. Whether the
+        # loop's results are used does not count, because their uses may be deleted later.
+        is_needed = around is not None and len(loop_blocks(around)) > 1 and not writes(around)
+        if isinstance(op, tile.KeepOp) and not is_needed:
             Rewriter.erase_op(op)
     return module
-
-
-def _keeps(op: tile.KeepOp) -> bool:
-    """Return whether the loop around the operation could be deleted without it: nothing else in it has an effect.
-
-    We do not check whether the loop's results are used, because their uses may be deleted later.
-    """
-    loop = op.parent_op()
-    return isinstance(loop, scf.WhileOp) and not writes(loop)
 
 
 class _Accesses:

@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import MemoryEffectKind
 from xdsl.transforms.dead_code_elimination import dce
 
+from ...analysis.flow import branch, loop_blocks
 from ...front.addresses import Addresses, Axis, Polynomial
 from ...front.offsets import alike
 from ...front.order import Meetings, Pending
@@ -53,8 +54,11 @@ def slice_large_tiles(module: ModuleOp) -> None:
 
 
 def _blocks(function: tt.FuncOp) -> list[Block]:
-    loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp)]
-    return [block for op in (function, *loops) for region in op.regions for block in region.blocks]
+    blocks = list(function.body.blocks)
+    for op in function.body.walk():
+        choice = branch(op)
+        blocks += choice.ways if choice else loop_blocks(op)
+    return blocks
 
 
 def _slice_stores_of(function: tt.FuncOp, block: Block) -> bool:

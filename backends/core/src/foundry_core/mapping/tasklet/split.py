@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from ...analysis.flow import incoming_values, is_loop, joined_values, yields
+from ...analysis.flow import incoming_values, joined_values, loop_blocks, yields
 from ...front.order import Meetings, Pending
 from ...front.scalars import Scalar, Scalars, constant_value
 from ...front.structured import kernel
@@ -296,7 +296,7 @@ def _may_meet(function: tt.FuncOp, stores: Sequence[tile.StoreOp], dimensions: M
     """
     meetings = Meetings(function, lambda op: dimensions[op.elements] if isinstance(op, tile.StoreOp) else None)
     for first, second in itertools.product(stores, stores):
-        around = [op for op in function.walk() if is_loop(op)]
+        around = [op for op in function.walk() if loop_blocks(op)]
         both = [loop for loop in around if loop.is_ancestor(first) and loop.is_ancestor(second)]
         apart = [frozenset[Operation]()] * (first is not second) + [frozenset[Operation]([loop]) for loop in both]
         if any(meetings.may_meet(Pending(first, loops), second) for loops in apart):

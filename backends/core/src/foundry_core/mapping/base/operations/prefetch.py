@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
+from ....analysis.flow import CountedLoop, counted_loop, incoming_values
 from ....emit.mlir import WIDTHS, Reg
 from ....front.scalars import constant_value
 from ....ir import tile
@@ -35,7 +35,7 @@ class Rematerializer:
         self._tiles = program.tiles
         self._steps = 0
 
-    def value_at(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
+    def value_at(self, value: SSAValue, loops: Collection[CountedLoop] = ()) -> Reg | None:
         """Return an integer of this iteration of all loops, whether it is computed above or below this place.
 
         Args:
@@ -44,28 +44,26 @@ class Rematerializer:
         if isinstance(value.owner, ConstantOp):
             return self._tiles.scalar(value)
         if value in self._tiles.scalars:
-            changes = any(is_inside(value, loop.body.block) for loop in loops)
+            changes = any(is_inside(value, loop.body) for loop in loops)
             return None if changes else self._tiles.scalar(value)
         return self._computed(value, lambda operand: self.value_at(operand, loops))
 
-    def index(self, value: SSAValue, loops: Collection[scf.ForOp] = ()) -> Reg | None:
+    def index(self, value: SSAValue, loops: Collection[CountedLoop] = ()) -> Reg | None:
         """Return what `value_at` returns, as an index; a constant as one of the text's constants."""
         if (number := constant_value(value)) is not None:
             return self._tiles.text.integer(number)
         found = self.value_at(value, loops)
         return None if found is None else self._tiles.text.to_index(found)
 
-    def next_value(self, value: SSAValue, loop: scf.ForOp) -> Reg | None:
+    def next_value(self, value: SSAValue, loop: CountedLoop) -> Reg | None:
         """Return an integer as it will be in the next iteration of a loop whose body is being written."""
-        block = loop.body.block
-        if not is_inside(value, block):
+        if not is_inside(value, loop.body):
             return self.value_at(value)
-        if value is block.args[0]:
+        if value is loop.counter:
             return self._tiles.text.binary("arith.addi", self._tiles.scalar(value), self._tiles.scalar(loop.step))
-        if value in block.args:
-            last = block.last_op
-            assert last is not None
-            return self.value_at(last.operands[block.args.index(value) - 1])
+        if value in loop.body.args:
+            passed = incoming_values(value)
+            return None if passed is None else self.value_at(passed[-1])
         return self._computed(value, lambda operand: self.next_value(operand, loop))
 
     def _computed(self, value: SSAValue, operand: Callable[[SSAValue], Reg | None]) -> Reg | None:
@@ -120,22 +118,22 @@ class Prefetcher:
 
     def __init__(self, program: Mapping, op: Operation) -> None:
         self._tiles = program.tiles
-        loop = op.parent_op()
+        loop = counted_loop(op.parent_op())
         self._next: list[_Next] = []
-        if program.tiles.target.llvm_intrinsics and isinstance(loop, scf.ForOp):
+        if program.tiles.target.llvm_intrinsics and loop:
             rematerializer = Rematerializer(program)
             for load in _loads(op):
                 if (found := self._of(load, loop, rematerializer)) is not None:
                     self._next.append(found)
 
-    def _of(self, load: tile.Read, loop: scf.ForOp, rematerializer: Rematerializer) -> _Next | None:
+    def _of(self, load: tile.Read, loop: CountedLoop, rematerializer: Rematerializer) -> _Next | None:
         shape, memory = extents(load.result), in_memory(element_name(load.result.type, load))
         lanes = [d for d, axis in enumerate(load.axes) if is_unit(axis)]
         if len(shape) != 2 or not lanes or load.gather is not None or is_tile(load.base):
             return None
         axes = [axis.owner for axis in load.axes if isinstance(axis.owner, tile.AffineOp | tile.WrappedOp)]
         still = [load.base, *(operand for axis in axes for operand in axis.operands)]
-        body = loop.body.block
+        body = loop.body
         if len(axes) < 2 or any(is_inside(value, body) for value in still) or not is_inside(load.start, body):
             return None
         start = rematerializer.next_value(load.start, loop)

@@ -14,10 +14,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue, Use
 
-from ....analysis.flow import yield_targets
+from ....analysis.flow import CountedLoop, counted_loop, yield_targets
 from ....emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, vector_type
 from ....ir import tile, tt
 from ....ir.arith import ConstantOp
@@ -235,7 +234,7 @@ class _Uses:
 
     def __init__(self) -> None:
         self.stores: set[tile.StoreOp] = set()
-        self.loops: set[scf.ForOp] = set()
+        self.loops: set[CountedLoop] = set()
         self._seen: set[SSAValue] = set()
 
     def follow(self, value: SSAValue) -> bool:
@@ -250,11 +249,10 @@ class _Uses:
             case tile.StoreOp() as op if use.index == 0:
                 self.stores.add(op)
                 return True
-            case scf.YieldOp() as op:
-                outer, values = op.parent_op(), yield_targets(op, use.index)
-                if isinstance(outer, scf.ForOp):
-                    self.loops.add(outer)
-                return bool(values) and all(map(self.follow, reversed(values)))
+            case op if values := yield_targets(op, use.index):
+                if loop := counted_loop(op.parent_op()):
+                    self.loops.add(loop)
+                return all(map(self.follow, reversed(values)))
             case op if is_product(op) and use.index == 2:
                 return self.follow(op.results[0])
             case op:

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from ....analysis.flow import is_loop, yield_targets, yields
+from ....analysis.flow import branch, counted_loop, entry_targets, loop_blocks, yield_targets, yields
 from ....ir import tt, ttg
 from ....ir.arith import ConstantOp, SelectOp
 from ....ir.elements import index_mapping, is_same, source
@@ -236,20 +235,16 @@ def _join_selects(function: tt.FuncOp) -> None:
         if not isinstance(op, SelectOp) or isinstance(op.operands[0].type, TensorType):
             continue
         condition, chosen, other = op.operands
-        branch = chosen.owner
-        if not isinstance(branch, scf.IfOp) or branch.cond is not condition or len(_users(chosen)) != 1:
+        block, choice = op.parent_block(), branch(chosen.owner) if isinstance(chosen, OpResult) else None
+        if choice is None or choice.condition is not condition or len(_users(chosen)) != 1 or len(choice.ways) < 2:
             continue
-        if branch.parent_block() is not op.parent_block():
+        assert isinstance(chosen, OpResult) and block is not None
+        if chosen.op.parent_block() is not block or not _is_before(other, chosen.op):
             continue
-        assert isinstance(chosen, OpResult)
-        if not _is_before(other, branch) or not branch.false_region.blocks:
-            continue
-        last = branch.false_region.block.last_op
+        last = choice.ways[1].last_op
         assert last is not None
         last.operands[chosen.index] = other
         op.results[0].replace_all_uses_with(chosen)
-        block = op.parent_block()
-        assert block is not None
         block.erase_op(op)
 
 
@@ -267,7 +262,7 @@ def _makers(value: SSAValue) -> set[Operation]:
     open_values = [value]
     while open_values:
         owner = open_values.pop().owner
-        if not isinstance(owner, Operation) or owner in found or is_loop(owner):
+        if not isinstance(owner, Operation) or owner in found or loop_blocks(owner):
             continue
         found.add(owner)
         open_values += [*owner.operands, *(operand for last in yields(owner) for operand in last.operands)]
@@ -369,10 +364,7 @@ def _takes(user: Operation, index: int, fragments: Fragments, made: CooperativeP
     """Return whether an operation takes an operand as fragments."""
     if user in made.products:
         return index == 2 and made.products[user].total.layout == fragments.layout
-    if isinstance(user, scf.ForOp):
-        wanted = made.fragments.get(user.results[index - 3]) if index >= 3 else None
-        return wanted == fragments
-    if targets := yield_targets(user, index):
+    if targets := entry_targets(user, index) or yield_targets(user, index):
         return made.fragments.get(targets[-1]) == fragments
     if is_same(user):
         return True
@@ -417,7 +409,7 @@ def _move_out(op: Operation, source: SSAValue) -> None:
     There is more workgroup memory there than before the loop, where tiles that the loop reads are allocated.
     """
     loop = op.parent_op()
-    if not isinstance(loop, scf.ForOp) or loop.is_ancestor(_definer(source)) or not isinstance(source, OpResult):
+    if loop is None or not counted_loop(loop) or loop.is_ancestor(_definer(source)) or not isinstance(source, OpResult):
         return
     own, block = op.parent_block(), source.op.parent_block()
     assert own is not None and block is not None
@@ -430,7 +422,7 @@ def _is_kept(load: Operation) -> bool:
     for user in _users(load.results[0]):
         parent = user.parent_op()
         while parent is not None and parent is not load.parent_op():
-            if is_loop(parent):
+            if loop_blocks(parent):
                 return True
             parent = parent.parent_op()
     return False

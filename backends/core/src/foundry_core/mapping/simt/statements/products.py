@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from ....analysis.flow import incoming_values
+from ....analysis.flow import branch, incoming_values
 from ....emit.mlir import WIDTHS, Reg
 from ....errors import LoweringError
 from ....ir import tt, ttg
@@ -255,7 +254,7 @@ def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
     dot: Operation = uses[0].operation
     while dot.parent_block() is not op.parent_block():
         parent = dot.parent_op()
-        if not isinstance(parent, scf.IfOp) or _writes_before(dot):
+        if parent is None or not branch(parent) or _writes_before(dot):
             return False
         dot = parent
     between = op.next_op
