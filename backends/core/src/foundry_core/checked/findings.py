@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..failure import Failure
 from ..log import AFTER_LOAD, AFTER_STORE, INDEX_BITS, MAPPED, PROGRAM_BITS, Record, tuple_text
@@ -15,17 +15,54 @@ from ..log import AFTER_LOAD, AFTER_STORE, INDEX_BITS, MAPPED, PROGRAM_BITS, Rec
 _SHOWN = 8
 
 
-# What a kernel did, by the kind of a finding.
-_TITLES = {
-    "outside": "accesses memory outside of its arrays",
-    "overflow": "computes an offset that does not fit its type",
-    "stray": "accesses memory of none of its arrays",
-    "assert": "fails an assertion",
-    "unwritten": "reads memory that nobody has written",
-    "division": "divides by zero",
-    "undefined": "uses elements that a mask leaves undefined",
-    "conflict": "writes different values to one place in several programs",
-    "unordered": "needs an order of accesses that CUDA does not keep",
+class _Kind(NamedTuple):
+    """How a kind of findings is reported: what the kernel did, one finding (see Finding._text), and what to change."""
+
+    title: str
+    text: str
+    remedy: str
+
+
+_KINDS = {
+    "outside": _Kind("accesses memory outside of its arrays", "", ""),
+    "overflow": _Kind(
+        "computes an offset that does not fit its type",
+        "{operation} at {element}, an offset that wraps around in its type",
+        "convert a factor or a summand to 64 bits: tl.program_id(0).to(tl.int64) * BLOCK",
+    ),
+    "stray": _Kind(
+        "accesses memory of none of its arrays",
+        "{operation} at address {index:#x}, which is in no array that the launch reaches",
+        "compare the index with the array's size; of an array that is no argument and no Tensor, get the address by "
+        "foundry_core.checked.extents.reach(array)",
+    ),
+    "assert": _Kind("fails an assertion", "assertion{assertion} failed", ""),
+    "unwritten": _Kind(
+        "reads memory that nobody has written",
+        "{operation} of {place}, which has the poison of memory that is not written",
+        "write the array before the launch, such as by numpy.zeros, or mask the load",
+    ),
+    "division": _Kind(
+        "divides by zero",
+        "{operation} by {index}{smallest}",
+        "divide where the divisor is not zero: x // tl.where(y != 0, y, 1), or assert it before the launch",
+    ),
+    "undefined": _Kind(
+        "uses elements that a mask leaves undefined",
+        "the mask leaves {either} undefined in this load, and {use} uses it",
+        "give the load a value for these elements: other=0.0 for a sum, other=-float('inf') for a maximum",
+    ),
+    "conflict": _Kind(
+        "writes different values to one place in several programs",
+        "{operation} to {element}, where {other} stored another value",
+        "let each program write its own elements, or use an atomic operation such as tl.atomic_add",
+    ),
+    "unordered": _Kind(
+        "needs an order of accesses that CUDA does not keep",
+        "{access} at {element}, which another element of {earlier} reached, without a barrier between",
+        "write tl.debug_barrier() between the two lines. Foundry's targets keep the order of the lines; Triton's own "
+        "backends do not",
+    ),
 }
 
 
@@ -77,65 +114,33 @@ class Finding:
 
     def _text(self) -> str:
         names = self.argument.split(", ")
-        match self.kind:
-            case "division":
-                return f"{self.operation} by {self.index}" + (" of the smallest number of its type" * bool(self.index))
-            case "overflow":
-                return f"{self.operation} at {names[0]}[{self.index}], an offset that wraps around in its type"
-            case "unwritten":
-                place = f"{names[0]}[{self.index}]" if self.argument else f"address {self.index:#x}"
-                return f"{self.operation} of {place}, which has the poison of memory that is not written"
-            case "undefined":
-                _, use = self.operation.split(" for ")
-                place = f"{names[0]}[{self.index}]" if len(names) == 1 else f"an element of {' or '.join(names)}"
-                return f"the mask leaves {place} undefined in this load, and {use} uses it"
-            case "conflict":
-                other = "another program" if self.other is None else f"program {tuple_text(self.other)}"
-                return f"{self.operation} to {names[0]}[{self.index}], where {other} stored another value"
-            case "unordered":
-                access, earlier = self.operation.split(" after ", 1)
-                place = f"{names[0]}[{self.index}]"
-                return f"{access} at {place}, which another element of {earlier} reached, without a barrier between"
-            case "stray":
-                return f"{self.operation} at address {self.index:#x}, which is in no array that the launch reaches"
-            case "assert":
-                return f"assertion{f' `{self.operation}`' if self.operation else ''} failed"
-        if len(names) > 1:
-            return f"{self.operation} at {self.index} elements from {names[0]}, which is in none of {self.argument}"
-        spread = " from its first to its last in memory" if math.prod(self.shape) != self.size else ""
-        array = f"{self.argument} has {self.size} elements{spread} (shape {self.shape}, {self.dtype})"
-        return f"{self.operation} at {names[0]}[{self.index}], but {array}"
+        element = f"{names[0]}[{self.index}]"
+        if self.kind == "outside":
+            if len(names) > 1:
+                return f"{self.operation} at {self.index} elements from {names[0]}, which is in none of {self.argument}"
+            spread = " from its first to its last in memory" if math.prod(self.shape) != self.size else ""
+            array = f"{self.argument} has {self.size} elements{spread} (shape {self.shape}, {self.dtype})"
+            return f"{self.operation} at {element}, but {array}"
+        access, _, earlier = self.operation.partition(" after ")
+        return _KINDS[self.kind].text.format(
+            operation=self.operation,
+            access=access,
+            earlier=earlier,
+            use=self.operation.rpartition(" for ")[2],
+            assertion=f" `{self.operation}`" if self.operation else "",
+            index=self.index,
+            element=element,
+            place=element if self.argument else f"address {self.index:#x}",
+            either=element if len(names) == 1 else f"an element of {' or '.join(names)}",
+            smallest=" of the smallest number of its type" if self.index else "",
+            other="another program" if self.other is None else f"program {tuple_text(self.other)}",
+        )
 
     @property
     def remedy(self) -> str:
         """What to change in the kernel, or in the launch."""
-        match self.kind:
-            case "division":
-                return (
-                    "divide where the divisor is not zero: x // tl.where(y != 0, y, 1), or assert it before the launch"
-                )
-            case "overflow":
-                return "convert a factor or a summand to 64 bits: tl.program_id(0).to(tl.int64) * BLOCK"
-            case "unwritten":
-                return "write the array before the launch, such as by numpy.zeros, or mask the load"
-            case "undefined":
-                return (
-                    "give the load a value for these elements: other=0.0 for a sum, other=-float('inf') for a maximum"
-                )
-            case "conflict":
-                return "let each program write its own elements, or use an atomic operation such as tl.atomic_add"
-            case "unordered":
-                return (
-                    "write tl.debug_barrier() between the two lines. Foundry's targets keep the order of the lines; "
-                    "Triton's own backends do not"
-                )
-            case "stray":
-                return (
-                    "compare the index with the array's size; of an array that is no argument and no Tensor, get the "
-                    "address by foundry_core.checked.extents.reach(array)"
-                )
-            case "assert":
-                return ""
+        if self.kind != "outside":
+            return _KINDS[self.kind].remedy
         view = "; or pass the array that this is a view of, if the kernel may reach it" * self.around
         if self.masked:
             what = "the mask lets this element through: compare offsets with the array's size, as in mask=offsets < n"
@@ -166,11 +171,7 @@ class CheckError(Failure, RuntimeError):
         lines = [str(finding) for finding in findings[:_SHOWN]]
         if count > len(lines):
             lines.append(f"and {count - len(lines)} more")
-        super().__init__(
-            f"kernel {kernel} {_TITLES[first.kind]}",
-            why="\n".join(lines),
-            next=first.remedy,
-        )
+        super().__init__(f"kernel {kernel} {_KINDS[first.kind].title}", why="\n".join(lines), next=first.remedy)
 
 
 def handle(

@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import TypeVar
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -57,7 +57,7 @@ from ..front.offsets import alike, splat_constant
 from ..front.order import Meetings, UnorderedPairs, is_barrier
 from ..front.writes import Sources
 from ..ir import tile, tt
-from ..ir.arith import BitcastOp, CmpiOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
+from ..ir.arith import BitcastOp, ConstantOp, ExtUIOp, SelectOp, SIToFPOp, TruncIOp
 from ..ir.build import advance, in_layout, like, positions
 from ..ir.effects import writes
 from ..ir.elements import extents, is_same, source
@@ -66,9 +66,9 @@ from ..log import AFTER_LOAD, AFTER_STORE, FEWER_PROGRAM_BITS, INDEX_BITS, MAPPE
 from ..ops.elementwise import is_elementwise
 from . import POISON
 from .undefined import ends_once, undefined_uses, varying_dimensions
-from .wide import WideOffsets, builder_after, clone_movement, integer_width, sign_extend
+from .wide import WideOffsets
+from .writer import Writer, clone_movement, integer_width
 
-_EQ, _NE, _ULT = 0, 1, 6
 _ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
 _DIVISIONS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp)
 _ORDERING = (tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicStoreOp, tt.AtomicPollOp)
@@ -88,6 +88,9 @@ def instrument(function: tt.FuncOp, sites: list[Site], *, shares: bool = True, c
     _Checks(function, sites, shares, compares).add()
 
 
+_Key = TypeVar("_Key")
+# The pointer and the number of elements of an array that is appended to the arguments.
+_Array = tuple[SSAValue, SSAValue]
 # For each argument that a pointer may come from: whether it does, and the index in the argument.
 _Parts = dict[int, tuple[SSAValue, SSAValue]]
 
@@ -99,17 +102,17 @@ class _Checks:
         self._shares = shares
         self._compares = compares
         # The shadows of arguments, and how many words each has.
-        self._shadows: dict[int, tuple[SSAValue, SSAValue]] = {}
+        self._shadows: dict[int, _Array] = {}
         # The maps of poison of arguments, and how many elements each has; and which arguments may have one.
-        self._maps: dict[int, tuple[SSAValue, SSAValue]] = {}
+        self._maps: dict[int, _Array] = {}
         self._mapped: set[int] = set()
         # The table of further memory, and its rows.
-        self._table: tuple[SSAValue, SSAValue] | None = None
+        self._table: _Array | None = None
         self._wide = WideOffsets(function)
         self._sources = Sources(function)
         self._pointers = [argument for argument in function.body.blocks[0].args if _is_pointer(argument)]
-        self._extents: dict[int, tuple[SSAValue, SSAValue]] = {}
-        self._limits: dict[tuple[int, int], tuple[SSAValue, SSAValue]] = {}
+        self._extents: dict[int, _Array] = {}
+        self._limits: dict[tuple[int, int], _Array] = {}
         self._indices: dict[SSAValue, SSAValue | None] = {}
         self._number: tuple[SSAValue, SSAValue, SSAValue] | None = None
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
@@ -157,12 +160,21 @@ class _Checks:
 
     def _note(self, op: Operation, text: str) -> None:
         """Note what is not checked, for a person. It is a check that passes: a kernel with sites takes a log."""
-        here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
-        passes = here.insert(ConstantOp.integer(1, i1)).result
-        here.insert(tile.CheckOp(len(self._sites), passes, ends=False))
+        here = Writer.at_start(self._function.body.blocks[0])
+        here.insert(tile.CheckOp(len(self._sites), here.integer(1, i1), ends=False))
         self._sites.append(Site(NOTE, text, _places(op)))
 
     # The extents of the arguments.
+
+    def _append_array(self, element: IntegerType, count: Attribute = i64) -> _Array:
+        """Append a pointer and a number of elements."""
+        return self._append(tt.PointerType(element, IntegerAttr(1, 32))), self._append(count)
+
+    def _array(self, arrays: dict[_Key, _Array], key: _Key, element: IntegerType) -> _Array:
+        """Return one of the appended arrays; the first call for a key appends it."""
+        if key not in arrays:
+            arrays[key] = self._append_array(element)
+        return arrays[key]
 
     def _append(self, type: Attribute) -> BlockArgument:
         """Append an argument to the kernel's; foundry_core.runtime.arguments has the same order."""
@@ -171,21 +183,19 @@ class _Checks:
 
     def _declare(self) -> None:
         """Give the kernel the type of its arguments, the appended ones among them."""
-        function = self._function
-        block = function.body.blocks[0]
-        outputs = function.function_type.outputs.data
-        types = [argument.type for argument in block.args]
-        function.properties["function_type"] = FunctionType.from_lists(types, outputs)
+        function, arguments = self._function, self._function.body.blocks[0].args
+        types = [argument.type for argument in arguments]
+        function.properties["function_type"] = FunctionType.from_lists(types, function.function_type.outputs.data)
         if function.arg_attrs is not None:
-            more = [DictionaryAttr({})] * (len(block.args) - len(function.arg_attrs.data))
+            more = [DictionaryAttr({})] * (len(arguments) - len(function.arg_attrs.data))
             function.properties["arg_attrs"] = ArrayAttr([*function.arg_attrs.data, *more])
 
     def _limit(self, argument: int, size: int) -> tuple[SSAValue, SSAValue]:
         """Return the first index of an array and its number of elements, for elements of `size` bytes; both i64."""
         if (argument, size) not in self._limits:
-            here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
-            shift = here.insert(ConstantOp.integer(size.bit_length() - 1, i64)).result
-            low, extent = (here.insert(arith.ShRSIOp(value, shift)).result for value in self._extents[argument])
+            here = Writer.at_start(self._function.body.blocks[0])
+            shift = here.integer(size.bit_length() - 1, i64)
+            low, extent = (here.write(arith.ShRSIOp, value, shift) for value in self._extents[argument])
             self._limits[argument, size] = low, extent
         return self._limits[argument, size]
 
@@ -206,20 +216,18 @@ class _Checks:
                 index = self._index(of, argument)
                 return None if index is None else clone_movement(pointer, index, i64)
             case _ if moved := pointer_sum(op):
-                before, here = self._index(moved[0], argument), builder_after(pointer)
-                step = sign_extend(moved[1], here)
-                return step if before is None else here.insert(arith.AddiOp(before, step)).result
+                before, here = self._index(moved[0], argument), Writer.after_value(pointer)
+                step = here.sign_extend(moved[1])
+                return step if before is None else here.add(before, step)
             case tt.BitcastOp() if pointee_bytes(op.src) == pointee_bytes(pointer):
                 return self._index(op.src, argument)
-        return self._difference(pointer, argument)
+        return self._distance(pointer, argument, pointee_bytes(pointer), Writer.after_value(pointer))[1]
 
-    def _difference(self, pointer: SSAValue, argument: int) -> SSAValue:
-        """Return the distance of a pointer from an argument by their addresses, in elements."""
-        here = builder_after(pointer)
+    def _distance(self, pointer: SSAValue, argument: int, size: int, here: Writer) -> tuple[SSAValue, SSAValue]:
+        """Return the distance of a pointer from an argument by their addresses, in bytes and in elements."""
         wide = alike(pointer.type, i64)
         bytes = here.insert(tile.DistanceOp(pointer, self._argument(argument), wide)).result
-        shift = here.insert(ConstantOp([pointee_bytes(pointer).bit_length() - 1], wide)).result
-        return here.insert(arith.ShRSIOp(bytes, shift)).result
+        return bytes, here.write(arith.ShRSIOp, bytes, here.integer(size.bit_length() - 1, wide))
 
     def _argument(self, number: int) -> SSAValue:
         return self._function.body.blocks[0].args[number]
@@ -231,7 +239,7 @@ class _Checks:
         return self._exact_indices[pointer]
 
     def _find_exact_index(self, pointer: SSAValue) -> SSAValue | None:
-        op, here = pointer.owner, builder_after(pointer)
+        op, here = pointer.owner, Writer.after_value(pointer)
         match op:
             case _ if (of := source(pointer)) is not None:
                 exact, index = self._exact_index(of), self._indices[of]
@@ -242,8 +250,8 @@ class _Checks:
                 differs, before = self._wide.differs(moved[1]), self._exact_index(moved[0])
                 if not differs and (before is self._indices[moved[0]] or before is None):
                     return self._indices[pointer]
-                step = self._wide.extend(moved[1]) if differs else sign_extend(moved[1], here)
-                return step if before is None else here.insert(arith.AddiOp(before, step)).result
+                step = self._wide.extend(moved[1]) if differs else here.sign_extend(moved[1])
+                return step if before is None else here.add(before, step)
             case tt.BitcastOp() if op.src in self._indices:
                 return self._exact_index(op.src)
         return self._indices[pointer]
@@ -259,12 +267,10 @@ class _Checks:
         return self._parts[pointer]
 
     def _find_parts(self, pointer: SSAValue) -> _Parts | None:
-        op, here = pointer.owner, builder_after(pointer)
+        op, here = pointer.owner, Writer.after_value(pointer)
         chosen, wide = alike(pointer.type, i1), alike(pointer.type, i64)
         if isinstance(pointer, BlockArgument) and pointer in self._pointers:
-            always, start = (
-                here.insert(ConstantOp.integer(number, type)).result for number, type in ((1, i1), (0, i64))
-            )
+            always, start = (here.integer(number, type) for number, type in ((1, i1), (0, i64)))
             return {pointer.index: (always, start)}
         match op:
             case _ if (of := source(pointer)) is not None:
@@ -274,19 +280,19 @@ class _Checks:
                     for at, (it, i) in parts.items()
                 }
             case _ if moved := pointer_sum(op):
-                parts, step = self._parts_of(moved[0]), sign_extend(moved[1], here)
-                return parts and {at: (it, here.insert(arith.AddiOp(i, step)).result) for at, (it, i) in parts.items()}
+                parts, step = self._parts_of(moved[0]), here.sign_extend(moved[1])
+                return parts and {at: (it, here.add(i, step)) for at, (it, i) in parts.items()}
             case tt.BitcastOp():
                 return self._parts_of(op.src)
             case SelectOp():
                 first, second = self._parts_of(op.lhs), self._parts_of(op.rhs)
                 if first is None or second is None:
                     return None
-                never = tuple(here.insert(ConstantOp.integer(0, type)).result for type in (chosen, wide))
+                never = tuple(here.integer(0, type) for type in (chosen, wide))
                 found: _Parts = {}
                 for at in sorted({*first, *second}):
                     pairs = zip(first.get(at, never), second.get(at, never), strict=True)
-                    it, index = (here.insert(SelectOp(op.cond, *pair)).result for pair in pairs)
+                    it, index = (here.write(SelectOp, op.cond, *pair) for pair in pairs)
                     found[at] = it, index
                 return found
         return None
@@ -295,38 +301,37 @@ class _Checks:
 
     def _access_parts(self, op: Operation, parts: _Parts) -> None:
         """Check an access whose elements are of several arguments, each against the one that it is of."""
-        here, mask = Builder(InsertPoint.before(op)), _mask(op)
-        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
+        here, mask = Writer.before(op), _mask(op)
+        text = _access_text(op, mask)
         inside: SSAValue | None = None
         allowed: SSAValue | None = None
         for argument, (chosen, index) in parts.items():
             within = self._within(index, argument, pointee_bytes(op.operands[0]), here)
-            ok = here.insert(arith.OrIOp(_inverted(chosen, here), within)).result
-            passed = _Report(self._sites, op, (argument,)).check("outside", text, here, _unless(mask, ok, here), index)
-            inside = ok if inside is None else here.insert(arith.AndIOp(inside, ok)).result
-            allowed = passed if allowed is None else here.insert(arith.AndIOp(allowed, passed)).result
+            ok = here.any(here.inverted(chosen), within)
+            passed = _Report(self._sites, op, (argument,)).check("outside", text, here, mask, ok, index)
+            inside, allowed = here.all(inside, ok), here.all(allowed, passed)
         assert inside is not None and allowed is not None
         report = _Report(self._sites, op, list(parts))
         made, whole = self._restrict(op, mask, inside, allowed, here)
         if made is None:
             return
-        after = Builder(InsertPoint.before(made))
+        after = Writer.before(made)
         for argument, (chosen, index) in parts.items():
-            read = after.insert(arith.AndIOp(whole, chosen)).result
+            read = after.all(whole, chosen)
             self._check_read(made, _Report(self._sites, op, (argument,)), read, index)
         if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
             _check_undefined(made, report, mask, next(index for _, index in parts.values()))
 
     def _access(self, op: Operation, candidates: Sequence[int]) -> None:
         pointer = op.operands[0]
-        here = Builder(InsertPoint.before(op))
+        here = Writer.before(op)
         mask = _mask(op)
         inside: SSAValue | None = None
         first: SSAValue | None = None
         summed = len(candidates) == 1 and not self._recasts
         for argument in candidates:
             index, ok = (self._by_index if summed else self._by_address)(pointer, argument, here)
-            inside = ok if inside is None else here.insert(arith.OrIOp(inside, ok)).result
+            inside = here.any(inside, ok)
             first = index if first is None else first
         assert inside is not None and first is not None
         report = _Report(self._sites, op, candidates)
@@ -334,17 +339,14 @@ class _Checks:
         must = inside
         exact = self._exact_index(pointer) if summed else None
         if exact is not None and exact is not self._indices[pointer]:
-            equal = here.insert(CmpiOp(_EQ, exact, first)).result
-            passed.append(report.check("overflow", _what(op), here, _unless(mask, equal, here), exact))
+            equal = here.equal(exact, first)
+            passed.append(report.check("overflow", _what(op), here, mask, equal, exact))
             # One finding for each element.
-            must = here.insert(arith.OrIOp(inside, _inverted(equal, here))).result
-            inside = here.insert(arith.AndIOp(inside, equal)).result
-        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
-        passed.append(report.check("outside", text, here, _unless(mask, must, here), first))
-        allowed = passed[0]
-        for each in passed[1:]:
-            allowed = here.insert(arith.AndIOp(allowed, each)).result
-        made, whole = self._restrict(op, mask, inside, allowed, here)
+            must = here.any(inside, here.inverted(equal))
+            inside = here.all(inside, equal)
+        text = _access_text(op, mask)
+        passed.append(report.check("outside", text, here, mask, must, first))
+        made, whole = self._restrict(op, mask, inside, here.all(*passed), here)
         only = candidates[0] if len(candidates) == 1 else None
         self._check_read(made, report, whole, first, only)
         if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
@@ -357,40 +359,32 @@ class _Checks:
             if self._compares:
                 self._check_stored(made, report, whole, first, only)
 
-    def _by_index(self, pointer: SSAValue, argument: int, here: Builder) -> tuple[SSAValue, SSAValue]:
+    def _by_index(self, pointer: SSAValue, argument: int, here: Writer) -> tuple[SSAValue, SSAValue]:
         """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
-        wide = alike(pointer.type, i64)
-        index = self._index(pointer, argument) or here.insert(ConstantOp([0], wide)).result
+        index = self._index(pointer, argument) or here.integer(0, alike(pointer.type, i64))
         return index, self._within(index, argument, pointee_bytes(pointer), here)
 
-    def _within(self, index: SSAValue, argument: int, size: int, here: Builder) -> SSAValue:
+    def _within(self, index: SSAValue, argument: int, size: int, here: Writer) -> SSAValue:
         """Return whether an argument's array has an index, for elements of `size` bytes."""
         low, extent = (like(here, limit, index.type) for limit in self._limit(argument, size))
-        distance = here.insert(arith.SubiOp(index, low)).result
-        return here.insert(CmpiOp(_ULT, distance, extent)).result
+        return here.below_unsigned(here.subtract(index, low), extent)
 
-    def _by_address(self, pointer: SSAValue, argument: int, here: Builder) -> tuple[SSAValue, SSAValue]:
+    def _by_address(self, pointer: SSAValue, argument: int, here: Writer) -> tuple[SSAValue, SSAValue]:
         """Return the index in an argument, from two addresses, and whether all bytes are the array's."""
-        wide = alike(pointer.type, i64)
-        base = self._argument(argument)
-        bytes = here.insert(tile.DistanceOp(pointer, base, wide)).result
-        shift = here.insert(ConstantOp.integer(pointee_bytes(base).bit_length() - 1, wide)).result
-        index = here.insert(arith.ShRSIOp(bytes, shift)).result
-        low, extent = self._extents[argument]
-        return index, self._holds(bytes, low, extent, pointee_bytes(pointer), here)
+        bytes, index = self._distance(pointer, argument, pointee_bytes(self._argument(argument)), here)
+        return index, self._holds(bytes, *self._extents[argument], pointee_bytes(pointer), here)
 
     @staticmethod
-    def _holds(place: SSAValue, low: SSAValue, extent: SSAValue, size: int, here: Builder) -> SSAValue:
+    def _holds(place: SSAValue, low: SSAValue, extent: SSAValue, size: int, here: Writer) -> SSAValue:
         """Return whether `size` bytes at a place are among the `extent` bytes from `low`."""
-        last = here.insert(arith.SubiOp(extent, here.insert(ConstantOp.integer(size - 1, i64)).result)).result
-        zero = here.insert(ConstantOp.integer(0, i64)).result
+        last = here.subtract(extent, here.integer(size - 1, i64))
         # An extent has less than 2^63 bytes.
-        firsts = here.insert(arith.MaxSIOp(last, zero)).result
-        distance = here.insert(arith.SubiOp(place, like(here, low, place.type))).result
-        return here.insert(CmpiOp(_ULT, distance, like(here, firsts, place.type))).result
+        firsts = here.write(arith.MaxSIOp, last, here.integer(0, i64))
+        distance = here.subtract(place, like(here, low, place.type))
+        return here.below_unsigned(distance, like(here, firsts, place.type))
 
     def _restrict(
-        self, op: Operation, mask: SSAValue | None, inside: SSAValue, allowed: SSAValue, here: Builder
+        self, op: Operation, mask: SSAValue | None, inside: SSAValue, allowed: SSAValue, here: Writer
     ) -> tuple[Operation | None, SSAValue]:
         """Make an access reach only what it may; return what `_guard` returns, and the access's mask.
 
@@ -401,45 +395,43 @@ class _Checks:
         # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
         whole = allowed
         if isinstance(inside.type, TensorType):
-            whole = here.insert(arith.OrIOp(like(here, allowed, inside.type), inside)).result
-        if mask is not None:
-            whole = here.insert(arith.AndIOp(mask, whole)).result
+            whole = here.any(like(here, allowed, inside.type), inside)
+        whole = here.all(mask, whole)
         return self._guard(op, whole, allowed), whole
 
     def _stray(self, op: Operation) -> None:
         """Check an access whose address may be made of a number or come from memory: it must be in any known array."""
         pointer = op.operands[0]
-        here = Builder(InsertPoint.before(op))
+        here = Writer.before(op)
         mask, size, wide = _mask(op), pointee_bytes(pointer), alike(pointer.type, i64)
         address = here.insert(tt.PtrToIntOp.create(operands=[pointer], result_types=[wide])).results[0]
         inside = self._listed(address, size, here)
         for argument in self._pointers:
             _, ok = self._by_address(pointer, argument.index, here)
-            inside = here.insert(arith.OrIOp(inside, ok)).result
+            inside = here.any(inside, ok)
         report = _Report(self._sites, op, ())
-        text = f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
-        allowed = report.check("stray", text, here, _unless(mask, inside, here), address)
+        text = _access_text(op, mask)
+        allowed = report.check("stray", text, here, mask, inside, address)
         made, whole = self._restrict(op, mask, inside, allowed, here)
         self._check_read(made, report, whole, address)
 
-    def _listed(self, address: SSAValue, size: int, here: Builder) -> SSAValue:
+    def _listed(self, address: SSAValue, size: int, here: Writer) -> SSAValue:
         """Return whether addresses are in memory that the table has: rows of a first address and a number of bytes."""
         if self._table is None:
-            self._table = self._append(tt.PointerType(i64, IntegerAttr(1, 32))), self._append(i32)
+            self._table = self._append_array(i64, i32)
         table, rows = self._table
-        found = here.insert(ConstantOp.integer(0, alike(address.type, i1))).result
+        found = here.integer(0, alike(address.type, i1))
         body = Block(arg_types=[i32, found.type])
-        inner = Builder(InsertPoint.at_end(body))
-        place = inner.insert(arith.AddiOp(body.args[0], body.args[0])).result
+        inner = Writer(InsertPoint.at_end(body))
+        place = inner.add(body.args[0], body.args[0])
 
         def part(at: int) -> SSAValue:
-            index = inner.insert(arith.AddiOp(place, inner.insert(ConstantOp.integer(at, i32)).result)).result
-            pointer = advance(inner, table, index)
+            pointer = advance(inner, table, inner.add(place, inner.integer(at, i32)))
             return inner.insert(tt.LoadOp.build(operands=[pointer, [], []], result_types=[i64])).result
 
         ok = self._holds(address, part(0), part(1), size, inner)
-        inner.insert(scf.YieldOp(inner.insert(arith.OrIOp(body.args[1], ok)).result))
-        zero, one = (here.insert(ConstantOp.integer(number, i32)).result for number in (0, 1))
+        inner.insert(scf.YieldOp(inner.any(body.args[1], ok)))
+        zero, one = (here.integer(number, i32) for number in (0, 1))
         return here.insert(scf.ForOp(zero, rows, one, [found], Region(body))).results[0]
 
     def _check_read(
@@ -460,60 +452,55 @@ class _Checks:
         element = _element(value.type)
         if not isinstance(element, FixedBitwidthType):
             return
-        here = Builder(InsertPoint.after(made))
+        here = Writer.after(made)
         type = alike(value.type, IntegerType(element.bitwidth))
-        number = value if value.type == type else here.insert(BitcastOp(value, type)).result
+        number = value if value.type == type else here.write(BitcastOp, value, type)
         kind = "unwritten"
         if element.bitwidth in (32, 64):
-            word = here.insert(ConstantOp([POISON | POISON << 32 if element.bitwidth == 64 else POISON], type)).result
-            written: SSAValue = here.insert(CmpiOp(_NE, number, word)).result
+            written = here.unequal(number, here.integer(POISON | POISON << 32, type))
         elif isinstance(element, Float16Type | BFloat16Type):
-            halves = [here.insert(ConstantOp([half], type)).result for half in (POISON >> 16, POISON & 0xFFFF)]
-            low, high = (here.insert(CmpiOp(_NE, number, half)).result for half in halves)
-            written = here.insert(arith.AndIOp(low, high)).result
+            halves = [here.integer(half, type) for half in (POISON >> 16, POISON & 0xFFFF)]
+            written = here.all(*[here.unequal(number, half) for half in halves])
         elif argument in self._mapped and pointee_bytes(made.operands[0]) == pointee_bytes(self._argument(argument)):
             kind = MAPPED
-            before = self._read_map(argument, mask, index, here)
-            byte = number if element.bitwidth == 8 else here.insert(TruncIOp(number, before.type)).result
-            zero = here.insert(ConstantOp.integer(0, before.type)).result
-            written = here.insert(CmpiOp(_EQ, before, zero)).result
-            written = here.insert(arith.OrIOp(written, here.insert(CmpiOp(_NE, byte, before)).result)).result
+            # The lower byte of the poison that elements have; 0 of those that are written.
+            pointer, there = self._element(self._map(argument), argument, mask, index, here)
+            byte_type = alike(index.type, IntegerType(8))
+            before = here.load(pointer, there, here.integer(0, byte_type))
+            byte = number if element.bitwidth == 8 else here.write(TruncIOp, number, byte_type)
+            written = here.equal(before, here.integer(0, byte_type))
+            written = here.any(written, here.unequal(byte, before))
         else:
             return
-        report.check(kind, _what(made), here, _unless(mask, written, here), index)
+        report.check(kind, _what(made), here, mask, written, index)
 
     def _place(
-        self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Builder
+        self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Writer
     ) -> Sequence[SSAValue]:
         """Return the number of each element of an argument from its first one, and a mask of those below a size."""
-        low, _ = (
-            like(here, limit, index.type) for limit in self._limit(argument, pointee_bytes(self._argument(argument)))
-        )
-        place = here.insert(arith.SubiOp(index, low)).result
-        there = here.insert(CmpiOp(_ULT, place, like(here, size, index.type))).result
-        return place, here.insert(arith.AndIOp(mask, there)).result
+        limits = self._limit(argument, pointee_bytes(self._argument(argument)))
+        low, _ = (like(here, limit, index.type) for limit in limits)
+        place = here.subtract(index, low)
+        there = here.below_unsigned(place, like(here, size, index.type))
+        return place, here.all(mask, there)
 
-    def _map_pointer(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> Sequence[SSAValue]:
-        if argument not in self._maps:
-            self._maps[argument] = self._append(tt.PointerType(IntegerType(8), IntegerAttr(1, 32))), self._append(i64)
-        start, size = self._maps[argument]
+    def _element(
+        self, array: _Array, argument: int, mask: SSAValue, index: SSAValue, here: Writer
+    ) -> tuple[SSAValue, SSAValue]:
+        """Return pointers into an appended array with a word for each element, and a mask of those that it has."""
+        start, size = array
         place, there = self._place(argument, size, mask, index, here)
         base = like(here, start, alike(index.type, start.type))
         return advance(here, base, place), there
 
-    def _read_map(self, argument: int, mask: SSAValue, index: SSAValue, here: Builder) -> SSAValue:
-        """Read the lower byte of the poison that elements have; 0 of those that are written."""
-        pointer, there = self._map_pointer(argument, mask, index, here)
-        type = alike(index.type, IntegerType(8))
-        zero = here.insert(ConstantOp.integer(0, type)).result
-        load = tt.LoadOp.build(operands=[pointer, [there], [zero]], result_types=[type])
-        return here.insert(load).result
+    def _map(self, argument: int) -> _Array:
+        return self._array(self._maps, argument, IntegerType(8))
 
     def _note_written(self, store: tt.StoreOp, mask: SSAValue, index: SSAValue, argument: int) -> None:
         """Note in the map of an argument what a store writes."""
-        here = Builder(InsertPoint.after(store))
-        pointer, there = self._map_pointer(argument, mask, index, here)
-        zero = here.insert(ConstantOp.integer(0, alike(index.type, IntegerType(8)))).result
+        here = Writer.after(store)
+        pointer, there = self._element(self._map(argument), argument, mask, index, here)
+        zero = here.integer(0, alike(index.type, IntegerType(8)))
         here.insert(tt.StoreOp.build(operands=[pointer, zero, [there]]))
 
     def _check_stored(self, store: tt.StoreOp, report: _Report, mask: SSAValue, index: SSAValue, argument: int) -> None:
@@ -527,33 +514,27 @@ class _Checks:
             self._argument(argument)
         ):
             return
-        here = Builder(InsertPoint.after(store))
+        here = Writer.after(store)
         wide, narrow = index.type, alike(index.type, i32)
-        shadow, size = self._shadow(argument)
-        place, mask = self._place(argument, size, mask, index, here)
-        base = like(here, shadow, alike(wide, shadow.type))
-        pointer = advance(here, base, place)
+        pointer, mask = self._element(self._array(self._shadows, argument, i32), argument, mask, index, here)
         program, bits, rest = (like(here, number, narrow) for number in self._program())
-        hashed = here.insert(arith.ShRUIOp(_hashed(store.value, element.bitwidth, narrow, here), rest)).result
-        word = here.insert(arith.OrIOp(program, hashed)).result
+        hash = _hash(store.value, element.bitwidth, narrow, here)
+        word = here.any(program, here.shift_right_unsigned(hash, rest))
         kind = {"kind": StringAttr("exch")}
         exchange = tt.AtomicRMWOp.create(operands=[pointer, word, mask], result_types=[narrow], properties=kind)
         exchange.location = store.location
         old = here.insert(exchange).results[0]
 
         # The first store, one by the same program, or one of the same value.
-        zero = here.insert(ConstantOp.integer(0, narrow)).result
-        different = here.insert(arith.XOrIOp(old, word)).result
-        ok = here.insert(CmpiOp(_EQ, old, zero)).result
-        owner = here.insert(arith.ShRUIOp(different, bits)).result
-        value = here.insert(arith.ShLIOp(different, rest)).result
-        for part in (owner, value):
-            ok = here.insert(arith.OrIOp(ok, here.insert(CmpiOp(_EQ, part, zero)).result)).result
-        other = here.insert(ExtUIOp(here.insert(arith.ShRUIOp(old, bits)).result, wide)).result
-        found = here.insert(arith.ShLIOp(other, here.insert(ConstantOp.integer(INDEX_BITS, wide)).result)).result
-        lower = here.insert(ConstantOp.integer((1 << INDEX_BITS) - 1, wide)).result
-        found = here.insert(arith.OrIOp(found, here.insert(arith.AndIOp(index, lower)).result)).result
-        report.check("conflict", "store", here, _unless(mask, ok, here), found)
+        zero = here.integer(0, narrow)
+        different = here.differing_bits(old, word)
+        ok = here.equal(old, zero)
+        for part in (here.shift_right_unsigned(different, bits), here.shift_left(different, rest)):
+            ok = here.any(ok, here.equal(part, zero))
+        other = here.write(ExtUIOp, here.shift_right_unsigned(old, bits), wide)
+        other = here.shift_left(other, here.integer(INDEX_BITS, wide))
+        lower = here.integer((1 << INDEX_BITS) - 1, wide)
+        report.check("conflict", "store", here, mask, ok, here.any(other, here.all(index, lower)))
 
     # The order of accesses.
 
@@ -578,32 +559,30 @@ class _Checks:
         and below it the lowest bits of the position in the tile, which the tile's shape changes.
         """
         earlier: dict[tuple[Operation, str], list[Operation]] = {}
-        shadows: dict[tuple[str, int], tuple[SSAValue, SSAValue]] = {}
+        shadows: dict[tuple[str, int], _Array] = {}
         for first, later in pairs:
             if first in self._made and later in self._made:
                 earlier.setdefault((later, AFTER_STORE if writes(first) else AFTER_LOAD), []).append(first)
         for (later, kind), some in earlier.items():
             made, mask, index, argument = self._made[later]
-            here = Builder(InsertPoint.before(made))
-            if (kind, argument) not in shadows:
-                shadows[kind, argument] = self._append(tt.PointerType(i32, IntegerAttr(1, 32))), self._append(i64)
-            pointer, there, word, bits = self._order_word(later, shadows[kind, argument], here)
-            zero = here.insert(ConstantOp.integer(0, word.type)).result
-            load = tt.LoadOp.build(operands=[pointer, [there], [zero]], result_types=[word.type])
-            different = here.insert(arith.XOrIOp(here.insert(load).result, word)).result
-            ok = here.insert(CmpiOp(_NE, here.insert(arith.ShRUIOp(different, bits)).result, zero)).result
-            ok = here.insert(arith.OrIOp(ok, here.insert(CmpiOp(_EQ, different, zero)).result)).result
+            here = Writer.before(made)
+            shadow = self._array(shadows, (kind, argument), i32)
+            pointer, there, word, bits = self._order_word(later, shadow, here)
+            zero = here.integer(0, word.type)
+            different = here.differing_bits(here.load(pointer, there, zero), word)
+            ok = here.unequal(here.shift_right_unsigned(different, bits), zero)
+            ok = here.any(ok, here.equal(different, zero))
             places = " or ".join(f"the {_what(op)} at {Site(kind, '', _places(op)).location()}" for op in some)
             text = f"{_what(later)} after {places}"
-            _Report(self._sites, later, (argument,)).check(kind, text, here, _unless(mask, ok, here), index)
+            _Report(self._sites, later, (argument,)).check(kind, text, here, mask, ok, index)
         for access, kind in dict.fromkeys((op, kind) for (_, kind), some in earlier.items() for op in some):
             made, *_, argument = self._made[access]
-            here = Builder(InsertPoint.after(made))
+            here = Writer.after(made)
             pointer, there, word, _ = self._order_word(access, shadows[kind, argument], here)
             here.insert(tt.StoreOp.build(operands=[pointer, word, [there]]))
 
     def _order_word(
-        self, access: Operation, shadow: tuple[SSAValue, SSAValue], here: Builder
+        self, access: Operation, shadow: _Array, here: Writer
     ) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
         """Return where an access's words in a shadow are, which of them there are, the words, and their lower bits."""
         _, mask, index, argument = self._made[access]
@@ -611,17 +590,10 @@ class _Checks:
         place, there = self._place(argument, size, mask, index, here)
         base = like(here, start, alike(index.type, start.type))
         program, bits, rest = (like(here, number, alike(index.type, i32)) for number in self._program())
-        shape = here.insert(ConstantOp.integer(zlib.crc32(repr(extents(index)).encode()) >> 8, program.type)).result
-        position = here.insert(arith.XOrIOp(positions(here, program.type), shape)).result
-        lowest = here.insert(arith.ShRUIOp(here.insert(arith.ShLIOp(position, rest)).result, rest)).result
-        word = here.insert(arith.OrIOp(program, lowest)).result
+        shape = here.integer(zlib.crc32(repr(extents(index)).encode()) >> 8, program.type)
+        position = here.differing_bits(positions(here, program.type), shape)
+        word = here.any(program, here.shift_right_unsigned(here.shift_left(position, rest), rest))
         return advance(here, base, place), there, word, bits
-
-    def _shadow(self, argument: int) -> tuple[SSAValue, SSAValue]:
-        """Return the shadow of an argument, and the number of its words."""
-        if argument not in self._shadows:
-            self._shadows[argument] = self._append(tt.PointerType(i32, IntegerAttr(1, 32))), self._append(i64)
-        return self._shadows[argument]
 
     def _program(self) -> tuple[SSAValue, SSAValue, SSAValue]:
         """Return the upper bits of a word of a shadow; how many bits a value has below them, and how many there are.
@@ -630,33 +602,24 @@ class _Checks:
         the same one.
         """
         if self._number is None:
-            here = Builder(InsertPoint.at_start(self._function.body.blocks[0]))
-
-            def axis_value(kind: type[Operation], axis: int) -> SSAValue:
-                op = kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32])
-                return here.insert(op).results[0]
-
-            def constant(number: int) -> SSAValue:
-                return here.insert(ConstantOp.integer(number, i32)).result
-
+            here = Writer.at_start(self._function.body.blocks[0])
             ids, sizes = (
-                [axis_value(kind, axis) for axis in range(3)] for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp)
+                [kind.create(properties={"axis": IntegerAttr(axis, 32)}, result_types=[i32]) for axis in range(3)]
+                for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp)
             )
-            number, total = ids[2], sizes[2]
+            here.insert([*ids, *sizes])
+            number, total = ids[2].results[0], sizes[2].results[0]
             for axis in (1, 0):
-                number = here.insert(arith.MuliOp(number, sizes[axis])).result
-                number = here.insert(arith.AddiOp(number, ids[axis])).result
-                total = here.insert(arith.MuliOp(total, sizes[axis])).result
+                number = here.add(here.multiply(number, sizes[axis].results[0]), ids[axis].results[0])
+                total = here.multiply(total, sizes[axis].results[0])
             # At least 8 bits for the value, and all that are left in smaller grids.
-            bits: SSAValue = constant(32 - PROGRAM_BITS)
+            bits: SSAValue = here.integer(32 - PROGRAM_BITS, i32)
             for fewer in FEWER_PROGRAM_BITS:
-                fits = here.insert(CmpiOp(_ULT, total, constant(1 << fewer))).result
-                bits = here.insert(SelectOp(fits, constant(32 - fewer), bits)).result
-            part = constant((1 << PROGRAM_BITS) - 1)
-            number = here.insert(arith.RemUIOp(number, part)).result
-            number = here.insert(arith.AddiOp(number, constant(1))).result
-            number = here.insert(arith.ShLIOp(number, bits)).result
-            self._number = number, bits, here.insert(arith.SubiOp(constant(32), bits)).result
+                fits = here.below_unsigned(total, here.integer(1 << fewer, i32))
+                bits = here.write(SelectOp, fits, here.integer(32 - fewer, i32), bits)
+            number = here.write(arith.RemUIOp, number, here.integer((1 << PROGRAM_BITS) - 1, i32))
+            upper = here.shift_left(here.add(number, here.integer(1, i32)), bits)
+            self._number = upper, bits, here.subtract(here.integer(32, i32), bits)
         return self._number
 
     # Divisions.
@@ -672,16 +635,13 @@ class _Checks:
         report = _Report(self._sites, op, ())
         text = "division" if isinstance(op, arith.DivSIOp | arith.DivUIOp) else "remainder"
         for before, mask in [(op, None)] if sinks is None else sinks:
-            here = Builder(InsertPoint.before(before))
-            zero = here.insert(ConstantOp([0], rhs.type)).result
-            ok = here.insert(CmpiOp(_NE, rhs, zero)).result
+            here = Writer.before(before)
+            ok = here.unequal(rhs, here.integer(0, rhs.type))
             if signed:
-                lowest = here.insert(ConstantOp([1 << integer_width(rhs) - 1], rhs.type)).result
-                minus = here.insert(ConstantOp.integer(-1, rhs.type)).result
-                above = here.insert(CmpiOp(_NE, lhs, lowest)).result
-                other = here.insert(CmpiOp(_NE, rhs, minus)).result
-                ok = here.insert(arith.AndIOp(ok, here.insert(arith.OrIOp(above, other)).result)).result
-            report.check("division", text, here, _unless(mask, ok, here), sign_extend(rhs, here))
+                lowest = here.integer(1 << integer_width(rhs) - 1, rhs.type)
+                minus = here.integer(-1, rhs.type)
+                ok = here.all(ok, here.any(here.unequal(lhs, lowest), here.unequal(rhs, minus)))
+            report.check("division", text, here, mask, ok, rhs)
 
     def _guard(self, op: Operation, mask: SSAValue, passed: SSAValue) -> Operation | None:
         """Give an access a mask, and return it; one that cannot have any is executed if all its elements passed."""
@@ -694,16 +654,11 @@ class _Checks:
                 )
             case tt.StoreOp():
                 made = tt.StoreOp.build(operands=[op.ptr, op.value, [mask]], properties=op.properties)
-            case tt.AtomicRMWOp() | tt.AtomicStoreOp():
-                made = type(op).create(
-                    operands=[op.ptr, op.value, mask], result_types=op.result_types, properties=op.properties
-                )
-            case tt.AtomicLoadOp():
-                made = tt.AtomicLoadOp.create(
-                    operands=[op.ptr, mask], result_types=op.result_types, properties=op.properties
-                )
+            case tt.AtomicRMWOp() | tt.AtomicStoreOp() | tt.AtomicLoadOp():
+                values = [op.ptr] if isinstance(op, tt.AtomicLoadOp) else [op.ptr, op.value]
+                made = type(op).create(operands=[*values, mask], result_types=op.result_types, properties=op.properties)
             case _:
-                self._put_under(op, passed)
+                _put_under(op, passed)
                 return None
         made.attributes |= op.attributes
         made.location = op.location
@@ -712,21 +667,16 @@ class _Checks:
         Rewriter.replace_op(op, made)
         return made
 
-    @staticmethod
-    def _put_under(op: Operation, passed: SSAValue) -> None:
-        """Execute an operation only if all its elements passed; else its results are zeros."""
-        here = Builder(InsertPoint.before(op))
-        inner, otherwise = Block(), Block()
-        types = list(op.result_types)
-        copy = op.clone()
-        copy.location = op.location
-        inner.add_op(copy)
-        inner.add_op(scf.YieldOp(*copy.results))
-        zeros = [Builder(InsertPoint.at_end(otherwise)).insert(ConstantOp([0], type)).result for type in types]
-        otherwise.add_op(scf.YieldOp(*zeros))
-        made = here.insert(scf.IfOp(passed, types, Region(inner), Region(otherwise)))
-        made.location = op.location
-        Rewriter.replace_op(op, [], list(made.results))
+
+def _put_under(op: Operation, passed: SSAValue) -> None:
+    """Execute an operation only if all its elements passed; else its results are zeros."""
+    copy = op.clone()
+    copy.location = op.location
+    zeros = [ConstantOp([0], type) for type in op.result_types]
+    regions = Block([copy, scf.YieldOp(*copy.results)]), Block([*zeros, scf.YieldOp(*zeros)])
+    made = Writer.before(op).insert(scf.IfOp(passed, list(op.result_types), *map(Region, regions)))
+    made.location = op.location
+    Rewriter.replace_op(op, [], list(made.results))
 
 
 def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:
@@ -736,13 +686,13 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
         if carried and (axis is None or axis in reported):
             continue
         # The mask is known where the load is, but not always where a loop's result is used.
-        here = Builder(InsertPoint.after(load) if carried else InsertPoint.before(use))
+        here = Writer.after(load) if carried else Writer.before(use)
         if axis is None:
             name, ok = "store", mask
             stored = _mask(use)
             if stored is mask:
                 continue
-            ok = _unless(stored and in_layout(here, stored, mask.type), mask, here)
+            ok = here.unless(stored and in_layout(here, stored, mask.type), mask)
         else:
             name = "product" if is_product(use) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
@@ -755,12 +705,10 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             others = [term for term in terms if axis not in varying_dimensions(term)]
             if not along:
                 continue
-            ok = along[0]
-            for term in along[1:]:
-                ok = here.insert(arith.AndIOp(ok, term)).result
+            ok = here.all(*along)
             for term in others:
-                ok = _unless(term, ok, here)
-        report.check("undefined", f"load for a {name}", here, ok, index)
+                ok = here.unless(term, ok)
+        report.check("undefined", f"load for a {name}", here, None, ok, index)
 
 
 class _Report:
@@ -778,8 +726,11 @@ class _Report:
         self._places = _places(op)
         self._arguments = tuple(arguments)
 
-    def check(self, kind: str, text: str, here: Builder, condition: SSAValue, value: SSAValue) -> SSAValue:
-        """Write a check; return whether all elements passed."""
+    def check(
+        self, kind: str, text: str, here: Writer, mask: SSAValue | None, ok: SSAValue, value: SSAValue
+    ) -> SSAValue:
+        """Write a check of the elements that a mask has; return whether all of them passed."""
+        condition, value = here.unless(mask, ok), here.sign_extend(value)
         check = tile.CheckOp(len(self._sites), condition, ends=False, value=value)
         check.location = self._location
         here.insert(check)
@@ -797,46 +748,36 @@ def _exchanges(op: Operation) -> bool:
     return isinstance(op, tt.AtomicRMWOp) and op.kind.data == "exch"
 
 
-def _hashed(value: SSAValue, bits: int, narrow: Attribute, here: Builder) -> SSAValue:
+def _hash(value: SSAValue, bits: int, narrow: Attribute, here: Writer) -> SSAValue:
     """Return a hash of a value's bits, an i32, whose upper bits are the best."""
     element = _element(value.type)
     # Numbers of 8 and 16 bits are equal as f32 if and only if they are equal. llc of LLVM 22 cannot select vectors of
     # their bits in more bits, if these bits are cut out of a register.
     if isinstance(element, Float16Type | BFloat16Type):
-        value, bits = here.insert(arith.ExtFOp(value, alike(narrow, f32))).result, 32
+        value, bits = here.write(arith.ExtFOp, value, alike(narrow, f32)), 32
     elif bits in (8, 16):
         if not isinstance(element, IntegerType):
-            value = here.insert(BitcastOp(value, alike(narrow, IntegerType(bits)))).result
-        value, bits = here.insert(SIToFPOp(value, alike(narrow, f32))).result, 32
+            value = here.write(BitcastOp, value, alike(narrow, IntegerType(bits)))
+        value, bits = here.write(SIToFPOp, value, alike(narrow, f32)), 32
     integer = alike(narrow, IntegerType(bits))
     if value.type != integer:
-        value = here.insert(BitcastOp(value, integer)).result
+        value = here.write(BitcastOp, value, integer)
     if bits < 32:
-        value, integer = here.insert(ExtUIOp(value, narrow)).result, narrow
+        value, integer = here.write(ExtUIOp, value, narrow), narrow
     # The factors are the golden ratio's fraction times 2^32 and 2^64, made odd: Fibonacci hashing (Knuth, volume 3,
     # section 6.4).
-    factor = here.insert(ConstantOp.integer(0x9E3779B97F4A7C15 if bits == 64 else 0x9E3779B1, integer)).result
-    product = here.insert(arith.MuliOp(value, factor)).result
+    factor = here.integer(0x9E3779B97F4A7C15 if bits == 64 else 0x9E3779B1, integer)
+    product = here.multiply(value, factor)
     if bits < 64:
         return product
-    half = here.insert(ConstantOp.integer(32, integer)).result
-    return here.insert(TruncIOp(here.insert(arith.ShRUIOp(product, half)).result, narrow)).result
+    half = here.integer(32, integer)
+    return here.write(TruncIOp, here.shift_right_unsigned(product, half), narrow)
 
 
 def _mask(op: Operation) -> SSAValue | None:
     """Return the mask of an access; None if it is set everywhere. Triton gives every atomic operation one."""
     mask: SSAValue | None = getattr(op, "mask", None)
     return None if mask is None or splat_constant(mask) in (1, -1) else mask
-
-
-def _unless(mask: SSAValue | None, ok: SSAValue, here: Builder) -> SSAValue:
-    """Return a condition that holds where the mask is not set, too."""
-    return ok if mask is None else here.insert(arith.OrIOp(_inverted(mask, here), ok)).result
-
-
-def _inverted(condition: SSAValue, here: Builder) -> SSAValue:
-    ones = here.insert(ConstantOp([1], condition.type)).result
-    return here.insert(arith.XOrIOp(condition, ones)).result
 
 
 def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
@@ -861,11 +802,11 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
             ):
                 if isinstance(user, tt.LoadOp) and current is user.other:
                     return None
-                found.append((user, in_layout(Builder(InsertPoint.before(user)), mask, mask_type)))
+                found.append((user, in_layout(Writer.before(user), mask, mask_type)))
             elif isinstance(user, SelectOp) and use.index and user.cond.type == alike(current.type, i1):
-                here = Builder(InsertPoint.before(user))
+                here = Writer.before(user)
                 chosen = in_layout(here, user.cond, mask_type)
-                found.append((user, _inverted(chosen, here) if use.index == 2 else chosen))
+                found.append((user, here.inverted(chosen) if use.index == 2 else chosen))
             elif is_elementwise(user) or is_same(user):
                 if user.results[0] not in seen:
                     seen.add(user.results[0])
@@ -887,6 +828,10 @@ def _is_pointer(value: SSAValue) -> bool:
 
 def _element(type: Attribute) -> Attribute:
     return type.element_type if isinstance(type, TensorType) else type
+
+
+def _access_text(op: Operation, mask: SSAValue | None) -> str:
+    return f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
 
 
 def _what(op: Operation) -> str:

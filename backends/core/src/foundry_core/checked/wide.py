@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerType, TensorType, i64
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ..analysis.flow import extend_operands, incoming_values
 from ..front.offsets import alike
@@ -19,6 +17,7 @@ from ..ir import tt
 from ..ir.arith import ConstantOp, ExtSIOp, SelectOp, TruncIOp
 from ..ir.elements import source
 from ..ir.facts import pointer_sum
+from .writer import Writer, clone_movement, integer_width
 
 _SUMS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 _FOLLOWED = (*_SUMS, ExtSIOp, TruncIOp, SelectOp)
@@ -110,18 +109,21 @@ class WideOffsets:
                 parts = self.extend(op.lhs), self.extend(op.rhs)
                 if parts == (op.lhs, op.rhs):
                     return value
-                return builder_after(value).insert(type(op)(*parts)).results[0]
+                return Writer.after_value(value).write(type(op), *parts)
             case SelectOp():
                 ways = self.extend(op.lhs), self.extend(op.rhs)
                 if ways == (op.lhs, op.rhs):
                     return value
-                return builder_after(value).insert(SelectOp(op.cond, *ways)).result
+                return Writer.after_value(value).write(SelectOp, op.cond, *ways)
             case _ if (narrow := source(value)) is not None:
                 found = self.extend(narrow)
                 return value if found is narrow else clone_movement(value, found, i64)
             case ConstantOp():
-                return value if value.type == wide else builder_after(value).insert(ConstantOp(_words(op), wide)).result
-        return sign_extend(value, builder_after(value))
+                if value.type == wide:
+                    return value
+                words = [number % (1 << 64) for number in op.integers]
+                return Writer.after_value(value).insert(ConstantOp(words, wide)).result
+        return Writer.after_value(value).sign_extend(value)
 
     def differs(self, offset: SSAValue) -> bool:
         """Return whether an offset is computed by sums or products in fewer than 64 bits."""
@@ -177,35 +179,5 @@ def _follows(value: SSAValue) -> bool:
 
 def _zeros(loop: Operation, values: Sequence[SSAValue]) -> list[SSAValue]:
     """Write zeros of 64 bits before a loop, alike these integers."""
-    here = Builder(InsertPoint.before(loop))
-    return [here.insert(ConstantOp.integer(0, alike(value.type, i64))).result for value in values]
-
-
-def clone_movement(value: SSAValue, other: SSAValue, element: Attribute) -> SSAValue:
-    """Write what moves elements to a value for other elements of this type, behind the value."""
-    op, type = value.owner, alike(value.type, element)
-    assert isinstance(op, Operation)
-    made = op.create(operands=[other], result_types=[type], properties=op.properties, attributes=op.attributes)
-    return builder_after(value).insert(made).results[0]
-
-
-def _words(op: ConstantOp) -> list[int]:
-    return [number % (1 << 64) for number in op.integers]
-
-
-def integer_width(value: SSAValue) -> int:
-    """Return the width of an integer, or of those of a tile; 64 for anything else."""
-    type = value.type.element_type if isinstance(value.type, TensorType) else value.type
-    return type.width.data if isinstance(type, IntegerType) else 64
-
-
-def builder_after(value: SSAValue) -> Builder:
-    """Return a builder that writes directly after a value's definition, where it dominates all uses of the value."""
-    owner = value.owner
-    return Builder(InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner))
-
-
-def sign_extend(offset: SSAValue, here: Builder) -> SSAValue:
-    """Return an integer as an i64."""
-    wide = alike(offset.type, i64)
-    return offset if offset.type == wide else here.insert(ExtSIOp(offset, wide)).result
+    here = Writer.before(loop)
+    return [here.integer(0, alike(value.type, i64)) for value in values]

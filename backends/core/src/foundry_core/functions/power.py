@@ -142,13 +142,15 @@ def _scaled_square(m: Arithmetic, args: tuple[Value, ...]) -> tuple[Value, Value
     return sum, exponent
 
 
-def _length(m: Arithmetic, *args: Value) -> Value:
+def length(m: Arithmetic, *args: Value) -> Value:
+    """Return the length of a vector of 2 to 4 numbers, without overflow in between."""
     sum, exponent = _scaled_square(m, args)
     found = m.scale(m.root(sum), exponent)
     return _infinite(m, found, float("inf"), args)
 
 
-def _inverse_length(m: Arithmetic, *args: Value) -> Value:
+def inverse_length(m: Arithmetic, *args: Value) -> Value:
+    """Return 1 / length."""
     sum, exponent = _scaled_square(m, args)
     found = m.scale(1.0 / m.root(sum), 0 - exponent)
     return _infinite(m, found, 0.0, args)
@@ -160,33 +162,3 @@ def _infinite(m: Arithmetic, found: Value, value: float, args: tuple[Value, ...]
     for x in args:
         found = m.select(m.equal(m.absolute(x), float("inf")), value, found)
     return found
-
-
-def hypot(m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return the length of (x, y), without overflow in between."""
-    return _length(m, x, y)
-
-
-def norm3d(m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """Return the length of (x, y, z)."""
-    return _length(m, x, y, z)
-
-
-def norm4d(m: Arithmetic, x: Value, y: Value, z: Value, w: Value) -> Value:
-    """Return the length of (x, y, z, w)."""
-    return _length(m, x, y, z, w)
-
-
-def rhypot(m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return 1 / hypot(x, y)."""
-    return _inverse_length(m, x, y)
-
-
-def rnorm3d(m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
-    """Return 1 / norm3d(x, y, z)."""
-    return _inverse_length(m, x, y, z)
-
-
-def rnorm4d(m: Arithmetic, x: Value, y: Value, z: Value, w: Value) -> Value:
-    """Return 1 / norm4d(x, y, z, w)."""
-    return _inverse_length(m, x, y, z, w)
