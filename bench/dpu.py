@@ -1,7 +1,7 @@
 """List the measurements of the dpu target. All cycles are modelled by the emulator; no hardware was measured.
 
 A problem is measured against hand-written C on the same DPUs, against the bound of the model, DMA or arithmetic
-(bounds.py), and from 1 to 64 DPUs. The bound of the arithmetic counts the operations of the kernel's formulas, each
+(dpu_limits.py), and from 1 to 64 DPUs. The bound of the arithmetic counts the operations of the kernel's formulas, each
 with what PrIM's throughput says. An exponential is the operations of foundry_core.functions: the SDK has none.
 Everything else that a program does, such as addresses, loops, loads and stores in WRAM, and what is done for each row,
 is above the bound.
@@ -16,8 +16,16 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from . import bounds, dpu_c, kernels, stages
+from . import first_launch, kernels
 from .devices import Options, Triton, blocks, by
+from .dpu_limits import (
+    addition_bound,
+    arithmetic_bound,
+    c_cycles,
+    dma_bound,
+    multiplication_bound,
+    operation_cycles,
+)
 from .measurement import Measurement, Measuring, Row
 from .problem import Problem
 from .problems import attention, gather, gemv, layer_norm, matmul, reductions, softmax, transpose, vec_add
@@ -64,7 +72,7 @@ def modelled(label: str, cycles: int, work: float) -> Row:
 
 def by_hand(label: str, kind: str, size: str, dpus: int, work: float, tasklets: int = TASKLETS) -> Row:
     """Run a program in C, which checks its result."""
-    return modelled(label, dpu_c.cycles(kind, size, dpus, tasklets=tasklets), work)
+    return modelled(label, c_cycles(kind, size, dpus, tasklets=tasklets), work)
 
 
 def cycles(row: Row) -> int:
@@ -91,7 +99,7 @@ def addition() -> list[Measurement]:
     ours = cycles(candidates[block])
     c = by_hand("C, as PrIM's VA, 1 DPU", "va", str(LENGTH), 1, LENGTH)
     one = by_hand("C, 1 tasklet, one element at a time", "element", str(LENGTH), 1, LENGTH, tasklets=1)
-    bound = bounds.addition(LENGTH)
+    bound = addition_bound(LENGTH)
     ratios = {
         "modelled cycles over the DMA bound (smaller is better)": ours / bound,
         "C over the DMA bound": cycles(c) / bound,
@@ -141,8 +149,8 @@ def multiplication() -> list[Measurement]:
         if kind == "f32":
             tried += [(dot, f"tl.dot, {label}", {**each, "group": 1}) for label, each in dots.items()]
         candidates = [launched(problem, label, size**3, dpus, options) for problem, label, options in tried]
-        limit = bounds.multiplication(kind, size, size, size, dpus)
-        cost = " + ".join(f"{bounds.operation(kind, name):.0f}" for name in ("multiply", "add"))
+        limit = multiplication_bound(kind, size, size, size, dpus)
+        cost = " + ".join(f"{operation_cycles(kind, name):.0f}" for name in ("multiply", "add"))
         ratios = {f"share of the limit of {limit:.0f} cycles ({cost} a multiply-add)": limit / cycles(best(candidates))}
         title, unit = f"matmul {kind}, {size}^3, {dpus} DPUs", "M multiply-adds/s"
         found.append(table(title, candidates, unit, ratios, "the share is reported"))
@@ -190,11 +198,11 @@ def bounded() -> list[Measurement]:
     each = {f"block {block}": {"BLOCK": block} for block in (128, 256)}
     even = {label: {**options, "even": True} for label, options in blocks((1, 256), (4, 64)).items()}
     # Tiles of 32 x 32, of which WRAM holds one for each of 11 tasklets.
-    narrow = bounds.moved(4 * square, 4 * square, 128)
+    narrow = dma_bound(4 * square, 4 * square, 128)
     # A row is the longest run of bytes that there is. Each program reads its index, too, a word of 8 bytes.
-    rows, indices = bounds.moved(4 * size, 4 * size, 4 * COLUMNS), bounds.moved(8 * ROWS, 0, 8)
+    rows, indices = dma_bound(4 * size, 4 * size, 4 * COLUMNS), dma_bound(8 * ROWS, 0, 8)
     # Each element is a transfer of 8 bytes.
-    elements = bounds.moved(8 * TAKEN, 0, 8) + bounds.moved(4 * TAKEN, 4 * TAKEN)
+    elements = dma_bound(8 * TAKEN, 0, 8) + dma_bound(4 * TAKEN, 4 * TAKEN)
     of_softmax = EXP + Counter(compare=1, subtract=1, add=1, divide=1)
     of_score = EXP2 + Counter(multiply=2 * DEPTH + 1, add=2 * DEPTH + 1, compare=1, subtract=1)
     normalised = Counter(add=3, subtract=1, multiply=3)
@@ -202,7 +210,7 @@ def bounded() -> list[Measurement]:
         _bounded(softmax.problem(ROWS, COLUMNS, "f32"), row, size, of_softmax),
         _bounded(layer_norm.problem(ROWS, COLUMNS, "f32"), row, size, normalised),
         _bounded(reductions.problem("sum-rows", ROWS, COLUMNS, "f32"), row, size, Counter(add=1)),
-        _bounded(transpose.problem(SIDE, SIDE, "f32"), tiles, square, bounds.moved(4 * square, 4 * square), narrow),
+        _bounded(transpose.problem(SIDE, SIDE, "f32"), tiles, square, dma_bound(4 * square, 4 * square), narrow),
         _bounded(gather.problem(TABLE // COLUMNS, COLUMNS, ROWS, "f32"), row, size, rows, rows + indices),
         _bounded(gather.problem(TABLE, 0, TAKEN, "f32"), each, TAKEN, elements),
         _bounded(gemv.problem(SIDE, SIDE, "f32"), even, square, Counter(multiply=1, add=1)),
@@ -225,7 +233,7 @@ def _bounded(
         transfers: cycles of its DMA engine for the transfers that the kernel needs, where they are shorter or more than
             those of the bound.
     """
-    bound = elements * bounds.computed("f32", work) if isinstance(work, Counter) else work
+    bound = elements * arithmetic_bound("f32", work) if isinstance(work, Counter) else work
     one, many = (
         best(
             launched(problem, f"{label}, {_many(dpus)}", elements, dpus, options) for label, options in launches.items()
@@ -271,5 +279,5 @@ MEASUREMENTS: dict[str, Measuring] = {
     "reduction": reduction,
     "bounded": bounded,
     "speed": speed,
-    "compile": stages.measure,
+    "compile": first_launch.measure_stages,
 }

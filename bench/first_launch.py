@@ -1,11 +1,14 @@
-"""Measure how long the first launch of a kernel takes in a new process, with empty caches and with filled ones.
+"""Measure how long the first launch of a kernel takes in a new process, and each stage of a later compilation.
 
 As a program, this module is that process: `python -m bench.first_launch vec_add`, or the path of a script whose first
-launch is measured, with the script's arguments. It prints what Timing has.
+launch is measured, with the script's arguments. It prints what Timing has. `python -m bench.first_launch --stages
+softmax` prints the seconds of each stage in each of several compilations, as JSON. The stage `load` is the device's own
+compiler, with its cache off, and the first launch.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import runpy
@@ -25,6 +28,8 @@ KERNELS = {"vec_add": "under 1 s", "matmul": "under 2.5 s"}
 ROOT = Path(__file__).resolve().parent.parent
 _EXAMPLES = ROOT / "examples"
 ROUNDS = 5
+STAGED = ("vec_add", "matmul", "softmax")
+STAGED_ROUNDS = 15
 
 
 class Timing(NamedTuple):
@@ -175,5 +180,42 @@ def output(*words: str, **variables: str) -> str:
     return done.stdout
 
 
+def compile_again(kernel: str) -> dict[str, list[float]]:
+    """Compile and launch a kernel STAGED_ROUNDS times, after once that is not counted, with all caches off."""
+    import triton
+
+    triton.knobs.compilation.always_compile = True
+    seconds: dict[str, list[float]] = {}
+    compiled = [0.0]
+
+    def listen(*, times: Any, **_: Any) -> None:
+        for stage, taken in times.lowering_stages:
+            seconds.setdefault(stage, []).append(taken * 1e-6)
+        compiled[0] = time.perf_counter()
+
+    triton.knobs.compilation.listener = listen
+    function, launch = small(kernel)
+    for _ in range(1 + STAGED_ROUNDS):
+        function.device_caches.clear()
+        launch()
+        seconds.setdefault("load", []).append(time.perf_counter() - compiled[0])
+    return {stage: taken[1:] for stage, taken in seconds.items()}
+
+
+def measure_stages() -> list[Measurement]:
+    """Time the stages of each kernel in a process that has compiled before."""
+    found = []
+    for kernel in STAGED:
+        printed = output("bench.first_launch", "--stages", kernel, POCL_KERNEL_CACHE="0", PYOPENCL_NO_CACHE="1")
+        stages = {stage: Times.of(seconds) for stage, seconds in json.loads(printed).items()}
+        total = sum(times.median for stage, times in stages.items() if stage != "load")
+        title = f"compilation of {kernel} in a process that has compiled before: {1e3 * total:.0f} ms"
+        found.append(Measurement(title, [Row(stage, times) for stage, times in stages.items()]))
+    return found
+
+
 if __name__ == "__main__":
-    child(sys.argv[1])
+    if sys.argv[1] == "--stages":
+        print(json.dumps(compile_again(sys.argv[2])))
+    else:
+        child(sys.argv[1])

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import first_launch, latency, stages, tutorials
+from . import first_launch, latency, tutorials
 from .devices import Options, Triton, blocks, torchs
 from .measurement import Measurement, Measuring, Suite
 from .problem import Problem, measure
@@ -68,5 +68,5 @@ MEASUREMENTS: dict[str, Measuring | Suite] = {
     "gather": _suite("gather", partial(gather.problem, blocks=_elements("gather")), _of_gather),
     "tutorials": tutorials.SUITE,
     "first": first_launch.measure,
-    "compile": stages.measure,
+    "compile": first_launch.measure_stages,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from . import first_launch, latency, stages, tutorials
+from . import first_launch, latency, tutorials
 from .devices import Options, Triton, blocks, by, driver_of
 from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
@@ -99,5 +99,5 @@ MEASUREMENTS: dict[str, Measuring | Suite] = {
     "matmul": multiplication,
     "tutorials": tutorials.SUITE,
     "first": first,
-    "compile": stages.measure,
+    "compile": first_launch.measure_stages,
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..by_hand import kernel
+from ..opencl_peers import kernel
 from ..problem import Array, Problem, empty, normal, unit
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import triton
 
 from .. import kernels
-from ..by_hand import kernel
+from ..opencl_peers import kernel
 from ..problem import Problem, empty, normal
 from ..turns import Candidate
 

@@ -10,9 +10,9 @@ import numpy as np
 import triton
 from matmul import allowed_error, matmul_kernel
 
-from .. import clblast, kernels
-from ..by_hand import kernel
+from .. import kernels
 from ..devices import Triton
+from ..opencl_peers import kernel, sgemm
 from ..problem import Array, Problem, empty, normal, unit
 from ..turns import Candidate
 
@@ -87,7 +87,7 @@ def problem(
         by_hand = partial(kernel, __file__, "matmul", items, a, b, c, *map(np.int32, sizes), TYPE=kind)
         found = {"OpenCL C": {f"{rows} x 32 in registers": by_hand(ROWS=rows) for rows in (3, 6, 12)}}
         if kind == "f32":
-            found["CLBlast"] = {"": Candidate(clblast.sgemm(a, b, c))}
+            found["CLBlast"] = {"": Candidate(sgemm(a, b, c))}
             found["OpenBLAS"] = {"by NumPy": Candidate(lambda: np.matmul(a, b, out=c))}
         else:
             # The same product with operands in f32.

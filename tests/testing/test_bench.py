@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import bounds, first_launch, gpu, processor, tutorials
+from bench import dpu_limits, first_launch, gpu, processor, tutorials
 from bench.measurement import Measurement, Row
 from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
@@ -83,12 +83,12 @@ def test_spawn_reads_the_times_that_the_process_prints(tmp_path: Path, monkeypat
 
 def test_the_bounds_of_a_dpu_follow_from_published_throughputs() -> None:
     # 52 M elements/s at 350 MHz; 350 / 10.3 - 5 and 350 / 58.6 - 5 cycles for an int32 multiplication and an addition.
-    assert bounds.addition(52_000_000) == pytest.approx(350_000_000)
-    assert bounds.multiplication("i32", 1, 1, 1, 1) == pytest.approx(28.98 + 0.97, abs=0.01)
-    assert bounds.moved(2048, 4096) == 77 + 2 * 61 + 3 * 1024
+    assert dpu_limits.addition_bound(52_000_000) == pytest.approx(350_000_000)
+    assert dpu_limits.multiplication_bound("i32", 1, 1, 1, 1) == pytest.approx(28.98 + 0.97, abs=0.01)
+    assert dpu_limits.dma_bound(2048, 4096) == 77 + 2 * 61 + 3 * 1024
     # PrIM's random accesses of 8 bytes: 72.6 MB/s are read and written.
-    assert 16 * 350 / bounds.moved(8, 8, 8) == pytest.approx(72.6, rel=0.01)
-    assert bounds.multiplication("f32", 2, 3, 4, 2) == pytest.approx(12 * (179.21 + 66.43), abs=0.1)
+    assert 16 * 350 / dpu_limits.dma_bound(8, 8, 8) == pytest.approx(72.6, rel=0.01)
+    assert dpu_limits.multiplication_bound("f32", 2, 3, 4, 2) == pytest.approx(12 * (179.21 + 66.43), abs=0.1)
 
 
 def doubling(**candidates: Any) -> tuple[Problem, dict[str, dict[str, Candidate]]]:

@@ -23,8 +23,8 @@ from foundry_core.backend.driver import SynchronousDriver, binary_info, properti
 from foundry_core.log import FIRST_FAILURE
 from foundry_core.runtime.device_report import DeviceReport
 from foundry_core.runtime.launches import Grid, SynchronousLauncher
-from foundry_core.runtime.spans import memory_spans
 from foundry_core.scalars import passed
+from foundry_core.spans import memory_spans
 from triton.backends.compiler import GPUTarget
 from triton_spirv_backend.compiler import SpirvBackend, target
 

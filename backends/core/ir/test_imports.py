@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,13 @@ def test_the_lowering_starts_without_what_only_launches_and_dpus_need(module: st
     assert not set(SLOW) & set(loaded)
 
 
-def test_each_module_that_extends_triton_is_registered_once() -> None:
-    hooks = Path(next(iter(foundry_core.__path__))) / "triton_hooks"
-    installing = [path.stem for path in sorted(hooks.glob("*.py")) if "\ndef install(" in path.read_text()]
-    named = [hook.module.rpartition(".")[2] for hook in HOOKS if hook.module.startswith("triton_hooks.")]
-    assert sorted(named) == [name for name in installing if name not in ("import_order", "registration")]
+def test_each_function_that_extends_triton_is_registered_once() -> None:
+    package = Path(next(iter(foundry_core.__path__)))
+    defined = {
+        f"triton_hooks.{path.stem}.{name}"
+        for path in (package / "triton_hooks").glob("*.py")
+        for name in re.findall(r"^def (install\w*)\(", path.read_text(), re.MULTILINE)
+        if path.stem not in ("import_order", "registration")
+    }
+    named = [hook.install for hook in HOOKS if hook.install.startswith("triton_hooks.")]
+    assert sorted(named) == sorted(defined)

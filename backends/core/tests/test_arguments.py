@@ -15,9 +15,9 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.backend.compiler import OptionError, ProgramOptions
-from foundry_core.overlap import strides_overlap
 from foundry_core.runtime.arguments import ArgumentError, Parameters
 from foundry_core.runtime.launches import GridError
+from foundry_core.spans import strides_overlap
 from foundry_core.tensor import Tensor
 from generated import imported
 from image import RELEASE

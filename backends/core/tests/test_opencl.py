@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
-from foundry_core.runtime.spans import memory_spans
+from foundry_core.spans import memory_spans
 from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")

@@ -14,7 +14,7 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
-from foundry_core.triton_hooks.selection import explain_selection, reads_variable
+from foundry_core.triton_hooks.drivers import explain_selection, reads_variable
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from image import python
 from triton_spirv_backend import __main__ as report

@@ -12,8 +12,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from .overlap import strides_overlap
 from .scalars import FP8, ROWS
+from .spans import strides_overlap
 from .tensor_text import tensor_text
 
 # NumPy's and ml_dtypes' names of the types that Triton pointers can have.

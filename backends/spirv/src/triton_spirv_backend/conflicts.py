@@ -7,7 +7,7 @@ import os
 import triton
 from foundry_core.backend.driver import SynchronousDriver
 from foundry_core.failure import Failure
-from foundry_core.triton_hooks.selection import BACKEND_VARIABLE, reads_variable
+from foundry_core.triton_hooks.drivers import BACKEND_VARIABLE, reads_variable
 
 API_VARIABLE = "FOUNDRY_SPIRV_API"
 

@@ -11,9 +11,8 @@ from foundry_core.runtime.device_report import DeviceReport
 from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, is_recorded
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
-from foundry_core.vulkan.launcher import PipelineLauncher
+from foundry_core.vulkan.launcher import PipelineLauncher, logging
 from foundry_core.vulkan.library import VulkanError
-from foundry_core.vulkan.logging import logging
 from foundry_core.vulkan.timing import VulkanInterface
 from triton.backends.compiler import GPUTarget
 

@@ -89,7 +89,7 @@ class SynchronousDriver(DriverBase):  # type: ignore[misc]
     @classmethod
     @abstractmethod
     def inactive_reason(cls) -> str:
-        """Return why is_active() is false, or ""; Triton's error prints it, see triton_hooks/selection.py."""
+        """Return why is_active() is false, or ""; Triton's error prints it, see triton_hooks/drivers.py."""
 
     def flushed(self) -> frozenset[str]:
         """Return the float types whose subnormal numbers may be zeros in arithmetic and comparisons, such as f32.

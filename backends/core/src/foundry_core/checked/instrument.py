@@ -608,7 +608,8 @@ class _Checks:
                 for kind in (tt.GetProgramIdOp, tt.GetNumProgramsOp)
             )
             here.insert([*ids, *sizes])
-            number, total = ids[2].results[0], sizes[2].results[0]
+            number: SSAValue = ids[2].results[0]
+            total: SSAValue = sizes[2].results[0]
             for axis in (1, 0):
                 number = here.add(here.multiply(number, sizes[axis].results[0]), ids[axis].results[0])
                 total = here.multiply(total, sizes[axis].results[0])
@@ -673,8 +674,9 @@ def _put_under(op: Operation, passed: SSAValue) -> None:
     copy = op.clone()
     copy.location = op.location
     zeros = [ConstantOp([0], type) for type in op.result_types]
-    regions = Block([copy, scf.YieldOp(*copy.results)]), Block([*zeros, scf.YieldOp(*zeros)])
-    made = Writer.before(op).insert(scf.IfOp(passed, list(op.result_types), *map(Region, regions)))
+    inner = Region(Block([copy, scf.YieldOp(*copy.results)]))
+    otherwise = Region(Block([*zeros, scf.YieldOp(*zeros)]))
+    made = Writer.before(op).insert(scf.IfOp(passed, list(op.result_types), inner, otherwise))
     made.location = op.location
     Rewriter.replace_op(op, [], list(made.results))
 

@@ -5,12 +5,15 @@ Separate from tools.py, so that it imports nothing else.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 NAMES = ("mlir-opt", "mlir-translate", "llc", "spirv-val")
 
@@ -51,3 +54,12 @@ def triton_fingerprint(package: str = "triton") -> str:
     its cache.
     """
     return fingerprint((package,), sorted(Path(str(files(package)), "_C").glob("libtriton.*")))
+
+
+def replace_triton_key(_: type) -> None:
+    """Replace the function that identifies Triton, in each of its modules that has it."""
+    triton_key = functools.cache(lambda: f"{sys.modules['triton'].__version__}-{triton_fingerprint()}")
+    for name in ("triton.runtime.cache", "triton.runtime.autotuner", "triton.compiler.compiler"):
+        module: Any = sys.modules.get(name)
+        if hasattr(module, "triton_key"):
+            module.triton_key = triton_key

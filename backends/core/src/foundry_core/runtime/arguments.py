@@ -11,8 +11,8 @@ import numpy as np
 
 from ..failure import Failure
 from ..log import AFTER_LOAD, AFTER_STORE, MAPPED, Site
-from ..overlap import overlaps, strides_overlap
 from ..scalars import passed, pointer_element
+from ..spans import overlaps, strides_overlap
 from ..tensor import Tensor
 from .descriptors import descriptor_arguments, descriptor_types, is_descriptor
 

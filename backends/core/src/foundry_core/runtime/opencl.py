@@ -47,10 +47,10 @@ from ..log import Log
 from ..mapping.base.target import WorkItemTarget
 from ..mapping.simt.target import SimtTarget
 from ..scalars import Scalar, passed
+from ..spans import TensorLike, memory_spans
 from . import crash
 from .device_report import DeviceReport, Kind
 from .pocl import prepare
-from .spans import TensorLike, memory_spans
 
 
 class OpenCLError(Failure):

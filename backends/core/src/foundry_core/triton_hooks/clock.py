@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import deferred
+from .import_order import call_after
 
 # So many samples are taken of any function, however long a call takes. With the calls before them, as many as Triton's.
 LEAST_SAMPLES = 5
@@ -65,7 +65,7 @@ def cache_filler(cache_bytes: int) -> npt.NDArray[np.uint8]:
 
 def install(_: type) -> None:
     """Make triton.testing measure with the active driver's `samples`, if it has this method."""
-    deferred.call(lambda: _replace(sys.modules["triton.testing"]), "triton.testing", "do_bench")
+    call_after(lambda: _replace(sys.modules["triton.testing"]), "triton.testing", "do_bench")
 
 
 def _replace(testing: Any) -> None:

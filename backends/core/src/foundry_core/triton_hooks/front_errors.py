@@ -3,6 +3,11 @@
 Triton's own message has a line that counts from the kernel's `def`, and often names a rule without the remedy. In
 Triton 3.2 the rule is in another exception, the cause. `install` wraps the method that makes a kernel's IR; it acts
 only for kernels of this project's backends.
+
+Triton generates a function once for each set of argument types and constants. If that function calls itself, the front
+end looks up its type too early and reports a bare KeyError. If each call has other constants and none ends, it reports
+a RecursionError, after following twice as many errors for each call. `install_recursion` wraps the method that
+generates a call, and names the recursion.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from typing import Any
 
 import triton
 from triton.compiler.compiler import ASTSource
-from triton.compiler.errors import CompilationError
+from triton.compiler.errors import CompilationError, UnsupportedLanguageConstruct
 
 from .. import source_lines
 from ..failure import nearest
@@ -241,16 +246,6 @@ def _refuse_arrays(source: Any) -> None:
             raise no_constant(source.fn, name, value)
 
 
-def note_callee(error: BaseException, function: Any) -> None:
-    """Remember the function that a kernel calls, and in which an error is; Triton keeps its source only.
-
-    Args:
-        error: what compiling the call raised. Its cause is the error in the function.
-    """
-    if isinstance(error.__cause__, CompilationError):
-        error.__cause__.function = function
-
-
 def _explain(error: CompilationError, source: Any) -> None:
     """Add place and advice to an error's message."""
     if not hasattr(error.node, "lineno"):
@@ -303,3 +298,52 @@ def _advice(
         if found := re.search(pattern, said):
             return advise(_Mistake(found, node, constants, passed, names))
     return "", ""
+
+
+_END_RECURSION = "  next: write a loop, or let a tl.constexpr parameter end the recursion: if n == 0: ... else: ..."
+
+
+class RecursionRefused(UnsupportedLanguageConstruct):  # type: ignore[misc]
+    """A function of a kernel calls itself."""
+
+
+def install_recursion(_: type) -> None:
+    """Make Triton's front end name a recursion; a second call does nothing."""
+    from triton.compiler.code_generator import CodeGenerator
+
+    native = CodeGenerator.call_JitFunction
+    if hasattr(native, "names_recursion"):
+        return
+
+    def call_JitFunction(self: Any, fn: Any, *arguments: Any, **named: Any) -> Any:
+        try:
+            return native(self, fn, *arguments, **named)
+        except Exception as error:
+            # Triton keeps its source only.
+            if isinstance(error.__cause__, CompilationError):
+                error.__cause__.function = fn
+            found = _recursion(self, fn, error)
+            if found is None:
+                raise
+        # Raised here, where no error is being handled, so that the callers' errors do not become its context.
+        raise found.with_traceback(None)
+
+    call_JitFunction.names_recursion = True  # type: ignore[attr-defined]
+    CodeGenerator.call_JitFunction = call_JitFunction
+
+
+def _recursion(generator: Any, fn: Any, error: Exception) -> RecursionRefused | None:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, RecursionRefused):
+            return cause
+        if isinstance(cause, RecursionError) or "RecursionError(" in str(cause):
+            said = (
+                f"{fn.__name__} calls itself without end\n  why:  each call has other constants, and none is the last"
+            )
+            return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{said}\n{_END_RECURSION}")
+        cause = cause.__cause__
+    if isinstance(error, KeyError) and isinstance(name := error.args[0], str) and generator.module.has_function(name):
+        said = f"{fn.__name__} calls itself\n  why:  the compiled code has no stack for calls"
+        return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{said}\n{_END_RECURSION}")
+    return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from . import deferred
+from .import_order import call_after
 
 _ADVICE = (
     "\n  why:  kernels run on {}, not on a GPU of CUDA"
@@ -29,8 +29,8 @@ def install(_: type) -> None:
     if folder not in path:
         # Last, so that Triton's own modules are found first.
         path.append(folder)
-        deferred.call(_extend_cpu, "torch.cpu", "set_device")
-        deferred.call(_extend_cuda, "torch.cuda", "get_device_properties")
+        call_after(_extend_cpu, "torch.cpu", "set_device")
+        call_after(_extend_cuda, "torch.cuda", "get_device_properties")
 
 
 def _extend_cpu() -> None:

@@ -17,7 +17,7 @@ from .. import source_lines
 from ..failure import Failure
 from ..runtime.arguments import ArgumentError
 from ..runtime.launches import GridError
-from . import deferred
+from .import_order import call_after
 
 # Functions of math and NumPy that have another name in Triton.
 _RENAMED = {"fabs": "abs", "absolute": "abs", "power": "pow"}
@@ -29,7 +29,7 @@ class FunctionError(Failure, RuntimeError):
 
 def install(_: type) -> None:
     """Replace `kernel[grid]` and `kernel(...)`, as soon as Triton has defined them."""
-    deferred.call(_replace_launch)
+    call_after(_replace_launch)
 
 
 def _replace_launch() -> None:

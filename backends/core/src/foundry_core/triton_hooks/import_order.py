@@ -1,4 +1,6 @@
-"""Imports Triton before modules that Triton imports itself, while it looks for its backends.
+"""Imports Triton before modules that Triton imports itself, and calls functions when Triton has defined something.
+
+Triton imports its backends early: before it defines what some hooks replace.
 
 Where a script imports such a module first, the module imports Triton, which imports the same module again, unfinished.
 """
@@ -6,10 +8,11 @@ Where a script imports such a module first, the module imports Triton, which imp
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 
 def install(package: str, *modules: str) -> None:
@@ -48,3 +51,26 @@ class _TritonFirst(MetaPathFinder):
 
         spec.loader.create_module, spec.loader.exec_module = create_module, exec_module  # type: ignore[method-assign]
         return spec
+
+
+class _After(MetaPathFinder):
+    """Waits for the first import after a module of Triton has defined a name. It finds no modules."""
+
+    def __init__(self, function: Callable[[], None], module: str, name: str) -> None:
+        self._function, self._module, self._name = function, module, name
+
+    def find_spec(self, *_: Any) -> None:
+        if hasattr(sys.modules.get(self._module), self._name):
+            try:
+                sys.meta_path.remove(self)
+            except ValueError:  # by another thread, which imports too
+                return
+            self._function()
+
+
+def call_after(function: Callable[[], None], module: str = "triton.runtime.autotuner", name: str = "Autotuner") -> None:
+    """Call a function at the first import after a module has defined a name, if Triton imports it after its backends.
+
+    By default that is the autotuner, which Triton defines after its kernels.
+    """
+    sys.meta_path.insert(0, _After(function, module, name))

@@ -2,7 +2,7 @@
 
 A plugin's own classes extend Triton, too, and import_order.py orders imports.
 
-Each module has a function `install`, which does nothing at a second call. How it replaces is in the module.
+Each function does nothing at a second call. How it replaces is in its module.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class When(StrEnum):
 
 
 class Hook(NamedTuple):
-    """A module of foundry_core, and what it does to Triton."""
+    """A function of foundry_core, and what it does to Triton."""
 
-    module: str
+    install: str
     replaces: str
     releases: str
     when: When
@@ -33,78 +33,84 @@ class Hook(NamedTuple):
 
 HOOKS = (
     Hook(
-        "triton_hooks.selection",
+        "triton_hooks.drivers.install",
         "the function that chooses a driver",
         "all, where Triton has no patches of ours",
         When.DRIVER,
         "the error says which backends there are, and why none is active",
     ),
-    Hook("runtime.descriptors", "TensorDescriptor's checks", "3.6, 3.9", When.DRIVER, "a descriptor of a NumPy array"),
     Hook(
-        "triton_hooks.gpu_scripts",
-        "nothing that is there: it adds triton.profiler, and names of torch.cuda",
-        "all",
-        When.DRIVER,
-        "Triton's tutorials run as they are",
-    ),
-    Hook(
-        "triton_hooks.limits",
+        "triton_hooks.drivers.install_limits",
         "the function that says how much memory a program's work-items share",
         "3.6, 3.9",
         When.DRIVER,
         "Triton keeps the answer of one driver for all others",
     ),
     Hook(
-        "triton_hooks.clock",
+        "runtime.descriptors.install",
+        "TensorDescriptor's checks",
+        "3.6, 3.9",
+        When.DRIVER,
+        "a descriptor of a NumPy array",
+    ),
+    Hook(
+        "triton_hooks.gpu_scripts.install",
+        "nothing that is there: it adds triton.profiler, and names of torch.cuda",
+        "all",
+        When.DRIVER,
+        "Triton's tutorials run as they are",
+    ),
+    Hook(
+        "triton_hooks.clock.install",
         "triton.testing.do_bench, where our driver is active",
         "all",
         When.DRIVER,
         "Triton's takes one sample where clearing a large cache takes long",
     ),
     Hook(
-        "triton_hooks.tuning",
+        "triton_hooks.tuning.install",
         "the autotuner's choice and measurement of candidates",
         "3.6, 3.9",
         When.COMPILER,
         "candidates are compiled in parallel",
     ),
     Hook(
-        "triton_hooks.grids",
+        "triton_hooks.grids.install",
         "KernelInterface.__getitem__, and a kernel that is called without a grid",
         "all",
         When.COMPILER,
         "a grid or constexpr that cannot be is named before anything is compiled",
     ),
     Hook(
-        "triton_hooks.cache_key",
+        "codegen.programs.replace_triton_key",
         "triton_key",
         "all",
         When.BACKEND,
         "Triton reads 190 MB of libtriton for it in each process",
     ),
     Hook(
-        "triton_hooks.specialization",
+        "triton_hooks.specialization.install",
         "the specialization of arguments",
         "3.6, 3.9",
         When.BACKEND,
         "a NumPy array is an argument, and torch is not imported for it",
     ),
     Hook(
-        "triton_hooks.front_errors",
+        "triton_hooks.front_errors.install",
         "ASTSource.make_ir",
         "all",
         When.BACKEND,
         "errors name the file's line and the remedy",
     ),
     Hook(
-        "triton_hooks.binding",
+        "triton_hooks.binding.install",
         "the function that binds a launch's arguments",
         "all",
         When.BACKEND,
         "errors name the kernel, the parameter and the launch's line",
     ),
     Hook(
-        "triton_hooks.recursion",
+        "triton_hooks.front_errors.install_recursion",
         "CodeGenerator's calls of functions",
         "all",
         When.FRONT,
@@ -121,4 +127,5 @@ def install(when: When, backends: type = object) -> None:
     """
     for hook in HOOKS:
         if hook.when == when:
-            import_module(f"foundry_core.{hook.module}").install(backends)
+            module, _, function = hook.install.rpartition(".")
+            getattr(import_module(f"foundry_core.{module}"), function)(backends)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from . import deferred
+from .import_order import call_after
 
 _AUTOTUNER = "triton.runtime.autotuner"
 # What holds a tuner's candidates from their choice to the first measurement.
@@ -31,7 +31,7 @@ def install(backends: type) -> None:
 
     Triton imports its backends before it defines the autotuner, and tunes before it makes an object of a backend.
     """
-    deferred.call(lambda: _wrap(sys.modules[_AUTOTUNER].Autotuner, backends))
+    call_after(lambda: _wrap(sys.modules[_AUTOTUNER].Autotuner, backends))
 
 
 def _wrap(tuner: Any, backends: type) -> None:

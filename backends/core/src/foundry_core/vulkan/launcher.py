@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..runtime.spans import memory_spans
+import numpy as np
+
+from ..log import FIRST_FAILURE, Log
 from ..scalars import passed
+from ..spans import memory_spans
 from .array import DeviceTensor
 from .device import HostArrays, Pipeline, VulkanDevice
 from .library import VulkanError
@@ -176,3 +180,24 @@ def _merged(ranges: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((low, high))
     return merged
+
+
+@contextmanager
+def logging(device: VulkanDevice, log: Log | None) -> Iterator[list[int]]:
+    """Give a launch inside the `with` the address of its log, in memory that the host shares; wait, and report it.
+
+    Yields nothing if there is no log.
+
+    Raises:
+        DeviceAssertionError: an assertion failed.
+    """
+    if log is None:
+        yield []
+        return
+    buffer = DeviceBuffer(device, log.bytes, of_host=True)
+    assert buffer.mapped is not None
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (log.bytes // 8)).from_address(buffer.mapped))
+    words[:FIRST_FAILURE] = log.header()
+    yield [buffer.address]
+    device.wait()
+    log.report([words[: log.used_bytes(words[:FIRST_FAILURE]) // 8]])

@@ -1,4 +1,4 @@
-"""Triton's error where it chooses no driver: lists the installed backends, and why each is inactive."""
+"""Triton's drivers: its error where it chooses none, and the limits that it asks of the active one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import triton
 
-from . import deferred
+from .import_order import call_after
 
 BACKEND_VARIABLE = "TRITON_DEFAULT_BACKEND"
 _SELECTION = "triton.runtime.driver"
@@ -18,7 +18,7 @@ _ACTIVE = "active"
 
 def install(_: type) -> None:
     """Replace what chooses the driver, as soon as Triton has defined it."""
-    deferred.call(explain_selection)
+    call_after(explain_selection)
 
 
 def explain_selection() -> None:
@@ -58,3 +58,17 @@ def reads_variable() -> bool:
     """Return whether this Triton lets a variable choose among backends: 3.9.0 does, 3.6.0 does not."""
     module: Any = sys.modules[_SELECTION]
     return BACKEND_VARIABLE in inspect.unwrap(module._create_driver).__code__.co_consts
+
+
+def install_limits(_: type) -> None:
+    """Ask the active driver for each kernel how much memory the work-items of a program can share.
+
+    Triton 3.6 and 3.9 keep it by the number of the device, so the driver that is asked first answers for all: a kernel
+    of CUDA was held to 48 KiB after one of Vulkan, and refused with OutOfResources.
+    """
+
+    def replace() -> None:
+        module: Any = sys.modules["triton.compiler.compiler"]
+        module.max_shared_mem = module.max_shared_mem.__wrapped__
+
+    call_after(replace, "triton.compiler.compiler", "max_shared_mem")
