@@ -12,8 +12,9 @@ MODULES = [
     for path in (paths.ROOT / "toolchains").rglob("*.py")
     if path.name != "__init__.py" and not path.is_relative_to(paths.RECIPES)
 ]
-# The verb `build`, and the module that builds an upstream project; the verb `wheel`, and the module that reads wheels.
-SHARED = {"build", "wheel"}
+# A module in verbs/ has the name of its verb: `build`, beside the module that builds an upstream project, and
+# `expected`, beside the module of the published IDs that it prints.
+SHARED = {"build", "expected"}
 
 
 def repeated(names: list[str]) -> set[str]:
