@@ -100,8 +100,8 @@ def fetch_builder(builder: LockedTarget, store: Store) -> LockedTarget:
     """Fetch all files of the builder into the store, and return the builder with the files that are really used."""
     wanted = [*builder.debs, *builder.wheels, *builder.sdists]
     with step(f"{len(wanted)} locked files to build with"):
-        found = store.fetch(wanted, suite=builder.suite, python=builder.python)
-    return replace(builder, debs=tuple(artifact for artifact in found if artifact.kind == "deb"))
+        fetched = store.fetch(wanted, suite=builder.suite, python=builder.python)
+    return replace(builder, debs=tuple(artifact for artifact in fetched if artifact.kind == "deb"))
 
 
 def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> NativePart:
@@ -169,9 +169,9 @@ def _build(name: str, sources: Path, container: Container, result: Path) -> None
             next=f"correct {source_folder(name)}, then the same command again",
         )
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
-        made, packed = Path(work, "made.json"), Path(work, "package.tar")
-        container.copy_out("/foundry/made.json", made, only="file")
-        nodes = json.loads(made.read_text())["graph"]["nodes"].values()
+        graph, packed = Path(work, "made.json"), Path(work, "package.tar")
+        container.copy_out("/foundry/made.json", graph, only="file")
+        nodes = json.loads(graph.read_text())["graph"]["nodes"].values()
         (package,) = {node["package_folder"] for node in nodes if node["name"] == name}
         container.call(["tar", "--create", "--file", "/foundry/package.tar", "--directory", package, "."])
         container.copy_out("/foundry/package.tar", packed, only="file")

@@ -68,14 +68,14 @@ def llvm_hash(library: IO[bytes]) -> str:
         commits |= {match.decode() for match in _COMMIT.findall(tail + chunk)}
         versions |= {match.decode() for match in _VERSION.findall(tail + chunk)}
         tail = chunk[-_OVERLAP:]
-    found = commits or versions
-    if len(found) != 1:
+    named = commits or versions
+    if len(named) != 1:
         raise LlvmHashError(
-            f"libtriton.so names {len(found)} LLVM commits",
-            why=", ".join(sorted(found)) or "it has no string of the form: LLVM version 1.2.3 (40 hexadecimal digits)",
+            f"libtriton.so names {len(named)} LLVM commits",
+            why=", ".join(sorted(named)) or "it has no string of the form: LLVM version 1.2.3 (40 hexadecimal digits)",
             next="check that the locked wheel is a Triton release: ./foundry pin --check",
         )
-    return found.pop()
+    return named.pop()
 
 
 def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
@@ -84,13 +84,13 @@ def check_llvm_hash(locked: LockedTriton, file: Path) -> None:
     Raises:
         LlvmHashError: they differ. PinError: the file is not a Triton wheel.
     """
-    found = llvm_hash_of(file)
+    compiled = llvm_hash_of(file)
     pinned = locked.llvm_version or locked.llvm_hash
-    if found != pinned:
+    if compiled != pinned:
         raise LlvmHashError(
             f"Triton {locked.version} was built with another LLVM than its pin says",
-            why=f"in libtriton.so: {found}\nin the pin:      {pinned}",
-            next=f"if {file.name} is the wheel you want, write {found} as the "
+            why=f"in libtriton.so: {compiled}\nin the pin:      {pinned}",
+            next=f"if {file.name} is the wheel you want, write {compiled} as the "
             f"{'llvm-version' if locked.llvm_version else 'llvm-hash'} of {locked.version} in toolchains/pins; "
             "if the pin is right, change the version that it belongs to. Then: ./foundry pin --update",
         )
@@ -243,13 +243,13 @@ def rewrite(
             writer.add(name.replace(old_info, new_info, 1), content, executable=executable)
         present = set(archive.namelist())
         for path, text in sorted(patched.items()):
-            made = wheel_path(path)
-            if made is None:
+            inner = wheel_path(path)
+            if inner is None:
                 raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
-            if made not in present:
-                writer.add(made, text.encode(), executable=False)
-        for made, document in documents.wheel_documents(described, new_info.rstrip("/")).items():
-            writer.add(made, document)
+            if inner not in present:
+                writer.add(inner, text.encode(), executable=False)
+        for inner, document in documents.wheel_documents(described, new_info.rstrip("/")).items():
+            writer.add(inner, document)
         writer.close()
 
 

@@ -58,8 +58,8 @@ def made() -> list[str]:
 
 def is_current() -> bool:
     """Return whether .venv is complete, made for what is required, and has a Python that fits."""
-    found = made()
-    return found[:2] == required() and fits(*found[2:])
+    stamp = made()
+    return stamp[:2] == required() and fits(*stamp[2:])
 
 
 def fits(python: str, version: str) -> bool:

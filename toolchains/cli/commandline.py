@@ -217,8 +217,8 @@ class Foundry(Program):
         arguments = self._arguments(name)
         instructions = f"./foundry {name} --help"
         # invoke's errors have no types; only their messages tell them apart.
-        if found := re.fullmatch(r"No idea what (.*) is!", text):
-            word = found[1][1:-1]
+        if match := re.fullmatch(r"No idea what (.*) is!", text):
+            word = match[1][1:-1]
             if word.startswith("-"):
                 return self._unknown(name, word, words)
             return UsageError(
@@ -226,16 +226,16 @@ class Foundry(Program):
                 why=f"it is called as {self._usage(name)}",
                 next=instructions,
             )
-        if found := re.fullmatch(r"(.*) is ambiguous when given after an optional-value flag", text):
-            word = found[1][1:-1]
+        if match := re.fullmatch(r"(.*) is ambiguous when given after an optional-value flag", text):
+            word = match[1][1:-1]
             rest = [w for w in words if w != word]
             return UsageError(
                 f"{word!r} may be the option's value or what {name} is for",
                 why="an option that may stand without a value takes one only with a sign: --option=VALUE",
                 next=_command([rest[0], word, *rest[1:]]),
             )
-        if found := re.match(r"Flag <Argument: ([\w-]+)", text):
-            flag = f"--{found[1].replace('_', '-')}"
+        if match := re.match(r"Flag <Argument: ([\w-]+)", text):
+            flag = f"--{match[1].replace('_', '-')}"
             return UsageError(f"{flag} needs a value: {flag}=VALUE", next=instructions)
         if missing := context.missing_positional_args if context else []:
             noun = str(missing[0].name)
@@ -286,23 +286,23 @@ def program(script: str) -> str:
 
 
 def keep_script_words(
-    given: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]
+    words: Sequence[str], verb: Callable[..., None], positional: int, argv: Sequence[str]
 ) -> list[str]:
     """Store the words after a verb's last positional word for script_words(); return the words up to it.
 
     Args:
-        given: the words after the verb.
+        words: the words after the verb.
         positional: number of positional words that the verb takes.
         argv: the whole command line. It is needed because invoke joins the words after a "--" into one text.
     """
-    own, rest = split_words(given, verb, positional)
+    own, rest = split_words(words, verb, positional)
     behind = list(argv[argv.index("--") + 1 :]) if "--" in argv else []
     # A "--" directly after the script is only a separator.
     _passed[:] = [*rest, *(["--"] if rest and behind else []), *behind]
     return own
 
 
-def split_words(given: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
+def split_words(words: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:
     """Return a verb's own words, up to its last positional one, and the words after them.
 
     An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH. In the place of
@@ -311,16 +311,16 @@ def split_words(given: Sequence[str], verb: Callable[..., None], positional: int
     parameters = inspect.signature(verb).parameters.values()
     switches = {f"--{each.name.replace('_', '-')}" for each in parameters if isinstance(each.default, bool)}
     place = 0
-    while place < len(given) and positional:
-        word = given[place]
+    while place < len(words) and positional:
+        word = words[place]
         if positional == 1 and word in _PROGRAMS:
-            return [*given[:place], _PROGRAMS[word]], list(given[place + 1 :])
+            return [*words[:place], _PROGRAMS[word]], list(words[place + 1 :])
         if not word.startswith("-"):
             positional -= 1
         elif "=" not in word and word not in {*switches, "--help", "-h"}:
             place += 1
         place += 1
-    return list(given[:place]), list(given[place:])
+    return list(words[:place]), list(words[place:])
 
 
 def prepare_streams() -> None:
@@ -361,7 +361,7 @@ def is_output_closed() -> bool:
 def _is_closed(stream: int) -> bool:
     poll = select.poll()
     poll.register(stream, 0)
-    return any(found & (select.POLLERR | select.POLLHUP) for _, found in poll.poll(0))
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def refuse(error: FoundryError) -> NoReturn:

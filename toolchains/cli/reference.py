@@ -129,7 +129,7 @@ def keys() -> str:
 def design(text: str) -> str:
     """Return docs/design.md with new maps of packages."""
     start = r"(<!-- generated: packages of (\w+) -->\n)"
-    return re.sub(f"{start}.*?{END}", lambda found: found[1] + "\n" + packages(found[2]) + "\n" + END, text, flags=re.S)
+    return re.sub(f"{start}.*?{END}", lambda match: match[1] + "\n" + packages(match[2]) + "\n" + END, text, flags=re.S)
 
 
 def packages(container: str) -> str:
@@ -143,10 +143,10 @@ def packages(container: str) -> str:
         for number, layer in enumerate(layers):
             for name in re.findall(r"\w+", layer):
                 file = folder / name / "__init__.py" if (folder / name).is_dir() else folder / f"{name}.py"
-                said = " ".join((ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split())
-                found = re.search(r"(?:Input: (.+?)\. )?Output: (.+?)\.(?: |$)", said)
-                given, made = found.groups("") if found else ("", said.partition(". ")[0].rstrip("."))
-                yield str(len(layers) - number), f"`{name}`", given, made
+                docstring = " ".join((ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split())
+                match = re.search(r"(?:Input: (.+?)\. )?Output: (.+?)\.(?: |$)", docstring)
+                takes, gives = match.groups("") if match else ("", docstring.partition(". ")[0].rstrip("."))
+                yield str(len(layers) - number), f"`{name}`", takes, gives
 
     return "\n".join(_table(("layer", "package", "input", "output"), rows()))
 
@@ -154,8 +154,8 @@ def packages(container: str) -> str:
 def described(kind: type) -> dict[str, str]:
     """Return the description of each attribute from a class's docstring."""
     _, _, text = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
-    return {name: " ".join(said.split()) for name, said in found}
+    attributes = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {name: " ".join(description.split()) for name, description in attributes}
 
 
 def _verb(name: str, task: Any) -> Iterator[str]:
@@ -173,33 +173,33 @@ def _verb(name: str, task: Any) -> Iterator[str]:
 
 def _statuses() -> Iterator[tuple[str, str, str]]:
     """Yield a row for each exit status."""
-    classes, found = [FoundryError], []
+    classes, statuses = [FoundryError], []
     while classes:
         each = classes.pop()
         classes += each.__subclasses__()
         # Tests may define more subclasses.
         if each.__module__ == FoundryError.__module__:
-            found.append((each.exit_code, each.__name__, _first(each)))
+            statuses.append((each.exit_code, each.__name__, _first(each)))
     yield _OTHER_STATUSES[0]
-    for status, name, meaning in sorted(found):
+    for status, name, meaning in sorted(statuses):
         yield str(status), f"`{name}`", meaning
     yield from _OTHER_STATUSES[1:]
 
 
 def _keys(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
     """Yield a row for each key of a file or a table."""
-    said, info = described(kind), msgspec.inspect.type_info(kind)
+    descriptions, info = described(kind), msgspec.inspect.type_info(kind)
     assert isinstance(info, StructType)
     for field in info.fields:
         if field.name not in _NOT_KEYS.get(kind, set()):
             value = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
             default = "required" if field.required else _DEFAULTS.get(repr(value), f"`{value}`")
-            yield f"`{field.encode_name}`", _shape(field.type), default, said[field.name].rstrip(".")
+            yield f"`{field.encode_name}`", _shape(field.type), default, descriptions[field.name].rstrip(".")
 
 
-def _shape(found: msgspec.inspect.Type) -> str:
+def _shape(kind: msgspec.inspect.Type) -> str:
     """Return what a value looks like in the file."""
-    match found:
+    match kind:
         case msgspec.inspect.Metadata(type=inner, extra_json_schema=extra):
             return str((extra or {}).get("description") or _shape(inner))
         case StrType():

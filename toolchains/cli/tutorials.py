@@ -37,9 +37,9 @@ def sources() -> list[Path]:
 
 def pages() -> Mapping[Path, str]:
     """Return the text of each page, and of the index."""
-    found = {PAGES / f"{path.stem}.md": page(path) for path in sources()}
+    rendered = {PAGES / f"{path.stem}.md": page(path) for path in sources()}
     lines = [f"1. [{title(path)}]({path.stem}.md)\n" for path in sources()]
-    return {PAGES / "README.md": _INDEX + "".join(lines)} | found
+    return {PAGES / "README.md": _INDEX + "".join(lines)} | rendered
 
 
 def title(path: Path) -> str:
@@ -64,7 +64,7 @@ def page(path: Path) -> str:
 
 def _marked(text: str) -> str:
     """Write underlined titles as Markdown does."""
-    return _UNDERLINED.sub(lambda found: ("# " if found[2][0] == "=" else "## ") + found[1], text)
+    return _UNDERLINED.sub(lambda match: ("# " if match[2][0] == "=" else "## ") + match[1], text)
 
 
 if __name__ == "__main__":

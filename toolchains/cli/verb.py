@@ -73,8 +73,8 @@ def verb(
         def guarded(*args: Any, **kwargs: Any) -> None:
             try:
                 _listen()
-                for left in scratch.sweep(paths.temporary()):
-                    what = f"{left.size / 1e6:.0f} MB that a killed run left ({left.owner}): {left.path}"
+                for leftover in scratch.sweep(paths.temporary()):
+                    what = f"{leftover.size / 1e6:.0f} MB that a killed run left ({leftover.owner}): {leftover.path}"
                     print(f"removed {what}", file=sys.stderr)
                 if request:
                     # Imported late: help and errors about words need none of the modules that it imports.

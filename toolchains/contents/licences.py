@@ -97,12 +97,12 @@ def reviews(path: Path = REVIEWED) -> Reviews:
     Raises:
         PinError: the file is malformed, or has an expression that is not one of SPDX.
     """
-    found: Reviews = convert(read_table(path), Reviews, path)
-    for table, entries in (("debian", found.debian), ("python", found.python), ("linked", found.linked)):
+    everything: Reviews = convert(read_table(path), Reviews, path)
+    for table, entries in (("debian", everything.debian), ("python", everything.python), ("linked", everything.linked)):
         for name, review in entries.items():
             if errors := _unlisted(review.licence, own=True):
                 raise wrong(path, f"{table}.{name}", "this is no expression of SPDX", errors)
-    return found
+    return everything
 
 
 def of_debian_package(source: str, copyright: bytes) -> Licence:
@@ -112,8 +112,8 @@ def of_debian_package(source: str, copyright: bytes) -> Licence:
         source: the name of its source package.
         copyright: its copyright file.
     """
-    found = _machine_readable(source, copyright)
-    return found or _reviewed(reviews().debian.get(source), copyright, f"[debian.{source}]", "its copyright file")
+    stated = _machine_readable(source, copyright)
+    return stated or _reviewed(reviews().debian.get(source), copyright, f"[debian.{source}]", "its copyright file")
 
 
 def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) -> Licence:
@@ -154,12 +154,12 @@ def of_recipe(name: str) -> Licence:
 
 def _reviewed(review: Review | None, content: bytes, entry: str, what: str) -> Licence:
     """Return what a person wrote of a file, if it is this one."""
-    found = hashlib.sha256(content).hexdigest()
+    sha256 = hashlib.sha256(content).hexdigest()
     if review is None:
         why = f"{what} does not name it, and licences.toml has no {entry}"
-        return Licence(origin=f"{UNKNOWN}{why}" + f" (sha256 {found})" * bool(content))
-    if found not in review.sha256:
-        return Licence(origin=f"{UNKNOWN}{review.file} is not the one that was read for {entry} (sha256 {found})")
+        return Licence(origin=f"{UNKNOWN}{why}" + f" (sha256 {sha256})" * bool(content))
+    if sha256 not in review.sha256:
+        return Licence(origin=f"{UNKNOWN}{review.file} is not the one that was read for {entry} (sha256 {sha256})")
     own = sorted(key for key in _keys(review.licence) if key.startswith(_OWN))
     texts = tuple((reference, reference.removeprefix(_OWN), _decoded(content)) for reference in own)
     return Licence(review.licence, f"licences.toml, {entry}, from {review.file}", reviewed=True, texts=texts)
@@ -270,8 +270,8 @@ class _Translation:
             family, version, later = match[1].upper(), match[2], "or-later" if match[3] else "only"
             number = version if "." in version else f"{version}.0"
             free = "-no-invariants" if family == "GFDL-NIV" else ""
-            made = f"{family.removesuffix('-NIV')}-{number}{free}-{later}"
-            return made if made.lower() in _LISTED else ""
+            identifier = f"{family.removesuffix('-NIV')}-{number}{free}-{later}"
+            return identifier if identifier.lower() in _LISTED else ""
         return _NAMES.get(name.lower()) or _LISTED.get(name.lower(), "")
 
     def _own(self, name: str) -> str:

@@ -134,23 +134,23 @@ def _requirements(python: str, installed: Installed) -> Iterator[Problem]:
                 wanted = Requirement(text)
             except InvalidRequirement:
                 continue
-            found = versions.get(canonicalize_name(wanted.name))
+            version = versions.get(canonicalize_name(wanted.name))
             relevant = wanted.name in ("triton", "torch") and (wanted.marker is None or wanted.marker.evaluate(theirs))
-            if relevant and found and not wanted.specifier.contains(found, prereleases=True):
+            if relevant and version and not wanted.specifier.contains(version, prereleases=True):
                 yield Problem(
-                    f"{name} {each.version} requires {wanted.name}{wanted.specifier}, and {found} is installed",
+                    f"{name} {each.version} requires {wanted.name}{wanted.specifier}, and {version} is installed",
                     "a kernel may be compiled with passes or hooks that this release does not have",
                     f"{python} -m pip install '{wanted.name}{wanted.specifier}'",
                 )
 
 
 def _drivers(python: str, installed: Installed, active: Active, variables: Mapping[str, str]) -> Iterator[Problem]:
-    for name, said in sorted(active.backends.items()):
-        if isinstance(said, str):
+    for name, answer in sorted(active.backends.items()):
+        if isinstance(answer, str):
             yield Problem(
-                f"the backend {name} cannot say whether it is active", said, f"repair or uninstall the backend {name}"
+                f"the backend {name} cannot say whether it is active", answer, f"repair or uninstall the backend {name}"
             )
-    here = sorted(name for name, said in active.backends.items() if said is True)
+    here = sorted(name for name, answer in active.backends.items() if answer is True)
     chosen = variables.get("TRITON_DEFAULT_BACKEND", "")
     chooses = tuple(int(part) for part in active.version.split("+")[0].split(".")[:2]) >= _CHOOSES
     if not here:
@@ -237,10 +237,12 @@ def _needs_newer(file: Path, libc: str) -> str:
     """Return the version of glibc that a library needs and that this machine lacks, or ""."""
     try:
         with file.open("rb") as stream:
-            found = elf.read(stream)
+            library = elf.read(stream)
     except (elf.DamagedElfError, OSError):
         return ""
-    needed = [version for versions in found.versions.values() for version in versions if version.startswith("GLIBC_2")]
+    needed = [
+        version for versions in library.versions.values() for version in versions if version.startswith("GLIBC_2")
+    ]
     highest = max(needed, key=version_key, default="")
     return highest if libc and highest and version_key(highest) > version_key(f"GLIBC_{libc}") else ""
 

@@ -114,13 +114,13 @@ def check(path: Path, loading: Loading, *, loaded_by_triton: bool = False) -> It
         return
     try:
         with foreign.open_file(path) as file:
-            found = elf.read(file, [_ENTRY])
+            library = elf.read(file, [_ENTRY])
     except elf.DamagedElfError as error:
         raise UsageError(
             f"{path} is neither a wheel nor a shared library", why=str(error), next="./foundry doctor PLUGIN.whl"
         ) from error
-    yield from _library(path, found, path.name, loading)
-    if loaded_by_triton and _ENTRY not in found.exports:
+    yield from _library(path, library, path.name, loading)
+    if loaded_by_triton and _ENTRY not in library.exports:
         yield Problem(
             f"{path.name} has no function {_ENTRY}",
             "Triton 3.9 takes a library without it for a plugin of an earlier release, and stops",
@@ -154,11 +154,11 @@ def _wheel(path: Path, loading: Loading) -> Iterator[Problem]:
             for name, copy in libraries.items():
                 try:
                     with copy.open("rb") as file:
-                        found = elf.read(file, [_ENTRY])
+                        library = elf.read(file, [_ENTRY])
                 except elf.DamagedElfError as error:
                     yield Problem(f"{name} is damaged", str(error), "fetch or build the wheel again")
                     continue
-                yield from _library(copy, found, name, loading)
+                yield from _library(copy, library, name, loading)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UsageError(f"{path.name} is a damaged wheel", why=str(error), next="fetch or build it again") from error
 
@@ -185,43 +185,45 @@ def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Proble
                 )
 
 
-def _library(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
-    problems = list(_read(path, found, name, loading))
+def _library(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Problem]:
+    problems = list(_read(path, library, name, loading))
     yield from problems
     # What was read says more.
     if not any(each.fatal for each in problems):
-        yield from _load(path, found, name, loading)
+        yield from _load(path, library, name, loading)
 
 
-def _load(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
+def _load(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Problem]:
     """Ask the loader, in a process of the Python, about what is not for another Python."""
     tag = _PYTHON.search(name)
     if tag and f"{tag[1]}.{tag[2]}" != (loading.python or ".".join(map(str, sys.version_info[:2]))):
         return
-    torch = "torch" * any(each.startswith(_TORCH) for each in found.needed)
+    torch = "torch" * any(each.startswith(_TORCH) for each in library.needed)
     before = [loading.libtriton] if loading.libtriton and loading.libtriton.is_file() else []
     command: list[str | Path] = [loading.program, "-c", _LOAD, torch, *before, path.resolve()]
     done = children.run(command, log="doctor-load", env=dict(loading.variables), check=False)
-    said = done.stdout.strip()
+    message = done.stdout.strip()
     if done.status:
-        said = f"the process that loaded it ended with status {done.status}: {done.stderr.strip()[-500:]}"
-    if said:
-        said = said.replace(f"{path.resolve()}: ", "").replace(str(path.resolve()), name)
-        hits = ((re.search(pattern, said), remedy) for pattern, remedy in _REMEDIES.items())
+        message = f"the process that loaded it ended with status {done.status}: {done.stderr.strip()[-500:]}"
+    if message:
+        message = message.replace(f"{path.resolve()}: ", "").replace(str(path.resolve()), name)
+        hits = ((re.search(pattern, message), remedy) for pattern, remedy in _REMEDIES.items())
         # Without --python, the process that will load it may have more symbols.
-        fatal = bool(loading.python) or "undefined symbol" not in said
+        fatal = bool(loading.python) or "undefined symbol" not in message
         remedies = (remedy.format(**hit.groupdict()) for hit, remedy in hits if hit)
-        yield Problem(f"{name} cannot be loaded by {loading.program}", said, next(remedies, ""), fatal=fatal)
+        yield Problem(f"{name} cannot be loaded by {loading.program}", message, next(remedies, ""), fatal=fatal)
 
 
-def _read(path: Path, found: Elf, name: str, loading: Loading) -> Iterator[Problem]:
+def _read(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Problem]:
     here = _MACHINES.get(platform.machine(), platform.machine())
-    if found.machine != here:
-        yield Problem(f"{name} is for {found.machine}; this machine is {here}", next="take the wheel for this machine")
+    if library.machine != here:
+        yield Problem(
+            f"{name} is for {library.machine}; this machine is {here}", next="take the wheel for this machine"
+        )
         return
     for soname in _RUNTIME:
         defined = _defined(soname)
-        missing = sorted(set(found.versions.get(soname, ())) - defined, key=version_key)
+        missing = sorted(set(library.versions.get(soname, ())) - defined, key=version_key)
         if defined and missing:
             known = highest(defined, missing[-1]) or "none like it"
             yield Problem(

@@ -126,8 +126,8 @@ def _lock() -> Iterator[Problem]:
     except FoundryError as error:
         yield Problem(error.what, error.why, error.next)
         return
-    for said in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
-        yield Problem("the lock was not resolved from these pins", said, "./foundry pin --update")
+    for disagreement in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
+        yield Problem("the lock was not resolved from these pins", disagreement, "./foundry pin --update")
     committed = children.run(
         ["git", "-C", paths.ROOT, "log", "-1", "--format=%ct", "--", paths.LOCK], log="doctor-git", check=False
     ).stdout.strip()
@@ -145,12 +145,12 @@ def check_store(store: Store) -> Iterator[Problem]:
     for file in sorted(store.root.glob("artifacts/??/*/*")):
         try:
             with file.open("rb") as stream:
-                found = hashlib.file_digest(stream, "sha256").hexdigest()
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             yield _damaged(file, f"it cannot be read: {error.strerror}")
             continue
-        if found != file.parent.name:
-            yield _damaged(file, f"its sha256 is {found}, and {file.parent.name} was stored")
+        if digest != file.parent.name:
+            yield _damaged(file, f"its sha256 is {digest}, and {file.parent.name} was stored")
     for place in sorted(store.root.glob("parts/*/[!.]*")):
         if damage := manifest.damage(place):
             yield _damaged(place, damage.why)

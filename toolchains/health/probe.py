@@ -16,13 +16,13 @@ from typing import Any
 def static() -> dict[str, Any]:
     from importlib.metadata import distributions
 
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for each in distributions():
         name = each.metadata["Name"] or "?"
         files = [str(file) for file in each.files or ()]
         points = [point for point in each.entry_points if point.group == "triton.backends"]
         # Python imports the first one of a name.
-        found[name] = found.get(name) or {
+        described[name] = described.get(name) or {
             "version": each.version,
             "triton": "triton/__init__.py" in files,
             "backends": {point.name: point.value for point in points},
@@ -38,7 +38,7 @@ def static() -> dict[str, Any]:
         "extensions": extensions,
         "libc": libc,
         "path": sys.path,
-        "distributions": found,
+        "distributions": described,
     }
 
 
@@ -46,13 +46,13 @@ def active() -> dict[str, Any]:
     import triton
     from triton.backends import backends
 
-    found: dict[str, Any] = {}
+    states: dict[str, Any] = {}
     for name, each in backends.items():
         try:
-            found[name] = bool(each.driver.is_active()) if each.driver else False
+            states[name] = bool(each.driver.is_active()) if each.driver else False
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {error}"
-    return {"version": triton.__version__, "file": triton.__file__, "backends": found}
+            states[name] = f"{type(error).__name__}: {error}"
+    return {"version": triton.__version__, "file": triton.__file__, "backends": states}
 
 
 if __name__ == "__main__":

@@ -190,7 +190,9 @@ def _path_options(target: LockedTarget) -> list[str]:
 
 def architecture(debs: Sequence[Artifact]) -> str:
     """Return the architecture of the packages; Docker uses Debian's names."""
-    found = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
-    if len(found) != 1:
-        raise PinError(f"the packages of a base image are for more than one architecture: {', '.join(sorted(found))}")
-    return found.pop()
+    architectures = {deb.filename.rpartition("_")[2].removesuffix(".deb") for deb in debs} - {"all"}
+    if len(architectures) != 1:
+        raise PinError(
+            f"the packages of a base image are for more than one architecture: {', '.join(sorted(architectures))}"
+        )
+    return architectures.pop()

@@ -51,7 +51,7 @@ def _template() -> Template:
 
 def render(report: Report, lock: Lock, other: Report | None = None) -> str:
     """Return the page of a report, beside another one if given."""
-    there = {each.key: each for each in other.measurements} if other else {}
+    other_measurements = {each.key: each for each in other.measurements} if other else {}
     by_source: dict[str, list[ProfiledKernel]] = {}
     for each in report.profiles:
         by_source.setdefault(each.key, []).append(each)
@@ -64,7 +64,7 @@ def render(report: Report, lock: Lock, other: Report | None = None) -> str:
         report=report,
         other=other,
         matrix=_matrix(report, lock, other),
-        measured=[(each, there.get(each.key)) for each in report.measurements],
+        measured=[(each, other_measurements.get(each.key)) for each in report.measurements],
         changed=differences(other.locked, report.locked) if other else report.changed,
         profiles=by_source,
         profiled=shares,
@@ -87,15 +87,15 @@ def read(path: Path) -> Report:
         text = foreign.read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path} cannot be read", why=str(error), next="./foundry report") from error
-    found = _DATA.search(text)
-    if found is None:
+    data = _DATA.search(text)
+    if data is None:
         raise UsageError(f"{path} is no report", next="name a page that the verb report wrote")
     try:
-        if msgspec.json.decode(found[1])["format"] != FORMAT:
+        if msgspec.json.decode(data[1])["format"] != FORMAT:
             raise UsageError(
                 f"{path} has another format than this Foundry's reports", next="write it again with this Foundry"
             )
-        return msgspec.json.decode(found[1], type=Report)
+        return msgspec.json.decode(data[1], type=Report)
     except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
         raise FileError(f"the report in {path} is damaged", why=str(error), next="write it again") from error
 
@@ -103,11 +103,11 @@ def read(path: Path) -> Report:
 def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
     """Return a row for e2e of each proven target and release, which may not have run, and for each run."""
     here = {(run.target, run.release, run.mode, run.kind): run for run in report.runs}
-    there = {(run.target, run.release, run.mode, run.kind): run for run in other.runs} if other else {}
-    if not here and not there:
+    others = {(run.target, run.release, run.mode, run.kind): run for run in other.runs} if other else {}
+    if not here and not others:
         return []
     planned = {(target.name, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
-    return [Line(*key, here.get(key), there.get(key)) for key in sorted(planned | here.keys() | there.keys())]
+    return [Line(*key, here.get(key), others.get(key)) for key in sorted(planned | here.keys() | others.keys())]
 
 
 def _si(value: float) -> str:

@@ -345,23 +345,23 @@ def _files(folder: Path, runs: str, name: str) -> list[Path]:
 
 
 def _verdict(file: Path, name: str, release: str, kind: str) -> Run:
-    found = json_text.read(file, _Verdict)
+    document = json_text.read(file, _Verdict)
     # Such as dpu-sdk; see proof.results_folder.
     suffix = next((suffix for suffix in _MODES if name.endswith(suffix)), "")
     bad = [
-        (f"{case.suite}: {case.name}", _first_line(case.failure)) for case in found.cases if case.failure is not None
+        (f"{case.suite}: {case.name}", _first_line(case.failure)) for case in document.cases if case.failure is not None
     ]
-    partial = found.partial
+    partial = document.partial
     return Run(
         name.removesuffix(suffix),
         _release(release),
         _MODES.get(suffix, OWN_PARTS),
         f"{kind}, {partial}" if partial else kind,
-        found.ran,
-        dict(Counter(case.outcome or (PASS if case.failure is None else "failed") for case in found.cases)),
-        sum(case.modelled is not None for case in found.cases),
+        document.ran,
+        dict(Counter(case.outcome or (PASS if case.failure is None else "failed") for case in document.cases)),
+        sum(case.modelled is not None for case in document.cases),
         bad[:_SHOWN],
-        found.faults,
+        document.faults,
         _date(file),
         partial,
     )
@@ -402,7 +402,7 @@ def _tests(folder: Path) -> Iterator[Run]:
 
 
 def _measurements(folder: Path) -> Iterator[Measurement]:
-    for file, home, found, each in _benched(folder, lambda found: found.measurements, lambda each: each.title):
+    for file, home, bench, each in _benched(folder, lambda bench: bench.measurements, lambda each: each.title):
         yield Measurement(
             home.parent.name.removesuffix(_BENCH),
             _release(home.name),
@@ -421,7 +421,7 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
             each.ratios,
             each.beyond,
             each.aim,
-            found.ran | each.on,
+            bench.ran | each.on,
             _date(file),
         )
 
@@ -435,21 +435,21 @@ def _benched(
     """Yield (file, folder of its run, its document, entry) for what bench found; of one name, what was found last."""
     last = {}
     for file in sorted(_files(folder, f"*{_BENCH}/*", "bench.json"), key=lambda file: file.stat().st_mtime):
-        found, run = json_text.read(file, _Bench), folder.joinpath(*file.relative_to(folder).parts[:2])
-        for each in entries(found):
-            last[run, name(each)] = (file, run, found, each)
+        bench, run = json_text.read(file, _Bench), folder.joinpath(*file.relative_to(folder).parts[:2])
+        for each in entries(bench):
+            last[run, name(each)] = (file, run, bench, each)
     yield from sorted(last.values(), key=lambda each: each[1])
 
 
 def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
     """Read the profiles of measurements, then those of users' scripts."""
-    for file, home, bench, profile in _benched(folder, lambda found: found.profiles, lambda each: each.name):
+    for file, home, bench, profile in _benched(folder, lambda document: document.profiles, lambda each: each.name):
         for kernel in profile.kernels:
             yield _profile(file, home, profile.name, kernel, bench.ran)
     for file in sorted(folder.glob("*/*/profiles/*.json")):
-        found = json_text.read(file, _ScriptProfile)
-        for kernel in found.kernels:
-            yield _profile(file, file.parent.parent, found.script, kernel, found.ran)
+        document = json_text.read(file, _ScriptProfile)
+        for kernel in document.kernels:
+            yield _profile(file, file.parent.parent, document.script, kernel, document.ran)
 
 
 def _profile(file: Path, folder: Path, source: str, kernel: _Kernel, ran: dict[str, str]) -> ProfiledKernel:
@@ -483,9 +483,9 @@ def _profile(file: Path, folder: Path, source: str, kernel: _Kernel, ran: dict[s
 
 def _contents(folder: Path) -> Iterator[Content]:
     for file in sorted(folder.glob("*/*/sizes.json")):
-        found = json_text.read(file, _Sizes)
+        sizes = json_text.read(file, _Sizes)
         release = _release(file.parent.name)
-        yield Content(file.parent.parent.name, release, found.image, found.packages, _date(file))
+        yield Content(file.parent.parent.name, release, sizes.image, sizes.packages, _date(file))
 
 
 def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, list[Point]]:

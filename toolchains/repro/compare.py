@@ -160,11 +160,11 @@ def _streams(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Diff
         try:
             with ExitStack() as closing:
                 inner = _inside(first, second, where, closing)
-                found = False
+                is_named = False
                 for each in inner or ():
-                    found = True
+                    is_named = True
                     yield each
-                if found:
+                if is_named:
                     return
                 note = "what is in it is equal, its own bytes are not: headers, padding or compression\n" * bool(inner)
         except Exception as error:
@@ -228,11 +228,11 @@ def _entry(first: Member, second: Member, where: Where) -> Iterator[Difference]:
             yield from _streams(one, other, where)
 
 
-def _by_name(found: Iterable[_Named]) -> dict[tuple[str, int], _Named]:
+def _by_name(entries: Iterable[_Named]) -> dict[tuple[str, int], _Named]:
     """Return entries or sections by name and number: several may have one name."""
     counts: Counter[str] = Counter()
     result = {}
-    for each in found:
+    for each in entries:
         counts[each.name] += 1
         result[each.name, counts[each.name]] = each
     return result

@@ -110,7 +110,7 @@ def stale(expected: Expected, locked: Lock) -> Iterator[str]:
                 yield f"{name} with Triton {version}, which is not locked any more"
 
 
-def check_image(expected: Expected, engine: Engine, made: Image, target: str, release: str) -> bool:
+def check_image(expected: Expected, engine: Engine, image: Image, target: str, release: str) -> bool:
     """Compare an image in the engine with the published ID.
 
     Returns:
@@ -121,16 +121,16 @@ def check_image(expected: Expected, engine: Engine, made: Image, target: str, re
     """
     entry = expected.image(target, release)
     # The name has the digest of all inputs: of drifted packages, an SDK and what was built from source, too.
-    if entry is None or made.builder or made.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
+    if entry is None or image.builder or image.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
         return False
-    found = made.info.id
-    if found != entry.image and made.info.layers == entry.layers:
+    id = image.info.id
+    if id != entry.image and image.info.layers == entry.layers:
         # An engine with the containerd store shows the digest of a manifest.
-        found = image_id(engine, found)
-    if found != entry.image:
+        id = image_id(engine, id)
+    if id != entry.image:
         raise ImageError(
-            f"{made.name} is not the image that was published for these inputs",
-            why=f"its ID:    {found}\npublished: {entry.image}",
+            f"{image.name} is not the image that was published for these inputs",
+            why=f"its ID:    {id}\npublished: {entry.image}",
             next=f"./foundry repro {target} --triton={release}",
         )
     return True
@@ -148,14 +148,14 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
         if wanted is None or folder is None:
             continue
         count += 1
-        found = _files(folder)
-        if found != wanted:
+        files = _files(folder)
+        if files != wanted:
             raise PartError(
                 f"the part {kind} {identity[:16]} is not the one that was published for these inputs",
                 why="\n".join(
-                    f"{name}\n  here:      {found.get(name, 'absent')}\n  published: {wanted.get(name, 'absent')}"
-                    for name in sorted({*found, *wanted})
-                    if found.get(name) != wanted.get(name)
+                    f"{name}\n  here:      {files.get(name, 'absent')}\n  published: {wanted.get(name, 'absent')}"
+                    for name in sorted({*files, *wanted})
+                    if files.get(name) != wanted.get(name)
                 ),
                 next=f"./foundry repro {target.name} --triton={release.version}",
             )
@@ -166,20 +166,20 @@ def update(
     expected: Expected,
     engine: Engine,
     store: Store,
-    made: Image,
+    image: Image,
     target: LockedTarget,
     release: LockedTriton,
 ) -> Expected:
     """Return the file's content with the image of a target, and its parts, as they were built now.
 
     Args:
-        made: the image; all of its parts are in the store.
+        image: the image; all of its parts are in the store.
 
     Raises:
         PartError: a part is not in the store.
     """
     inputs = Inputs(target, release).identity()
-    entry = ExpectedImage(inputs, image_id(engine, made.info.id), tuple(made.info.layers))
+    entry = ExpectedImage(inputs, image_id(engine, image.info.id), tuple(made.info.layers))
     files = {kind: dict(entries) for kind, entries in expected.parts.items()}
     for kind, identity in parts(target, release):
         folder = store.found_part(kind, identity)
@@ -192,7 +192,7 @@ def update(
 
 def pruned(expected: Expected, locked: Lock) -> Expected:
     """Return the file's content without the images that a lock does not have, and without parts of no image now."""
-    wanted = {each for found in releases(locked) for each in parts(*found)}
+    wanted = {each for pair in releases(locked) for each in parts(*pair)}
     known = {(target.name, release.version) for target, release in releases(locked)}
     images = {
         name: {version: each for version, each in entries.items() if (name, version) in known}

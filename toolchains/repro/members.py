@@ -83,20 +83,20 @@ def of_folder(folder: Path, without: Collection[str] = ()) -> list[Member]:
     Args:
         without: names of topmost files to leave out.
     """
-    found = []
+    entries = []
     for top, folders, files in os.walk(folder):
         linked = [name for name in folders if Path(top, name).is_symlink()]
         if not folders and not files and Path(top) != folder:
-            found.append(Member(Path(top).relative_to(folder).as_posix(), "folder"))
+            entries.append(Member(Path(top).relative_to(folder).as_posix(), "folder"))
         for path in (Path(top, name) for name in (*files, *linked)):
             name = path.relative_to(folder).as_posix()
             if path.is_symlink():
-                found.append(Member(name, "symbolic link", link=os.readlink(path)))  # noqa: PTH115
+                entries.append(Member(name, "symbolic link", link=os.readlink(path)))  # noqa: PTH115
             elif not stat.S_ISREG(path.stat().st_mode):
-                found.append(Member(name, "pipe or device"))
+                entries.append(Member(name, "pipe or device"))
             elif name not in without:
-                found.append(Member(name, open=partial(_of_folder, path)))
-    return sorted(found, key=lambda entry: entry.name)
+                entries.append(Member(name, open=partial(_of_folder, path)))
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def _of_folder(path: Path) -> IO[bytes]:

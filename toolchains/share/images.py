@@ -49,18 +49,18 @@ def statements(file: Path) -> Document:
     return Document(file.name, statement.PAYLOAD, _ENVELOPE, file.read_bytes())
 
 
-def prove(made: Image, *, engine: Engine, store: Store) -> str:
+def prove(image: Image, *, engine: Engine, store: Store) -> str:
     """Return the ID of an image, the digest of its configuration, after reading all layers.
 
     Raises:
         ImageError: it has a vendor's SDK; names the file.
     """
-    with step(f"reading {made.name}"), layer.saved(engine, made.name) as archive:
-        vendor.refuse_vendor_files(archive, made.name, store)
+    with step(f"reading {image.name}"), layer.saved(engine, image.name) as archive:
+        vendor.refuse_vendor_files(archive, image.name, store)
         return f"sha256:{hashlib.sha256(image_archive.read(archive)[1]).hexdigest()}"
 
 
-def push(made: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Transfer:
+def push(image: Image, id: str, repository: Repository, documents: Sequence[Document], *, engine: Engine) -> Transfer:
     """Send an image and documents about it to a registry; what is there is not sent.
 
     Args:
@@ -70,25 +70,25 @@ def push(made: Image, id: str, repository: Repository, documents: Sequence[Docum
         ImageError: the registry has another image under this name.
         EngineError, FetchError: the registry does not answer, or refuses.
     """
-    tag = made.name.rpartition(":")[2]
-    found = repository.manifest(tag)
-    moved = found is None
+    tag = image.name.rpartition(":")[2]
+    manifest = repository.manifest(tag)
+    moved = manifest is None
     if moved:
         name = f"{repository.name}:{tag}"
         with step(f"push {name}"):
-            engine.tag(made.info.id, name)
+            engine.tag(image.info.id, name)
             try:
                 engine.push(name)
             finally:
                 engine.remove(name)
-        found = repository.manifest(tag)
-    if found is None or found[1].config.digest != id:
+        manifest = repository.manifest(tag)
+    if manifest is None or manifest[1].config.digest != id:
         raise ImageError(
             f"{repository.name}:{tag} is not this image, and a name in a registry is never replaced",
-            why=f"its ID:  {found[1].config.digest if found else 'the registry has none'}\nthe one here: {id}",
+            why=f"its ID:  {manifest[1].config.digest if manifest else 'the registry has none'}\nthe one here: {id}",
             next="find out which of the two is wrong: ./foundry repro TARGET; then remove that one",
         )
-    subject = found[0]
+    subject = manifest[0]
     attached = [repository.attach(subject, document) for document in documents]
     listed = {each.digest for each in repository.referrers(subject.digest)}
     if lost := [name.name for name, each in zip(documents, attached, strict=True) if each.digest not in listed]:
@@ -113,14 +113,14 @@ def pull(
     """
     name = Inputs(target, release).name
     tag = name.rpartition(":")[2]
-    found = repository.manifest(tag)
-    if found is None:
+    answer = repository.manifest(tag)
+    if answer is None:
         raise AbsentError(
             f"{repository.name} has no image of {target.name} as this checkout asks for it",
             why=f"it would be called {repository.name}:{tag}",
             next=f"./foundry push {target.name} REGISTRY, on a machine that has built it from this checkout",
         )
-    descriptor, manifest = found
+    descriptor, manifest = answer
     id = manifest.config.digest
     published = expected.load().image(target.name, release.version)
     if published and published.inputs == Inputs(target, release).identity() and published.image != id:
@@ -130,8 +130,8 @@ def pull(
         )
     accepted = _accepted(target, release, name, descriptor, manifest, repository, trust)
     reference = f"{repository.name}@{descriptor.digest}"
-    there = engine.image(name)
-    moved = there is None or there.id != id
+    present = engine.image(name)
+    moved = present is None or present.id != id
     if moved:
         with step(f"pull {reference}"):
             _take(reference, id, [name, *Inputs(target, release).moving_names], engine)
@@ -162,11 +162,11 @@ def _accepted(
     reasons = []
     for text in _statements(repository, descriptor.digest):
         try:
-            said = statement.parse(text, Path(repository.name))
+            parsed = statement.parse(text, Path(repository.name))
         except FileError as error:
             reasons.append(error.why)
             continue
-        for each in said:
+        for each in parsed:
             signers = each.signers(trust.keys)
             why = _wrong(each, name, manifest.config.digest, derived)
             if signers and not why:
@@ -190,19 +190,19 @@ def _accepted(
 def _statements(repository: Repository, digest: str) -> Iterator[bytes]:
     """Yield the statements about the manifest with a digest."""
     for each in repository.referrers(digest):
-        if each.artifact_type == statement.PAYLOAD and (found := repository.manifest(each.digest)):
-            for blob in found[1].layers:
+        if each.artifact_type == statement.PAYLOAD and (manifest := repository.manifest(each.digest)):
+            for blob in manifest[1].layers:
                 yield repository.blob(blob.digest)
 
 
-def _wrong(said: Sealed, name: str, id: str, derived: Mapping[str, object]) -> str:
+def _wrong(sealed: Sealed, name: str, id: str, derived: Mapping[str, object]) -> str:
     """Return what a statement is about, if not about this image with these inputs."""
-    stated = said.statement.predicate.definition.internal
-    for subject in said.statement.subject:
+    stated = sealed.statement.predicate.definition.internal
+    for subject in sealed.statement.subject:
         if subject.name == name and subject.sha256 == id.removeprefix("sha256:"):
             other = [key for key, value in derived.items() if stated.get(key) != value]
             return f"it for other inputs: {', '.join(other)}" if other else ""
-    return ", ".join(f"{each.name} with sha256 {each.sha256[:12]}" for each in said.statement.subject)
+    return ", ".join(f"{each.name} with sha256 {each.sha256[:12]}" for each in sealed.statement.subject)
 
 
 def _take(reference: str, id: str, names: Sequence[str], engine: Engine) -> None:
@@ -211,10 +211,12 @@ def _take(reference: str, id: str, names: Sequence[str], engine: Engine) -> None
     try:
         info = require_image(engine, reference)
         # An engine with the containerd store shows the digest of a manifest.
-        found = info.id if info.id == id else expected.image_id(engine, reference)
-        if found != id:
+        actual = info.id if info.id == id else expected.image_id(engine, reference)
+        if actual != id:
             raise ImageError(
-                f"{reference} is not the image that was signed", why=f"its ID: {found}\nsigned: {id}", next="push again"
+                f"{reference} is not the image that was signed",
+                why=f"its ID: {actual}\nsigned: {id}",
+                next="push again",
             )
         for name in names:
             engine.tag(info.id, name)

@@ -132,8 +132,8 @@ class Repository:
             return None
         if reference.startswith("sha256:"):
             _compare(f"{self.name}@{reference}", text, reference)
-        found = self._parsed(text, RegistryManifest, f"{self.name}: {reference} is not a manifest of one image")
-        return Descriptor(found.media_type, _digest(text), len(text)), found
+        parsed = self._parsed(text, RegistryManifest, f"{self.name}: {reference} is not a manifest of one image")
+        return Descriptor(parsed.media_type, _digest(text), len(text)), parsed
 
     def blob(self, digest: str) -> bytes:
         """Return a small blob.
@@ -153,21 +153,21 @@ class Repository:
         Raises:
             FetchError: the list has no end.
         """
-        found: list[Descriptor] = []
+        descriptors: list[Descriptor] = []
         path, pages = f"referrers/{digest}", 0
         while path:
             answer = self._send("GET", path, allowed=(200, 404), headers={"Accept": _INDEX})
             if answer.status == 404:
                 return self._indexed(digest)
-            found += self._list(answer.body)
+            descriptors += self._list(answer.body)
             path, pages = urljoin(answer.url, answer.next) if answer.next else "", pages + 1
-            if len(found) > _ENTRIES or (path and pages == _PAGES) or (path and not self._is_ours(path)):
+            if len(descriptors) > _ENTRIES or (path and pages == _PAGES) or (path and not self._is_ours(path)):
                 raise FetchError(
                     f"{self._host} does not end the list of what refers to an image",
-                    why=f"after {pages} pages with {len(found)} entries it names another one: {path or 'none'}",
+                    why=f"after {pages} pages with {len(descriptors)} entries it names another one: {path or 'none'}",
                     next="tell those who run the registry",
                 )
-        return found
+        return descriptors
 
     def attach(self, subject: Descriptor, document: Document) -> Descriptor:
         """Let a document refer to the manifest of an image; return what names the document's manifest.
@@ -183,13 +183,13 @@ class Repository:
                 self._send("PUT", place, allowed=(201,), params=of, data=text, headers=octets)
         titled = msgspec.structs.replace(blobs[1], annotations={"org.opencontainers.image.title": document.name})
         text = _json(RegistryManifest(2, MANIFEST, blobs[0], (titled,), document.artifact_type, subject))
-        made = msgspec.structs.replace(_described(MANIFEST, text), artifact_type=document.artifact_type)
-        answer = self._put(f"manifests/{made.digest}", text, MANIFEST)
+        manifest = msgspec.structs.replace(_described(MANIFEST, text), artifact_type=document.artifact_type)
+        answer = self._put(f"manifests/{manifest.digest}", text, MANIFEST)
         if "OCI-Subject" not in answer.headers:
-            there = self._indexed(subject.digest)
-            if made.digest not in [each.digest for each in there]:
-                self._put(f"manifests/{_tag(subject.digest)}", _json(_List(2, (*there, made), _INDEX)), _INDEX)
-        return made
+            listed = self._indexed(subject.digest)
+            if manifest.digest not in [each.digest for each in listed]:
+                self._put(f"manifests/{_tag(subject.digest)}", _json(_List(2, (*listed, manifest), _INDEX)), _INDEX)
+        return manifest
 
     def _indexed(self, digest: str) -> list[Descriptor]:
         """Return what refers to a manifest by the index that stands for the API for referrers."""
@@ -213,7 +213,7 @@ class Repository:
         return answer.body if answer.status == 200 else None
 
     def _send(
-        self, method: str, path: str, *, allowed: tuple[int, ...], most: int = _MANIFEST_SIZE, **given: Any
+        self, method: str, path: str, *, allowed: tuple[int, ...], most: int = _MANIFEST_SIZE, **options: Any
     ) -> _Answer:
         """Send a request; with the user's credentials if the registry asks for them.
 
@@ -228,10 +228,10 @@ class Repository:
         url = urljoin(f"{self._url}/", path)
         # A place to upload to may be another machine.
         ours = self._is_ours(url)
-        answer = self._exchange(method, url, self._authorization if ours else "", most, **given)
+        answer = self._exchange(method, url, self._authorization if ours else "", most, **options)
         if answer.status == 401 and ours and self._is_ours(answer.url):
             self._authorize(answer.headers.get("WWW-Authenticate", ""))
-            answer = self._exchange(method, url, self._authorization, most, **given)
+            answer = self._exchange(method, url, self._authorization, most, **options)
         if answer.status in (401, 403):
             raise self._refused(f"status {answer.status} for {method} {urlsplit(url).path}")
         if answer.status not in allowed:
@@ -242,7 +242,7 @@ class Repository:
             )
         return answer
 
-    def _exchange(self, method: str, url: str, authorization: str, most: int, **given: Any) -> _Answer:
+    def _exchange(self, method: str, url: str, authorization: str, most: int, **options: Any) -> _Answer:
         """Send a request; return the answer, within the time that is left to the registry.
 
         Args:
@@ -253,7 +253,7 @@ class Repository:
         """
         start = time.monotonic()
         try:
-            return foreign.within(self._left, partial(self._follow, method, url, authorization, most, **given))
+            return foreign.within(self._left, partial(self._follow, method, url, authorization, most, **options))
         except FileError as error:
             raise FetchError(error.what) from error
         # ValueError: an address that is none.
@@ -266,8 +266,8 @@ class Repository:
         finally:
             self._left -= time.monotonic() - start
 
-    def _follow(self, method: str, url: str, authorization: str, most: int, **given: Any) -> _Answer:
-        own, headers = _origin(url), {**given.pop("headers", {})}
+    def _follow(self, method: str, url: str, authorization: str, most: int, **options: Any) -> _Answer:
+        own, headers = _origin(url), {**options.pop("headers", {})}
         # A proxy would be another machine, which reads what goes to this one.
         proxies: dict[str, Any] = {"http": None, "https": None, "all": None} if self._is_local else {}
         for _ in range(_HOPS):
@@ -288,11 +288,11 @@ class Repository:
                 auth=lambda request: request,
                 allow_redirects=False,
                 proxies=proxies,
-                **given,
+                **options,
             ) as answer:
                 if method in ("GET", "HEAD") and answer.is_redirect:
                     url = urljoin(url, answer.headers["Location"])
-                    given.pop("params", None)
+                    options.pop("params", None)
                     continue
                 body = foreign.collect(answer.iter_content(1 << 16), most, f"the answer of {urlsplit(url).netloc}")
                 onward = answer.links.get("next", {}).get("url", "")
@@ -364,15 +364,15 @@ class Repository:
     def _user(self, host: str) -> str:
         """Return the header with what Docker's configuration, or a credential helper that it names, has for a host."""
         try:
-            found = docker.auth.resolve_authconfig(docker.auth.load_config(), host) or {}
+            credentials = docker.auth.resolve_authconfig(docker.auth.load_config(), host) or {}
         except docker.errors.DockerException as error:
             raise self._refused(f"the credentials cannot be read: {error}") from error
-        found = {key.lower(): value for key, value in found.items()}
-        if found.get("identitytoken"):
+        credentials = {key.lower(): value for key, value in credentials.items()}
+        if credentials.get("identitytoken"):
             raise self._refused("the configuration has an identity token for it, which is not supported")
-        if "username" not in found:
+        if "username" not in credentials:
             return ""
-        return f"Basic {base64.b64encode('{username}:{password}'.format(**found).encode()).decode()}"
+        return f"Basic {base64.b64encode('{username}:{password}'.format(**credentials).encode()).decode()}"
 
     def _refused(self, why: str, next: str = "") -> FetchError:
         return FetchError(

@@ -68,10 +68,10 @@ class Cell:
 
 def digest(suite: Path) -> str:
     """Return the identity of a suite: 16 digits of a sha256 over its files' names and contents."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in sorted(suite.glob("*.py")):
-        found.update(f"{path.name}\0".encode() + path.read_bytes())
-    return found.hexdigest()[:16]
+        sha256.update(f"{path.name}\0".encode() + path.read_bytes())
+    return sha256.hexdigest()[:16]
 
 
 def cells(results: Iterable[Mapping[str, Any]]) -> dict[Place, Cell]:
@@ -86,7 +86,7 @@ def cells(results: Iterable[Mapping[str, Any]]) -> dict[Place, Cell]:
         if "operation" in about and result.get("outcome") != NOT_RUN:
             group = Path(result["suite"]).stem.removeprefix("test_").replace("_", " ")
             tests.setdefault((group, about["operation"], about.get("type") or _ANY), []).append(result)
-    return {place: _cell(found) for place, found in tests.items()}
+    return {place: _cell(group_results) for place, group_results in tests.items()}
 
 
 def _cell(results: list[Mapping[str, Any]]) -> Cell:
@@ -104,7 +104,7 @@ def _cell(results: list[Mapping[str, Any]]) -> Cell:
     return Cell(WORKS, max(bounds, default=None)) if outcomes[PASS] else Cell(ABSENT)
 
 
-def section(target: str, release: str, suite: str, ran: Mapping[str, str], found: Mapping[Place, Cell]) -> str:
+def section(target: str, release: str, suite: str, ran: Mapping[str, str], by_place: Mapping[Place, Cell]) -> str:
     """Return the section of a target as Markdown.
 
     Args:
@@ -118,9 +118,9 @@ def section(target: str, release: str, suite: str, ran: Mapping[str, str], found
         f"Triton {release}, suite {suite}; {'; '.join(ran[key] for key in ('device', 'driver') if key in ran)}.",
         "",
     ]
-    groups = dict.fromkeys(group for group, _, _ in found)
+    groups = dict.fromkeys(group for group, _, _ in by_place)
     for group in groups:
-        own = {(operation, kind): cell for (name, operation, kind), cell in found.items() if name == group}
+        own = {(operation, kind): cell for (name, operation, kind), cell in by_place.items() if name == group}
         types = sorted({kind for _, kind in own}, key=lambda kind: (_COLUMNS.get(kind, len(_TYPES)), kind))
         lines += [f"### {group}: {target}", "", f"| operation | {' | '.join(types)} |", f"|---{'|---' * len(types)}|"]
         for operation in dict.fromkeys(operation for operation, _ in own):
@@ -142,12 +142,12 @@ def _shown(cell: Cell | None, notes: dict[tuple[str, ...], int]) -> str:
 def write(path: Path, target: str, text: str) -> None:
     """Put a target's section into the file, in place of its old one; other targets' sections stay."""
     old = path.read_text() if path.is_file() else ""
-    sections = {found["target"]: found[0].strip() for found in _SECTION.finditer(old)}
+    sections = {match["target"]: match[0].strip() for match in _SECTION.finditer(old)}
     sections[target] = text.strip()
     durable.write(path, "\n\n".join([_FRAME.strip(), *(sections[name] for name in sorted(sections))]) + "\n")
 
 
-def contradictions(path: Path, target: str, release: str, suite: str, found: Mapping[Place, Cell]) -> list[str]:
+def contradictions(path: Path, target: str, release: str, suite: str, by_place: Mapping[Place, Cell]) -> list[str]:
     """Return in which cells a run says something else than the file does; also a partial run may.
 
     A section for another release or of another suite is not compared.
@@ -158,28 +158,28 @@ def contradictions(path: Path, target: str, release: str, suite: str, found: Map
         return []
     written = _read(text)
     wrong = []
-    for place, cell in found.items():
-        said = written.get(place)
-        if said is None or _may_be(said, cell):
+    for place, cell in by_place.items():
+        stated = written.get(place)
+        if stated is None or _may_be(stated, cell):
             continue
-        wrong.append(f"{' '.join(place)}: {path.name} says {said}, this run {cell.text}")
+        wrong.append(f"{' '.join(place)}: {path.name} says {stated}, this run {cell.text}")
     return wrong
 
 
-def _may_be(said: str, cell: Cell) -> bool:
+def _may_be(stated: str, cell: Cell) -> bool:
     """Return whether some of the tests of a cell of the file can have this result."""
-    if said in (NO, ABSENT):
-        return cell.status in (said, ABSENT)
-    if said in (PARTLY, WRONG):
-        return cell.status != WRONG or said == WRONG
+    if stated in (NO, ABSENT):
+        return cell.status in (stated, ABSENT)
+    if stated in (PARTLY, WRONG):
+        return cell.status != WRONG or stated == WRONG
     return cell.status in (WORKS, ABSENT) and (
-        cell.ulp is None or (said.endswith(" ulp") and cell.ulp <= float(said[:-4]))
+        cell.ulp is None or (stated.endswith(" ulp") and cell.ulp <= float(stated[:-4]))
     )
 
 
 def _read(text: str) -> dict[Place, str]:
     """Return the cells of a section of the file, without the numbers of notes."""
-    found: dict[Place, str] = {}
+    by_place: dict[Place, str] = {}
     group, types = "", [""]
     for line in text.splitlines():
         if line.startswith("### "):
@@ -189,7 +189,7 @@ def _read(text: str) -> dict[Place, str]:
         elif line.startswith("| ") and not line.startswith("|---"):
             operation, *row = (cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1]))
             operation = operation.strip("`").replace("\\|", "|")
-            found |= {
+            by_place |= {
                 (group, operation, kind): _NOTE.sub("", cell) for kind, cell in zip(types, row, strict=True) if cell
             }
-    return found
+    return by_place

@@ -79,7 +79,7 @@ def run(
         install: installs in the container what the command needs in addition to the image.
         files: a folder in the container that the command may write to; its content goes to the results' folder `files`.
     """
-    docker, made = ensure.ensure_image(request)
+    docker, image = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
     verdict = Verdict()
 
@@ -94,7 +94,7 @@ def run(
             # A separate folder, so that they do not stand where this machine writes.
             container.copy_out(files, results / "files", Bounds(DISK))
 
-    run_cases(docker, made, request.target, prepare, command, env, verdict, gpus=request.gpus, finish=finish)
+    run_cases(docker, image, request.target, prepare, command, env, verdict, gpus=request.gpus, finish=finish)
     if components.target(request.target.name).gpus and (note := unused(request.gpus)):
         print(note)
         verdict.ran = {**verdict.ran, "GPUs": note}
@@ -179,16 +179,16 @@ def copy_distribution(name: str, folder: Path) -> None:
 
 def _closure(name: str) -> set[str]:
     """Return the names of a distribution and of all its requirements in this environment."""
-    found: set[str] = set()
+    names: set[str] = set()
 
     def visit(name: str) -> None:
-        if name in found:
+        if name in names:
             return
-        found.add(name)
+        names.add(name)
         for line in metadata.requires(name) or ():
             requirement = Requirement(line)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 visit(requirement.name)
 
     visit(name)
-    return found
+    return names

@@ -44,14 +44,16 @@ def main() -> int:
     plugins = {str(folder.relative_to(paths.ROOT)): _SHARED for folder in sorted(paths.BACKENDS.glob("*/tests"))}
     for group, imported in ({"": ()} | _GROUPS | plugins).items():
         own = str(Path(group).parent) if (paths.ROOT / group / "__init__.py").exists() else group
-        found = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (own, *imported) if each)])
+        search_path = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (own, *imported) if each)])
         kernels = bool(group) and not group.startswith(("tests", "sdks"))
         inner = [f"--exclude=^{each}/" for each in _GROUPS if group and each.startswith(f"{group}/")]
         options = [*_OPTIONS, *inner, *(_WITH_KERNELS if kernels else ()), group] if group else []
         # mypy cannot use a cache that it wrote with other options.
         cache = f"--cache-dir=.mypy_cache/{'kernels' if kernels else group}"
         argv = [sys.executable, "-m", "mypy", cache, *options]
-        failed |= run(argv, log="mypy", cwd=paths.ROOT, env={"MYPYPATH": found}, check=False, line=print).status != 0
+        failed |= (
+            run(argv, log="mypy", cwd=paths.ROOT, env={"MYPYPATH": search_path}, check=False, line=print).status != 0
+        )
     return int(failed)
 
 

@@ -73,7 +73,7 @@ def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) 
         manifest = _manifest(file, parts)
         text = _content(file, parts[manifest["Config"]], manifest["Config"])
         expected = json.loads(config)
-        found = [
+        findings = [
             *_layers(file, [parts[name] for name in manifest["Layers"]], expected["rootfs"]["diff_ids"], listing),
             *(
                 Found(f"the tag {tag}", f"not one of this image: {', '.join(names)}")
@@ -83,9 +83,9 @@ def check(archive: Path, config: bytes, listing: Listing, names: Sequence[str]) 
             *_settings(text, expected),
             *_around(file, parts, manifest, expected),
         ]
-        if not found and text != config:
-            found.append(Found("the configuration", "other bytes, outside of its settings"))
-        yield from found
+        if not findings and text != config:
+            findings.append(Found("the configuration", "other bytes, outside of its settings"))
+        yield from findings
 
 
 def read(archive: Path) -> tuple[Sequence[str], bytes]:
@@ -186,11 +186,11 @@ def _manifest(file: IO[bytes], parts: Mapping[str, _Part]) -> docker_archive.Man
     except ValueError as error:
         raise ImageError(_MANIFEST, why=f"not of one image: {error}") from error
     allowed = {"Config", "Layers", "RepoTags", "LayerSources"}
-    said = json.loads(text)[0]
+    fields = json.loads(text)[0]
     if (
         not _is_compact(text)
-        or set(said) - allowed
-        or not _are_sources(said.get("LayerSources") or {}, manifest, parts)
+        or set(fields) - allowed
+        or not _are_sources(fields.get("LayerSources") or {}, manifest, parts)
     ):
         raise ImageError(_MANIFEST, why="it is not as an engine writes it")
     for name in (manifest["Config"], *manifest["Layers"]):
@@ -199,13 +199,13 @@ def _manifest(file: IO[bytes], parts: Mapping[str, _Part]) -> docker_archive.Man
     return manifest
 
 
-def _are_sources(said: Any, manifest: docker_archive.Manifest, parts: Mapping[str, _Part]) -> bool:
+def _are_sources(sources: Any, manifest: docker_archive.Manifest, parts: Mapping[str, _Part]) -> bool:
     """Return whether a manifest's LayerSources describe its layers, and say nothing else."""
     layers = {f"sha256:{blob[1]}": parts[name] for name in manifest["Layers"] if (blob := _BLOB.fullmatch(name))}
-    return isinstance(said, dict) and all(
+    return isinstance(sources, dict) and all(
         digest in layers
-        and said[digest] in [{"mediaType": kind, "size": layers[digest].size, "digest": digest} for kind in _LAYERS]
-        for digest in said
+        and sources[digest] in [{"mediaType": kind, "size": layers[digest].size, "digest": digest} for kind in _LAYERS]
+        for digest in sources
     )
 
 
@@ -253,9 +253,9 @@ def _layers(file: IO[bytes], parts: Sequence[_Part], expected: Sequence[str], li
     digests = [_digest(file, part) for part in parts]
     if digests == list(expected):
         return
-    found = list(_in_files(file, parts, expected, listing))
-    if found:
-        yield from found
+    findings = list(_in_files(file, parts, expected, listing))
+    if findings:
+        yield from findings
         return
     # The same files, so what differs is how they are written.
     for number, (part, digest, wanted) in enumerate(zip(parts, digests, expected, strict=False), 1):
@@ -391,11 +391,11 @@ class _View(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        left = max(self._part.size - self._at, 0)
+        rest = max(self._part.size - self._at, 0)
         self._file.seek(self._part.offset + self._at)
-        found = self._file.read(left if size < 0 else min(size, left))
-        self._at += len(found)
-        return found
+        data = self._file.read(rest if size < 0 else min(size, rest))
+        self._at += len(data)
+        return data
 
 
 def _content(file: IO[bytes], part: _Part, name: str) -> bytes:
@@ -415,11 +415,11 @@ def _digest(file: IO[bytes], part: _Part) -> str:
 
 def _sha256(file: IO[bytes], size: int) -> str:
     """Return the sha256 of the next bytes of a file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while size > 0 and (chunk := file.read(min(size, _CHUNK))):
-        found.update(chunk)
+        digest.update(chunk)
         size -= len(chunk)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _around(

@@ -114,31 +114,31 @@ def make(
     )
 
 
-def state_image(request: Request, made: Image, store: Store, signer: CryptoSigner | None) -> Path | None:
+def state_image(request: Request, image: Image, store: Store, signer: CryptoSigner | None) -> Path | None:
     """Write the statement about an image, signed if a signer is given; return the file.
 
     The digest of the configuration is the image's ID in most engines; None if the store does not know it.
     """
     target, release = request.target, request.release
-    configs = provenance.configs(made.name, store)
-    digest = made.info.id if made.info.id in configs else next(reversed(configs), None)
+    configs = provenance.configs(image.name, store)
+    digest = image.info.id if image.info.id in configs else next(reversed(configs), None)
     if digest is None:
         return None
-    said = make(
-        [_resource(made.name, digest.removeprefix("sha256:"))],
+    stated = make(
+        [_resource(image.name, digest.removeprefix("sha256:"))],
         kind="image",
         asked={"target": target.name, "triton": release.version, "options": request.options},
-        derived=derived(target, release, made.info.labels),
+        derived=derived(target, release, image.info.labels),
         inputs=list(_inputs(target, release.wheel)),
-        byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(made.info.layers, 1)],
+        byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(image.info.layers, 1)],
     )
-    return write(f"{target.name}-{release.version}", said, signer)
+    return write(f"{target.name}-{release.version}", stated, signer)
 
 
 def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None) -> Path:
     """Write the statement about a folder of wheels, signed if a signer is given; return the file."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
-    said = make(
+    stated = make(
         [_resource(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files],
         kind="wheels",
         asked={"target": target.name},
@@ -148,7 +148,7 @@ def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None
         },
         inputs=list(_inputs(target)),
     )
-    return write(f"wheels-{target.backend}", said, signer)
+    return write(f"wheels-{target.backend}", stated, signer)
 
 
 def _inputs(target: LockedTarget, triton: Artifact | None = None) -> Iterable[Resource]:
@@ -225,7 +225,7 @@ def read(path: Path) -> list[Sealed]:
 
 def parse(text: bytes, path: Path) -> list[Sealed]:
     """Return the statements in the text of a file; see read."""
-    found = []
+    sealed = []
     try:
         for line in text.decode().splitlines():
             envelope = Envelope.from_dict(json_text.parse(line, dict[str, Any]))
@@ -234,7 +234,7 @@ def parse(text: bytes, path: Path) -> list[Sealed]:
             statement = json_text.parse(envelope.payload, Statement)
             if (statement.type, statement.predicate_type) != (_STATEMENT, _PROVENANCE):
                 raise ValueError(f"it is a {statement.predicate_type} in a {statement.type}")
-            found.append(Sealed(path, statement, envelope))
+            sealed.append(Sealed(path, statement, envelope))
     except (ValueError, KeyError, TypeError, AttributeError, FormatError) as error:
         raise FileError(f"{path} has no statement", why=repr(error), next="ask for the file again") from error
-    return found
+    return sealed

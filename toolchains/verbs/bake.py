@@ -143,7 +143,7 @@ def targets(
         folder: the path of the folder with the contexts, which ends with a slash.
         named: returns the name of a stage's target.
     """
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     below = ""
     for stage in stages:
         entry: dict[str, Any] = {"context": folder + stage.name}
@@ -160,11 +160,11 @@ def targets(
         entry |= {"platforms": [platform], "network": "none", "output": ["type=cacheonly"]}
         # Provenance would contain the builder's name and the time.
         entry["attest"] = ["type=provenance,disabled=true"]
-        found[named(stage.name)] = entry
+        described[named(stage.name)] = entry
         below = stage.name
     # Only the last target is sent back. BuildKit cuts dates to SOURCE_DATE_EPOCH if its version supports that.
-    found[named(below)]["output"] = [f"type=docker,dest={folder}{RESULT},rewrite-timestamp=true"]
-    return found
+    described[named(below)]["output"] = [f"type=docker,dest={folder}{RESULT},rewrite-timestamp=true"]
+    return described
 
 
 def combined(lock: Lock) -> str:
@@ -174,7 +174,7 @@ def combined(lock: Lock) -> str:
     file changes with the lock and the patches, and not with each edit of a source. Tags are those that move.
     """
     groups: dict[str, Any] = {"default": {"targets": []}}
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for target in lock.proven():
         groups[target.name] = {"targets": []}
         for version, release in target.tritons.items():
@@ -182,7 +182,7 @@ def combined(lock: Lock) -> str:
             job = f"{target.name}-{version}".replace(".", "_")
             inputs = Inputs(target, release)
             top = Stage(target.name, "PYTHON", labels=inputs.labels, tags=inputs.moving_names)
-            found |= targets(
+            described |= targets(
                 [Stage("base"), Stage("python", "BASE"), top],
                 f"linux/{rootfs.architecture(target.debs)}",
                 folder=f"{FOLDERS}/{target.name}-{version}/",
@@ -190,7 +190,7 @@ def combined(lock: Lock) -> str:
             )
             for group in ("default", target.name):
                 groups[group]["targets"].append(job)
-    return json.dumps({"group": groups, "target": found}, indent=2) + "\n"
+    return json.dumps({"group": groups, "target": described}, indent=2) + "\n"
 
 
 def adopt(request: Request, file: Path) -> None:
@@ -227,7 +227,7 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
     with file.open("rb") as source, docker_archive.opened(source, f"{file}") as tar:
         manifest, config = docker_archive.described(tar)
     labels, tags = config["config"].get("Labels") or {}, manifest.get("RepoTags") or []
-    found = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
+    stated = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
     # All tags must be names of this target: one with the digest, and one with the release.
     own = {f"triton-foundry/{target.name}{more}" for more in ("", "-source")}
@@ -236,10 +236,10 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
         and list(moves.values()).count(False) == 1
         and any(tag.endswith(f":{release.version}") for tag in tags)
     )
-    if found != [target.name, target.digest] or not named:
+    if stated != [target.name, target.digest] or not named:
         raise ImageError(
             f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
-            why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(found)}\n"
+            why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(stated)}\n"
             f"this checkout's: {target.name}, {target.digest}",
             next=f"./foundry bake {target.name} --into=DIR, and let a builder bake that",
         )

@@ -106,14 +106,14 @@ def measurements(target: str) -> list[str]:
     Raises:
         UsageError: the target has no measurements.
     """
-    found = components.target(target)
-    if not found.bench:
+    configured = components.target(target)
+    if not configured.bench:
         raise UsageError(
-            f"{found.backend} has no measurements",
+            f"{configured.backend} has no measurements",
             why="its file does not name a module of bench/",
-            next=f'write one as bench/opencl.py, and bench = "MODULE" in toolchains/targets/{found.backend}.toml',
+            next=f'write one as bench/opencl.py, and bench = "MODULE" in toolchains/targets/{configured.backend}.toml',
         )
-    path = paths.ROOT / "bench" / f"{found.bench.replace('.', '/')}.py"
+    path = paths.ROOT / "bench" / f"{configured.bench.replace('.', '/')}.py"
     for node in ast.parse(path.read_text()).body:
         match node:
             case ast.Assign([ast.Name("MEASUREMENTS")], ast.Dict(keys)) | ast.AnnAssign(

@@ -44,48 +44,48 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     file = proof.results_folder(request) / "sizes.json" if sizes else None
     if registry or public:
         pull.take(request, registry, pull.read_trust(public))
-    docker, made = ensure.ensure_image(request)
-    state = "made" if made.made else "exists already"
-    _console.print(Text(made.name, "bold"), f"{state}, {_mb(made.info.size)} MB, {made.info.id[:19]}")
+    docker, image = ensure.ensure_image(request)
+    state = "made" if image.made else "exists already"
+    _console.print(Text(image.name, "bold"), f"{state}, {_mb(image.info.size)} MB, {image.info.id[:19]}")
     if older := list(agreement.of_target(components.target(request.target.name), request.target)):
         _console.notice(f"the lock is older than the pins: {'; '.join(older)}; to use them: ./foundry pin --update")
-    drift = made.info.labels.get(target_image.LABEL + "drift")
+    drift = image.info.labels.get(target_image.LABEL + "drift")
     if drift:
         _console.notice(f"not as locked: {drift}")
-    supplied = made.info.labels.get(target_image.LABEL + "sdk")
+    supplied = image.info.labels.get(target_image.LABEL + "sdk")
     if supplied:
         _console.notice(f"not for pushing: it has {supplied} in it, which is not ours to give to others")
-    sourced = made.info.labels.get(target_image.LABEL + "from-source")
+    sourced = image.info.labels.get(target_image.LABEL + "from-source")
     if sourced:
         _console.print(f"from source: {sourced}")
-    if stated := statement.state_image(request, made, request.store(), signer):
+    if stated := statement.state_image(request, image, request.store(), signer):
         _console.print(f"{'signed ' if sign else ''}statement: {stated}")
     elif sign:
         _console.notice("not signed: this machine did not build the image")
     if file is not None:
-        found = _measure(docker, made)
-        _console.print(_table(made, found))
-        durable.write(file, json.dumps({"image": made.name, "packages": found}, indent=1) + "\n")
+        by_package = _measure(docker, image)
+        _console.print(_table(image, by_package))
+        durable.write(file, json.dumps({"image": image.name, "packages": by_package}, indent=1) + "\n")
         _console.print(f"written to {file}")
-    expected.check_image(expected.load(), docker, made, request.target.name, request.release.version)
+    expected.check_image(expected.load(), docker, image, request.target.name, request.release.version)
 
 
-def _measure(docker: Engine, made: Image) -> dict[str, int]:
-    with docker.container(made.info.id) as container:
+def _measure(docker: Engine, image: Image) -> dict[str, int]:
+    with docker.container(image.info.id) as container:
         container.copy_into(Path(package_sizes.__file__), "/tmp/package_sizes.py")
-        said = container.call(["python3", "/tmp/package_sizes.py"])
+        output = container.call(["python3", "/tmp/package_sizes.py"])
     try:
-        return json_text.parse(said, dict[str, int])
+        return json_text.parse(output, dict[str, int])
     except ValueError as error:
-        raise ImageError(f"the packages in {made.name} cannot be measured", why=str(error)) from error
+        raise ImageError(f"the packages in {image.name} cannot be measured", why=str(error)) from error
 
 
-def _table(made: Image, found: dict[str, int]) -> Table:
-    rows = sorted(found.items(), key=lambda row: -row[1])
+def _table(image: Image, by_package: dict[str, int]) -> Table:
+    rows = sorted(by_package.items(), key=lambda row: -row[1])
     rest = sum(size for _, size in rows[_ROWS:])
-    table = Table("package", "MB", title=f"what takes the space in {made.name}", show_footer=True)
+    table = Table("package", "MB", title=f"what takes the space in {image.name}", show_footer=True)
     table.columns[1].justify = "right"
-    table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(found.values()))
+    table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(by_package.values()))
     for owner, size in rows[:_ROWS]:
         table.add_row(owner, _mb(size))
     table.add_row(f"{len(rows[_ROWS:])} others", _mb(rest))

@@ -64,16 +64,16 @@ def push(wanted: list[Wanted], url: str, store: Store, *, named: bool) -> None:
         AbsentError: a named part, or every part, is not built here.
     """
     remote.check_remote_url(url)
-    there = [want for want in wanted if store.has_part("upstream", want.identity)]
-    absent = [want for want in wanted if want not in there]
+    built = [want for want in wanted if store.has_part("upstream", want.identity)]
+    absent = [want for want in wanted if want not in built]
     for want in absent:
         _console.print(f"{want.reference} for {want.builder.suite} has not been built here")
-    if there:
+    if built:
         engine = host.ensure_engine()
-        for want in there:
+        for want in built:
             done = remote.push(want, url, store=store, engine=engine)
             _say(done, want, f"pushed to {url}" if done.moved else f"{url} has it already")
-    if absent and (named or not there):
+    if absent and (named or not built):
         raise AbsentError(
             "not built here: " + ", ".join(want.reference for want in absent),
             next="./foundry upstream, for what there is",

@@ -199,20 +199,20 @@ def conformance(
         )
         next = f"{request.command('shell')} --with={shlex.quote(str(folder if folder.is_dir() else folder.parent))}"
         raise ProofError(f"{target.name} does not conform", why=why, next=next)
-    said = f"{verdict.partial} were run: this does not say that {target.name} conforms; " if verdict.partial else ""
-    print(f"{said}results in {results}")
+    note = f"{verdict.partial} were run: this does not say that {target.name} conforms; " if verdict.partial else ""
+    print(f"{note}results in {results}")
     return results
 
 
 def _operations(verdict: Verdict, request: Request, target: LockedTarget, table: str) -> list[str]:
     """Write the target's section of a table, if one is asked for; else return what contradicts the committed one."""
-    found = operations.cells(verdict.results.values())
+    cells = operations.cells(verdict.results.values())
     release, suite = request.release.version, operations.digest(SUITE)
     if table:
-        operations.write(Path(table), target.name, operations.section(target.name, release, suite, verdict.ran, found))
+        operations.write(Path(table), target.name, operations.section(target.name, release, suite, verdict.ran, cells))
         print(f"the operations of {target.name} are in {table}")
         return []
-    return operations.contradictions(TABLE, target.name, release, suite, found) if TABLE.is_file() else []
+    return operations.contradictions(TABLE, target.name, release, suite, cells) if TABLE.is_file() else []
 
 
 # The files of conformance/ that the container needs.
@@ -371,7 +371,7 @@ def _counts(results: Iterator[tuple[str, Mapping[str, Any]]] | Any) -> dict[str,
     counts: dict[str, Counter[str]] = {}
     for name, result in results:
         counts.setdefault(name, Counter())[outcome_of(result)] += 1
-    return {name: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]} for name, found in counts.items()}
+    return {name: {outcome: count[outcome] for outcome in OUTCOMES if count[outcome]} for name, count in counts.items()}
 
 
 def _table(title: str, rows: Mapping[str, Mapping[str, int]], *, footer: bool = False) -> Table:

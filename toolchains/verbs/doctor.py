@@ -36,12 +36,12 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
         raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=TARGET")
     if not what:
         missing = _programs()
-        found = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
+        findings = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
     else:
         missing = []
-        found = list(_sdk(Path(what), target) if target else _file(Path(what), python))
+        findings = list(_sdk(Path(what), target) if target else _file(Path(what), python))
     remaining = []
-    for each in found:
+    for each in findings:
         if fix and each.fix:
             _console.print(f"{each.what}: {each.fix()}")
             continue
@@ -83,9 +83,9 @@ def _machine() -> Iterator[Problem]:
 def _python(python: str) -> Iterator[Problem]:
     """Yield what is wrong with the Triton of a Python; of the virtual environment's if none is given, if it has one."""
     active = os.environ.get("VIRTUAL_ENV")
-    found = python or (f"{active}/bin/python" if active and Path(active) != paths.ROOT / ".venv" else "")
-    if found:
-        yield from environment.check(shutil.which(found) or found, os.environ)
+    program = python or (f"{active}/bin/python" if active and Path(active) != paths.ROOT / ".venv" else "")
+    if program:
+        yield from environment.check(shutil.which(program) or program, os.environ)
 
 
 def _file(path: Path, python: str) -> Iterator[Problem]:

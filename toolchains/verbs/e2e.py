@@ -40,9 +40,9 @@ def e2e(request: Request, *, only: str = "") -> Path:
     if not verdict.succeeded:
         why = proof.explain(verdict, results / "junit.xml")
         raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
-    said = (
+    outcome = (
         f"{target.name} is proven" if verdict.proven else f"{verdict.partial} passed: this does not prove {target.name}"
     )
     refused = sum(outcome_of(result) == REFUSED for result in verdict.results.values())
-    print(f"{said}{f'; {refused} cases were refused, and did not run' * bool(refused)}; results in {results}")
+    print(f"{outcome}{f'; {refused} cases were refused, and did not run' * bool(refused)}; results in {results}")
     return results

@@ -34,11 +34,11 @@ def act(*, update: str | bool | None, offline: bool) -> None:
             if update not in (True, target.name) or expected.is_current(expected.load(), target, release):
                 continue
             request = Request(target, release, offline=offline)
-            engine, made = ensure.ensure_image(request)
+            engine, image = ensure.ensure_image(request)
             if any(request.store().found_part(*part) is None for part in expected.parts(target, release)):
                 # The image exists, and the store was emptied since: all parts are built, and the image has the same ID.
-                engine, made = ensure.ensure_image(replace(request, cache=False))
-            now = expected.update(expected.load(), engine, request.store(), made, target, release)
+                engine, image = ensure.ensure_image(replace(request, cache=False))
+            now = expected.update(expected.load(), engine, request.store(), image, target, release)
             expected.save(now)
             id = now.images[target.name][release.version].image
             _console.print(f"{target.name} with Triton {release.version}: {id[:19]} written to {paths.EXPECTED}")

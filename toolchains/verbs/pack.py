@@ -79,11 +79,11 @@ def pack(request: Request, script: str, artifact: str, *, out_indices: Sequence[
     if not artifact:
         raise UsageError("say where to write: --artifact-dir DIR", next="./foundry help pack")
     durable.require_writable(Path(artifact), f"--artifact-dir={artifact}")
-    docker, made = ensure.ensure_image(request)
+    docker, image = ensure.ensure_image(request)
     inside = f"{_HOME}/script/{source.name}"
     options = ["--out-indices", ",".join(map(str, out_indices))] * bool(out_indices)
     options += ["--kernel", kernel] * bool(kernel)
-    with docker.sandbox(made.info.id) as container:
+    with docker.sandbox(image.info.id) as container:
         container.copy_into(source, inside)
         command = ["python", "-m", packing.module, "pack", "--triton-script", inside]
         command += ["--artifact-dir", f"{_HOME}/packed", *options]
@@ -134,15 +134,15 @@ def run_packed(
     for index, path in written:
         durable.require_writable(path.parent, f"--out={index}={path}")
     files = foreign.plain_files(folder, _MOST, without=_BUILT)
-    docker, made = ensure.ensure_image(request)
-    with docker.sandbox(made.info.id, disk=_ARRAYS) as container:
+    docker, image = ensure.ensure_image(request)
+    with docker.sandbox(image.info.id, disk=_ARRAYS) as container:
         for name, file in files.items():
             container.copy_into(file, f"{_HOME}/packed/{name}")
         container.copy_into(paths.BACKENDS / packing.scripts, f"{_HOME}/scripts")
         words = [
             word
-            for name, given in (values or {}).items()
-            for index, value in given
+            for name, indexed in (values or {}).items()
+            for index, value in indexed
             for word in (f"--{name}", f"{index}={value}")
         ]
         words += ["--nr-dpus", f"{nr_dpus}"] * bool(nr_dpus)

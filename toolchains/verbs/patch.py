@@ -66,9 +66,9 @@ def status(release: str, tree: Path | None) -> None:
         if tree is None and not store.has(locked.wheel):
             states = [(patch, "not fetched") for patch in series.patches]
         else:
-            found = series.states(FolderTree.detect(tree) if tree else WheelTree(store.path(locked.wheel)))
-            failed = next((state.error for state in found if state.error), failed)
-            states = [(state.patch, state.state) for state in found]
+            checked = series.states(FolderTree.detect(tree) if tree else WheelTree(store.path(locked.wheel)))
+            failed = next((state.error for state in checked if state.error), failed)
+            states = [(state.patch, state.state) for state in checked]
         number, digest = patches.read_revision(series.folder)
         edited = "" if digest == series.digest else ", edited since: ./foundry patch refresh"
         console.print(_table(f"Triton {version}, revision {number}{edited}", states))
@@ -81,9 +81,9 @@ def status(release: str, tree: Path | None) -> None:
                 states = [(patch, "not fetched") for patch in series.patches]
             else:
                 with debian_files.unpack_package(what, target, store) as package:
-                    found = series.states(package)
-                failed = next((state.error for state in found if state.error), failed)
-                states = [(state.patch, state.state) for state in found]
+                    checked = series.states(package)
+                failed = next((state.error for state in checked if state.error), failed)
+                states = [(state.patch, state.state) for state in checked]
             console.print(_table(f"{debian_files.package(what, target)}, a Debian package", states))
     if failed:
         raise failed
@@ -127,10 +127,12 @@ def rewrite_patches(release: str, tree: Path | None, into: str | None) -> None:
 def _releases(release: str) -> dict[str, tuple[LockedTarget, LockedTriton]]:
     """Return the locked releases of Triton, or only the one asked for, each with a target that has it."""
     targets = lock.load().targets.values()
-    found = {version: (target, locked) for target in targets for version, locked in target.tritons.items()}
-    if release and release not in found:
-        raise UsageError(f"Triton {release} is not locked", why=f"locked: {', '.join(found)}", next="./foundry pin")
-    return {release: found[release]} if release else found
+    by_version = {version: (target, locked) for target in targets for version, locked in target.tritons.items()}
+    if release and release not in by_version:
+        raise UsageError(
+            f"Triton {release} is not locked", why=f"locked: {', '.join(by_version)}", next="./foundry pin"
+        )
+    return {release: by_version[release]} if release else by_version
 
 
 def _one(release: str) -> tuple[str, tuple[LockedTarget, LockedTriton]]:

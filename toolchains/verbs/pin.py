@@ -121,15 +121,15 @@ def show(console: Console) -> None:
         table.add_column(heading, justify="right" if heading == "MB" else "left", no_wrap=heading == "profile")
     for upstream in wanted.upstreams:
         for number, profile in enumerate(upstream.profiles.values()):
-            found = lock.sources.get(f"{upstream.name}/{profile.name}")
+            source = lock.sources.get(f"{upstream.name}/{profile.name}")
             table.add_row(
                 "" if number else upstream.name,
                 profile.name + " (default)" * (profile.name == upstream.default),
                 str(profile.source),
-                _resolved(profile, found, upstream),
+                _resolved(profile, source, upstream),
                 profile.llvm_hash[:12] or "-",
                 profile.patches or "-",
-                _megabytes(found.files) if found and found.files else "",
+                _megabytes(source.files) if source and source.files else "",
             )
     console.print(table)
     console.print(f"lock {lock.digest[:12]}")
@@ -145,26 +145,26 @@ def check_age(store: Store, console: Console) -> None:
         FetchError, PinError: the archives cannot be asked.
     """
     with console.status("asking the archives"):
-        found = age.ask(locks.load(), _pinned(), store)
-    if found.newer:
+        compared = age.ask(locks.load(), _pinned(), store)
+    if compared.newer:
         table = Table(title="what the archives have in newer versions")
         for heading in ("kind", "name", "locked", "newest", "security", "in"):
             table.add_column(heading)
-        for each in sorted(found.newer, key=lambda each: (not each.is_security, each)):
+        for each in sorted(compared.newer, key=lambda each: (not each.is_security, each)):
             security = "yes" if each.is_security else ""
             table.add_row(each.kind, each.name, each.locked, each.current, security, ", ".join(each.systems))
         console.print(table)
-    console.print(_summary(found))
-    if urgent := sorted({each.name for each in found.newer if each.is_security}):
+    console.print(_summary(compared))
+    if urgent := sorted({each.name for each in compared.newer if each.is_security}):
         raise OutdatedError(
             f"there are security updates of what is locked: {', '.join(urgent)}",
             next="./foundry pin --update, and ./foundry test",
         )
 
 
-def _summary(found: Age) -> str:
-    urgent = {each.name for each in found.newer if each.is_security}
-    names = {(each.kind, each.name) for each in found.newer}
+def _summary(compared: Age) -> str:
+    urgent = {each.name for each in compared.newer if each.is_security}
+    names = {(each.kind, each.name) for each in compared.newer}
     counts = f"{len(names)} packages had newer versions, {len(urgent)} had security updates"
     return f"age: when the archives were asked, {counts}"
 
@@ -201,10 +201,10 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
                 change.kind, change.name, change.before or "-", change.after or "-", ", ".join(change.targets)
             )
         console.print(table)
-    for said in freed:
-        console.print(f"other wheels may have changed, the locked versions do not fit: {said}")
-    for said in unreachable:
-        console.print(f"not reached: {said}", highlight=False)
+    for line in freed:
+        console.print(f"other wheels may have changed, the locked versions do not fit: {line}")
+    for line in unreachable:
+        console.print(f"not reached: {line}", highlight=False)
     before = old.digest if old else "none"
     same = new.digest == before
     console.print(f"lock {new.digest[:12]}, unchanged" if same else f"lock {before[:12]} -> {new.digest[:12]}")
@@ -244,8 +244,8 @@ def verify(store: Store, console: Console) -> None:
     console.print(
         f"store: {len(here)} files have the locked sha256" + (f", {absent} are not there yet" if absent else "")
     )
-    whole, unlisted = store.verify_parts()
-    console.print(f"store: {whole} built parts are as they were made")
+    intact, unlisted = store.verify_parts()
+    console.print(f"store: {intact} built parts are as they were made")
     for name in unlisted:
         console.print(f"  {name} has no manifest, an earlier version made it; it is built again when it is used")
     for locked in {t.wheel.sha256: t for target in lock.targets.values() for t in target.tritons.values()}.values():
@@ -253,8 +253,8 @@ def verify(store: Store, console: Console) -> None:
             console.notice(f"not checked: {locked.wheel.filename} is not in the store: ./foundry pin --fetch")
             continue
         check_llvm_hash(locked, store.path(locked.wheel))
-        said = f" says LLVM {locked.llvm_version}, and no commit" if locked.llvm_version else ""
-        console.print(f"triton {locked.version}:{said or f' built with LLVM {locked.llvm_hash}'}, as pinned")
+        stated = f" says LLVM {locked.llvm_version}, and no commit" if locked.llvm_version else ""
+        console.print(f"triton {locked.version}:{stated or f' built with LLVM {locked.llvm_hash}'}, as pinned")
 
 
 def fetch_all(store: Store, console: Console) -> None:
@@ -267,10 +267,10 @@ def fetch_all(store: Store, console: Console) -> None:
         store.fetch(builder.own(), suite=builder.suite, python=builder.python)
     for upstream in wanted.upstreams:
         profile = upstream.profile()
-        found = lock.sources.get(f"{upstream.name}/{profile.name}")
-        if found and isinstance(profile.source, SourcePackagePin):
-            _say(console, store, found.files, f"the sources of {upstream.name}/{profile.name}")
-            store.fetch(found.files, suite=profile.source.suite, python="")
+        locked = lock.sources.get(f"{upstream.name}/{profile.name}")
+        if locked and isinstance(profile.source, SourcePackagePin):
+            _say(console, store, locked.files, f"the sources of {upstream.name}/{profile.name}")
+            store.fetch(locked.files, suite=profile.source.suite, python="")
 
 
 def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: str) -> None:
@@ -281,9 +281,9 @@ def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: st
 
 
 def _refuse(what: str, differences: Iterator[str], next: str) -> None:
-    found = list(differences)
-    if found:
-        raise PinError(what, why="\n".join(found), next=next)
+    lines = list(differences)
+    if lines:
+        raise PinError(what, why="\n".join(lines), next=next)
 
 
 def _pinned() -> Pinned:

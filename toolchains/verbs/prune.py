@@ -65,46 +65,46 @@ def prune(*, remove: bool) -> None:
     locked = lock.load()
     images = _images(locked)
     store = Store(paths.cache())
-    found = list(_store(store.root, locked))
+    items = list(_store(store.root, locked))
     configs = [config for name in images for config in provenance.configs(name, store)]
     for place in listing.unused(store, configs):
-        found.append(Item("records of images", str(place), place.stat().st_size, place.unlink))
+        items.append(Item("records of images", str(place), place.stat().st_size, place.unlink))
     for folder in scratch.leftovers(paths.temporary()):
         kind = "temporary folders that a killed run left"
-        found.append(Item(kind, str(folder.path), folder.size, lambda: scratch.sweep(paths.temporary())))
+        items.append(Item(kind, str(folder.path), folder.size, lambda: scratch.sweep(paths.temporary())))
     # The logs of this checkout that nothing wrote to for a day; a running dockerd keeps its log.
     for place in sorted(paths.LOGS.glob("*.log")):
         status = place.stat()
         if place.name != "dockerd.log" and time.time() - status.st_mtime > _DAY:
-            found.append(Item("logs", str(place), status.st_size, place.unlink))
+            items.append(Item("logs", str(place), status.st_size, place.unlink))
     try:
-        found += _engine(client.connect(), images)
+        items += _engine(client.connect(), images)
     except EngineError as error:
         _console.notice(f"the engine's images are left out: {error.what}: {error.why}")
-    _console.print(_table(found))
-    if not found:
+    _console.print(_table(items))
+    if not items:
         return
     if not remove:
         _console.print("nothing was removed; to remove it: ./foundry prune --remove")
         return
     kept = []
-    for item in found:
+    for item in items:
         try:
             item.remove()
         except (OSError, EngineError) as error:
             kept.append(f"{item.name}: {error}")
-    _console.print(f"removed {len(found) - len(kept)} of {len(found)}")
+    _console.print(f"removed {len(items) - len(kept)} of {len(items)}")
     for line in kept:
         _console.notice(f"kept: {line}")
 
 
-def _table(found: Sequence[Item]) -> Table:
+def _table(removable: Sequence[Item]) -> Table:
     table = Table("what", "number", "MB")
-    for kind in dict.fromkeys(item.kind for item in found):
-        items = [item for item in found if item.kind == kind]
+    for kind in dict.fromkeys(item.kind for item in removable):
+        items = [item for item in removable if item.kind == kind]
         sizes = [item.size for item in items if item.size is not None]
         table.add_row(kind, str(len(items)), f"{sum(sizes) / 1e6:.0f}" if sizes else "unknown")
-    if not found:
+    if not removable:
         table.add_row("nothing", "0", "0")
     return table
 
@@ -158,12 +158,12 @@ def _builders(locked: Lock) -> list[LockedTarget]:
 def _parts(locked: Lock) -> dict[str, set[str]]:
     """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
     copyright = {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"}
-    found = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
+    parts = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
     for target in locked.targets.values():
         for release in target.tritons.values():
             for kind, identities in Inputs(target, release).parts.items():
-                found.setdefault(kind, set()).update(identities)
-    return found
+                parts.setdefault(kind, set()).update(identities)
+    return parts
 
 
 def _engine(docker: Engine, images: Collection[str]) -> Iterator[Item]:

@@ -34,17 +34,17 @@ def push(request: Request, registry: str, *, sign: str) -> None:
     """
     repository = Repository(registry, request.target.name)
     signer = keys.read_private(Path(sign)) if sign else None
-    engine, made = ensure.ensure_image(request)
-    id = images.prove(made, engine=engine, store=request.store())
+    engine, image = ensure.ensure_image(request)
+    id = images.prove(image, engine=engine, store=request.store())
     file = statement.file(f"{request.target.name}-{request.release.version}")
     is_stated = file.exists() and any(
-        (subject.name, subject.sha256) == (made.name, id.removeprefix("sha256:"))
+        (subject.name, subject.sha256) == (image.name, id.removeprefix("sha256:"))
         for sealed in statement.read(file)
         for subject in sealed.statement.subject
     )
-    if (signer or not is_stated) and not statement.state_image(request, made, request.store(), signer):
+    if (signer or not is_stated) and not statement.state_image(request, image, request.store(), signer):
         raise UsageError(
-            f"there is no statement about {made.name}" + " by this machine" * bool(sign),
+            f"there is no statement about {image.name}" + " by this machine" * bool(sign),
             why="it did not build the image, so it cannot say how that was made",
             next=f"{request.command('build')} --no-cache",
         )
@@ -55,6 +55,6 @@ def push(request: Request, registry: str, *, sign: str) -> None:
         Document(f"{request.target.name}{ENDINGS[form]}", _TYPES[form], _TYPES[form], write(described))
         for form, write in WRITERS.items()
     ]
-    done = images.push(made, id, repository, [images.statements(file), *documents], engine=engine)
+    done = images.push(image, id, repository, [images.statements(file), *documents], engine=engine)
     _console.print(Text(done.reference, "bold"), "was pushed" if done.moved else "exists there already")
     _console.print(f"its ID {done.id}, {len(documents)} bills of materials and a statement")

@@ -51,11 +51,11 @@ def release(*, check: bool) -> None:
     problems: list[str] = []
     for title, find in CHECKS.items():
         try:
-            found = list(find())
+            wrong = list(find())
         except FoundryError as error:
-            found = [str(error)]
-        print(f"{'wrong' if found else 'ok':5}  {title}", flush=True)
-        problems += found
+            wrong = [str(error)]
+        print(f"{'wrong' if wrong else 'ok':5}  {title}", flush=True)
+        problems += wrong
     version = plugin_wheels.version()
     if problems:
         raise CheckError(
@@ -95,8 +95,8 @@ def wrong_changelog() -> Iterator[str]:
 def wrong_locks() -> Iterator[str]:
     """Yield how the locks and the pins disagree; files and the network are not asked."""
     locked, wanted = lock.load(), inventory.load()
-    for said in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
-        yield f"{said}: ./foundry pin --check"
+    for disagreement in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
+        yield f"{disagreement}: ./foundry pin --check"
     yield from conan_lock.disagreements(locked)
 
 
@@ -129,9 +129,9 @@ def wrong_wheels() -> Iterator[str]:
         for name in plugin_wheels.names():
             with zipfile.ZipFile(plugin_wheels.wheel(name, Store(Path(work))).path) as wheel:
                 (file,) = [file for file in wheel.namelist() if file.endswith(".dist-info/METADATA")]
-                found = email.message_from_bytes(wheel.read(file))["Version"]
-            if found != version:
-                yield f"the wheel of backends/{name} has version {found}, and VERSION is {version}"
+                stated = email.message_from_bytes(wheel.read(file))["Version"]
+            if stated != version:
+                yield f"the wheel of backends/{name} has version {stated}, and VERSION is {version}"
 
 
 CHECKS: Mapping[str, Callable[[], Iterator[str]]] = {

@@ -253,13 +253,13 @@ def build_twice(request: Request, *, engine: str = "") -> Comparison:
 def fetch_inputs(request: Request, store: Store) -> list[Artifact]:
     """Ensure that a store has all files that an image is built from when no part is built yet; return the files."""
     target, place = request.target, {"suite": request.target.suite, "python": request.target.python}
-    found = store.fetch([*target.debs, *target.wheels, request.release.wheel], **place)
+    inputs = store.fetch([*target.debs, *target.wheels, request.release.wheel], **place)
     for each in target.linked:
-        found += store.fetch(each.debs, **place)
+        inputs += store.fetch(each.debs, **place)
     if target.recipes and target.builder:
         builder = native.fetch_builder(target.builder, store)
-        found += [*builder.debs, *builder.wheels, *builder.sdists]
-    return list(dict.fromkeys(found))
+        inputs += [*builder.debs, *builder.wheels, *builder.sdists]
+    return list(dict.fromkeys(inputs))
 
 
 def prepare(each: Surroundings, inputs: Sequence[Artifact], store: Store) -> None:
@@ -295,14 +295,14 @@ def compare_stores(first: Path, second: Path, *, both: bool = True) -> Iterator[
     Args:
         both: whether a part that only the first store has is a difference, too.
     """
-    found = [{path.relative_to(root) for path in root.glob("parts/*/[!.]*")} for root in (first, second)]
-    for part in sorted(found[0] | found[1] if both else found[0] & found[1]):
+    parts = [{path.relative_to(root) for path in root.glob("parts/*/[!.]*")} for root in (first, second)]
+    for part in sorted(parts[0] | parts[1] if both else parts[0] & parts[1]):
         kind, identity = part.parts[1:]
         folder = next(root / part for root in (first, second) if (root / part).exists())
         files = sorted(path.name for path in folder.iterdir() if path.name != manifest.MANIFEST_FILE)
         name = f"{kind} {', '.join(files)} ({identity[:16]})"
-        if part not in found[0] or part not in found[1]:
-            present = ["built" if part in each else "" for each in found]
+        if part not in parts[0] or part not in parts[1]:
+            present = ["built" if part in each else "" for each in parts]
             yield name, [Difference((name,), "presence", present[0], present[1], "its inputs have another digest")]
         else:
             without = {manifest.MANIFEST_FILE}
@@ -394,9 +394,9 @@ def _names_kept(
         recorded = [provenance.recorded(Store(each.store)) for each in both]
         # What another process built for the user's store meanwhile.
         kept = {id for _, id in {*provenance.recorded(store).items()} - known}
-        given = {*Inputs(request.target, request.release).moving_names}.union(*recorded)
+        own_names = {*Inputs(request.target, request.release).moving_names}.union(*recorded)
         for engine, had in zip(engines, before, strict=True):
-            for name in sorted(given):
+            for name in sorted(own_names):
                 info = engine.image(name)
                 if info is None or info.id == had.get(name) or info.id in kept:
                     continue

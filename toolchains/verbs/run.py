@@ -201,34 +201,34 @@ class Place:
                 next="--results=DIR, with another folder",
             )
         options = {"with": folder, "results": results, "wheels": wheels, "disk": disk}
-        given = [f"--{name}={value}" for name, value in options.items() if value] + [f"--env={word}" for word in env]
+        typed = [f"--{name}={value}" for name, value in options.items() if value] + [f"--env={word}" for word in env]
         environment = read_environment(env, check=check)
-        return cls(source, back, packages, inside, size, environment, (*given, *([script] if script else [])))
+        return cls(source, back, packages, inside, size, environment, (*typed, *([script] if script else [])))
 
 
 def read_environment(
-    given: Sequence[str], *, check: bool = False, environ: Mapping[str, str] = os.environ
+    words: Sequence[str], *, check: bool = False, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return the variables that a script gets: those of this machine that are for it, and those of options.
 
     Args:
-        given: each --env: NAME=VALUE, or NAME for the value on this machine.
+        words: each --env: NAME=VALUE, or NAME for the value on this machine.
         check: --check, the checked mode.
         environ: this machine's variables.
 
     Raises:
         UsageError: a word names no variable, or one that this machine does not have.
     """
-    found = {name: value for name, value in sorted(environ.items()) if is_passed(name)}
-    found |= {CHECK: "1"} if check else {}
-    for word in given:
+    variables = {name: value for name, value in sorted(environ.items()) if is_passed(name)}
+    variables |= {CHECK: "1"} if check else {}
+    for word in words:
         name, sign, value = word.partition("=")
         if not _NAME.fullmatch(name):
             raise UsageError(f"--env={word} names no variable", next="--env=NAME=VALUE, or --env=NAME")
         if not sign and name not in environ:
             raise UsageError(f"--env={word}: this machine has no such variable", next=f"--env={name}=VALUE")
-        found[name] = value if sign else environ[name]
-    return found
+        variables[name] = value if sign else environ[name]
+    return variables
 
 
 @cache
@@ -307,11 +307,11 @@ def _command(request: Request, verb: str, *words: str) -> str:
 @contextmanager
 def _open_container(request: Request, place: Place) -> Iterator[Sandbox]:
     """Yield a container of the requested image, with the target's user folders."""
-    docker, made = ensure.ensure_image(request)
+    docker, image = ensure.ensure_image(request)
     places = container_files.writable_folders(request.target)
     if place.environment:
         print(f"the container's programs get {', '.join(place.environment)}", file=sys.stderr, flush=True)
-    with docker.sandbox(made.info.id, folders=places, disk=place.disk, gpus=request.gpus) as container:
+    with docker.sandbox(image.info.id, folders=places, disk=place.disk, gpus=request.gpus) as container:
         container.more_disk = _MORE
         container_files.copy_user_folders(container, request.target)
         if request.gpus:

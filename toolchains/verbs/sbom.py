@@ -73,19 +73,19 @@ def licences(what: str, read: Reading) -> None:
         CheckError: the licence of a component is unknown.
     """
     names = [what] if what else [target.name for target in lock.load().proven()]
-    found: dict[str, Component] = {}
+    contained: dict[str, Component] = {}
     for name in names:
-        found |= {each.reference: each for each in describe(read(name)).contained()}
+        contained |= {each.reference: each for each in describe(read(name)).contained()}
     by_licence: dict[str, set[str]] = {}
-    for each in found.values():
+    for each in contained.values():
         by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
     for expression, components in sorted(by_licence.items()):
         _console.print(Text(expression, "bold"))
         _console.print(Text(f"    {', '.join(sorted(components))}"))
-    unknown = [each for each in found.values() if not each.licence.expression]
+    unknown = [each for each in contained.values() if not each.licence.expression]
     if unknown:
         raise CheckError(
-            f"the licence of {len(unknown)} of {len(found)} components is unknown",
+            f"the licence of {len(unknown)} of {len(contained)} components is unknown",
             why="\n".join(f"{each.name} {each.version}: {each.licence.origin}" for each in unknown),
             next=f"read the file that states it, and add an entry with its sha256 to {_REVIEWED}",
         )

@@ -73,17 +73,17 @@ def show_all() -> None:
     locked = lock.load().targets
     table = Table("target", "variant of", "suite", "python", "triton", "MB to fetch", "MB of image", box=None)
     for name in components.names():
-        target, found = components.target(name), locked.get(name)
+        target, entry = components.target(name), locked.get(name)
         base = target.backend if target.backend != name else ""
-        if found is None:
+        if entry is None:
             table.add_row(name, base, target.suite, target.python, "", "", _UNRESOLVED.format(name))
             continue
-        releases = ", ".join(_releases(found))
-        default = found.tritons[found.default_triton]
+        releases = ", ".join(_releases(entry))
+        default = entry.tritons[entry.default_triton]
         # The image of one release does not need the wheels of the others.
-        size = _megabytes(replace(found, tritons={found.default_triton: default}).artifacts())
-        _, made = _image(found, default, engine, store)
-        table.add_row(name, base, target.suite, target.python, releases, size, made)
+        size = _megabytes(replace(entry, tritons={entry.default_triton: default}).artifacts())
+        _, image_size = _image(entry, default, engine, store)
+        table.add_row(name, base, target.suite, target.python, releases, size, image_size)
     _console.print(table)
     _console.print("\none of them: ./foundry target show TARGET")
 
@@ -120,8 +120,8 @@ def show(name: str) -> None:
     _console.print(table)
     _console.print("images:")
     for version in _releases(locked):
-        image, made = _image(locked, locked.tritons[version], engine, store)
-        _console.print(f"  Triton {version}: {image} ({made}{' MB' * made.isdigit()})")
+        image, image_size = _image(locked, locked.tritons[version], engine, store)
+        _console.print(f"  Triton {version}: {image} ({image_size}{' MB' * image_size.isdigit()})")
 
 
 def _releases(locked: LockedTarget) -> list[str]:

@@ -217,8 +217,8 @@ def _published(requested: Sequence[Request], line: Line) -> None:
     images, others, parts, wrong = 0, 0, 0, []
     for each in requested:
         try:
-            engine, made = ensure.ensure_image(each)
-            compared = expected.check_image(published, engine, made, each.target.name, each.release.version)
+            engine, image = ensure.ensure_image(each)
+            compared = expected.check_image(published, engine, image, each.target.name, each.release.version)
             images, others = images + compared, others + (not compared)
             parts += expected.check_parts(published, each.store(), each.target, each.release)
         except (ImageError, PartError) as error:
@@ -295,15 +295,15 @@ def chosen_paths(target: LockedTarget, folders: Mapping[str, Path]) -> list[str]
     if not named:
         return [_INSIDE]
     plugins = [name for name in folders if name not in target.recipes]
-    found = [test for test in named if test.partition("/")[0] in plugins]
-    for test in found:
+    chosen = [test for test in named if test.partition("/")[0] in plugins]
+    for test in chosen:
         plugin, _, inner = test.partition("/")
         if not (folders[plugin] / inner).exists():
             raise PinError(
                 f"there is no {folders[plugin] / inner}",
                 next=f"correct tests in toolchains/targets/{target.name}.toml",
             )
-    return [f"{_INSIDE}/{name}" for name in (*found, *(name for name in folders if name in target.recipes))]
+    return [f"{_INSIDE}/{name}" for name in (*chosen, *(name for name in folders if name in target.recipes))]
 
 
 def _repeated(image: _Image, targets: Sequence[LockedTarget], *, first: bool) -> list[str]:

@@ -62,14 +62,14 @@ def build_project(
     """
     projects.load(name)
     users = _users(name)
-    found = [user for user in users if user.name == target] if target else users
-    if not found:
+    takers = [user for user in users if user.name == target] if target else users
+    if not takers:
         raise UsageError(
             f"{target or 'no target'} takes {name} from source",
             why=f"known: {', '.join(user.name for user in users) or 'none'}",
             next="./foundry upstream",
         )
-    locked = found[0]
+    locked = takers[0]
     store = Store(paths.cache(), offline=offline, allow_drift=allow_drift)
     want = build.describe_build(
         name,
@@ -78,11 +78,11 @@ def build_project(
         folders=choice.folders,
         llvm_targets=components.target(locked.name).llvm_targets,
     )
-    made = build.ensure_built(
+    built = build.ensure_built(
         want, jobs=choice.jobs, compiler_cache=choice.compiler_cache, store=store, engine=host.ensure_engine()
     )
-    state = "built" if made.made else "exists already"
-    _console.print(Text(f"{want.reference}", "bold"), f"for {locked.suite} {state}: {made.path.parent}")
+    state = "built" if built.made else "exists already"
+    _console.print(Text(f"{want.reference}", "bold"), f"for {locked.suite} {state}: {built.path.parent}")
 
 
 def _users(name: str) -> list[LockedTarget]:

@@ -107,29 +107,29 @@ class Trusted:
             raise UsageError(
                 f"there is no folder {folder}", next=f"put the rebuilders' *.pub and *{statement.SUFFIX} into one"
             )
-        found = cls(
+        trusted = cls(
             [each for path in sorted(folder.rglob(f"*{statement.SUFFIX}")) for each in statement.read(path)],
             {str(path.relative_to(folder)): keys.read_public(path) for path in sorted(folder.rglob("*.pub"))},
         )
         names: dict[str, str] = {}
-        for name, key in found.keys.items():
+        for name, key in trusted.keys.items():
             if key.keyid in names:
                 raise UsageError(f"{name} and {names[key.keyid]} are the same key", next="remove one of them")
             names[key.keyid] = name
-        return found
+        return trusted
 
     def signers(self, name: str, digest: str) -> tuple[list[str], list[Found]]:
         """Return the names of the keys that signed this digest, and who signed another digest of the same name."""
         agreeing: list[str] = []
-        found: list[Found] = []
+        findings: list[Found] = []
         for each in self.statements:
             signers = each.signers(self.keys)
             for subject in each.statement.subject:
                 if subject.sha256 == digest:
                     agreeing += signers
                 elif subject.name == name and signers:
-                    found.append(Found(name, f"{', '.join(signers)} signed another digest: {subject.sha256}"))
-        return sorted(set(agreeing)), found
+                    findings.append(Found(name, f"{', '.join(signers)} signed another digest: {subject.sha256}"))
+        return sorted(set(agreeing)), findings
 
 
 def make_key(path: str) -> None:
@@ -191,8 +191,8 @@ def _count(checked: Checked, name: str, counted: tuple[list[str], list[Found]], 
     signers, others = counted
     checked.found += others
     if len(signers) < threshold:
-        said = f"{len(signers)} of {threshold} {who} signed sha256 {checked.digests[name]}"
-        checked.found.append(Found(name, said + (f": {', '.join(signers)}" if signers else "")))
+        text = f"{len(signers)} of {threshold} {who} signed sha256 {checked.digests[name]}"
+        checked.found.append(Found(name, text + (f": {', '.join(signers)}" if signers else "")))
     else:
         checked.facts.append(f"{name}: signed by {', '.join(signers)}")
 
@@ -270,32 +270,32 @@ def _meant(labels: Mapping[str, str], tags: Sequence[str]) -> tuple[LockedTarget
     Raises:
         UsageError: it is of none; or it has what is not in the lock: a vendor's SDK, or a part built from source.
     """
-    locked, found = lock.load().targets, ""
+    locked, named = lock.load().targets, ""
     version = labels.get(target_image.LABEL + "triton", "").partition("+")[0]
     for tag in tags:
         repository, _, label = tag.removeprefix(_TAG).partition(":")
         if tag.startswith(_TAG) and repository in locked:
-            found = repository
+            named = repository
             version = label if label in locked[repository].tritons else version
             break
-    found = found or labels.get(target_image.LABEL + "target", "")
-    if found not in locked:
+    named = named or labels.get(target_image.LABEL + "target", "")
+    if named not in locked:
         raise UsageError(
             f"the image is of no target of the lock: {', '.join(tags) or 'without a name'}",
-            why=f"its label names the target {found}" if found else "it has no label that names a target",
+            why=f"its label names the target {named}" if named else "it has no label that names a target",
             next=f"targets: {', '.join(locked)}",
         )
-    return locked[found], target_image.release(locked[found], version if version in locked[found].tritons else None)
+    return locked[named], target_image.release(locked[named], version if version in locked[named].tritons else None)
 
 
 def _entries(store: Store, target: LockedTarget, layer: str) -> list[Entry] | None:
     """Return the recorded entries of a target's layer; None if this store has no record of it."""
-    found = listing.layer(store, layer)
-    if found is None and (archive := base.stored(target, store)):
+    entries = listing.layer(store, layer)
+    if entries is None and (archive := base.stored(target, store)):
         # The base image is a file in the store, and is recorded only here, where it is needed.
         listing.record(archive, store)
-        found = listing.layer(store, layer)
-    return found
+        entries = listing.layer(store, layer)
+    return entries
 
 
 def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
@@ -331,19 +331,19 @@ def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
     return checked
 
 
-def _nearest(path: Path, made: Iterator[Path]) -> tuple[Path | None, list[Found]]:
+def _nearest(path: Path, candidates: Iterator[Path]) -> tuple[Path | None, list[Found]]:
     """Return the wheel of a file's name that is most like it, and what differs; None if no wheel has its name.
 
     An image's wheel and the one that `wheel` writes may have one name.
     """
     nearest: tuple[Path | None, list[Found]] = (None, [])
     try:
-        for each in made:
+        for each in candidates:
             if each.name == path.name:
-                found = list(wheel_differences(path, each)) if _sha256(each) != _sha256(path) else []
-                if nearest[0] is None or len(found) < len(nearest[1]):
-                    nearest = (each, found)
-                if not found:
+                differences = list(wheel_differences(path, each)) if _sha256(each) != _sha256(path) else []
+                if nearest[0] is None or len(differences) < len(nearest[1]):
+                    nearest = (each, differences)
+                if not differences:
                     break
     except FoundryError:
         # Not all can be made, such as without an engine.
@@ -378,14 +378,14 @@ def wheel_differences(path: Path, reference: Path) -> Iterator[Found]:
     if max(sizes[0], path.stat().st_size) > _GROWN * max(sizes[1], reference.stat().st_size):
         yield Found(path.name, f"it has {path.stat().st_size} bytes, and {sizes[0]} when it is unpacked")
         return
-    found, wanted = path.read_bytes(), reference.read_bytes()
+    content, wanted = path.read_bytes(), reference.read_bytes()
     for each in compare.compare_files(reference, path):
         if each.where:
             presence = "it was removed" if each.first else "it was added"
             name = printable(" > ".join(each.where), "")
             yield Found(name, presence if each.what == "presence" else f"its {each.what}")
         else:
-            at = compare.first_difference(wanted, found)
+            at = compare.first_difference(wanted, content)
             with zipfile.ZipFile(reference) as archive:
                 before = [entry for entry in archive.infolist() if entry.header_offset <= at]
             last = max(before, key=lambda entry: entry.header_offset).filename
@@ -418,34 +418,34 @@ def _sha256(path: Path) -> str:
 def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
     """Check a folder that `wheel` wrote."""
     try:
-        found = foreign.plain_files(path)
+        files = foreign.plain_files(path)
     except FileError as error:
         return Checked(found=[Found(error.what, error.why)])
-    checked = Checked({name: _sha256(each) for name, each in found.items()})
-    target = _of_wheels(found)
+    checked = Checked({name: _sha256(each) for name, each in files.items()})
+    target = _of_wheels(files)
     if target is None:
         if not signed:
             raise UsageError(
                 f"{path} is no folder that the verb wheel wrote", next="give a statement and a key of what it is"
             )
         return checked
-    checked.found += _around_files(path, found)
+    checked.found += _around_files(path, files)
     with TemporaryDirectory(dir=paths.scratch()) as work:
         library = wheelhouse.library(target, store, Path(work))
-        made = wheelhouse.write(target, library, Path(work, path.resolve().name), store).folder
-        wanted = {each.name: each for each in made.iterdir()}
-        for name in sorted(wanted.keys() | found.keys()):
-            if name not in found:
+        reference = wheelhouse.write(target, library, Path(work, path.resolve().name), store).folder
+        wanted = {each.name: each for each in reference.iterdir()}
+        for name in sorted(wanted.keys() | files.keys()):
+            if name not in files:
                 checked.found.append(Found(name, "it is missing"))
             elif name not in wanted:
                 checked.found.append(Found(name, "it was added"))
             elif name.endswith(".whl"):
-                differences = wheel_differences(found[name], wanted[name])
+                differences = wheel_differences(files[name], wanted[name])
                 checked.found += [Found(f"{name}, {each.where}", each.what) for each in differences]
             elif checked.digests[name] != _sha256(wanted[name]):
                 checked.found.append(Found(name, "its content"))
     if not checked.found:
-        checked.facts.append(f"{len(found)} files, byte for byte those made of the lock and this checkout")
+        checked.facts.append(f"{len(files)} files, byte for byte those made of the lock and this checkout")
     return checked
 
 
@@ -464,10 +464,10 @@ def _around_files(folder: Path, files: Mapping[str, Path]) -> Iterator[Found]:
             yield Found(name, f"it has attributes: {', '.join(own)}")
 
 
-def _of_wheels(found: Mapping[str, Path]) -> LockedTarget | None:
+def _of_wheels(files: Mapping[str, Path]) -> LockedTarget | None:
     """Return the target whose wheels are in a folder, by the plugin among them."""
     locked = lock.load()
     for target in locked.targets.values():
-        if any(name.startswith(f"triton_{target.backend}_backend-") for name in found):
+        if any(name.startswith(f"triton_{target.backend}_backend-") for name in files):
             return wheelhouse.source(locked, target)
     return None

@@ -34,14 +34,15 @@ def wheel(request: Request, *, library: str, sign: str) -> None:
     if library and not Path(library).is_file():
         raise UsageError(f"there is no file {library}")
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        given = wheelhouse.Library.given(Path(library)) if library else None
-        made = wheelhouse.write(target, given or wheelhouse.library(target, store, Path(work)), folder, store)
-    stated = statement.state_wheels(target, made.folder, signer)
-    for path in made.wheels:
+        chosen = wheelhouse.Library.given(Path(library)) if library else None
+        written = wheelhouse.write(target, chosen or wheelhouse.library(target, store, Path(work)), folder, store)
+    stated = statement.state_wheels(target, written.folder, signer)
+    for path in written.wheels:
         _console.print(f"{path.stat().st_size / 1e6:6.1f} MB  {path.name}")
     place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
     _console.print(
-        Text(f"{place}", "bold"), f"goes to the machine with the GPU, which has Triton, {', '.join(made.own)}. There:"
+        Text(f"{place}", "bold"),
+        f"goes to the machine with the GPU, which has Triton, {', '.join(written.own)}. There:",
     )
     _console.print(f"  pip install --no-index --find-links {place} --require-hashes -r {place}/requirements.txt")
     _console.print(f"{place / 'README.md'} says how to check it")
