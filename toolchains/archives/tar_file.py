@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal, Self
+from typing import IO, Literal, Self, cast
 
 from toolchains.system.errors import FileError, FoundryError, UnsafeArchiveError
 
@@ -174,6 +174,36 @@ class HashedWriter:
     def write(self, data: bytes) -> int:
         self._hash.update(data)
         return self._file.write(data) if self._file else len(data)
+
+
+def section(file: IO[bytes], start: int, size: int) -> IO[bytes]:
+    """Return a part of a seekable file as a file of its own."""
+    return cast(IO[bytes], _Section(file, start, size))
+
+
+class _Section(io.RawIOBase):
+    def __init__(self, file: IO[bytes], start: int, size: int) -> None:
+        self._file, self._start, self._size, self._at = file, start, size, 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        rest = max(self._size - self._at, 0)
+        self._file.seek(self._start + self._at)
+        data = self._file.read(rest if size < 0 else min(size, rest))
+        self._at += len(data)
+        return data
 
 
 def padding(size: int) -> bytes:

@@ -49,7 +49,7 @@ def required() -> list[str]:
     return [hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest(), str(VENV.resolve())]
 
 
-def made() -> list[str]:
+def read_stamp() -> list[str]:
     """Return what .venv was made for, and the path and the version of its Python; [] if it is incomplete."""
     stamp = VENV / STAMP
     lines = stamp.read_text().splitlines() if stamp.is_file() else []
@@ -58,7 +58,7 @@ def made() -> list[str]:
 
 def is_current() -> bool:
     """Return whether .venv is complete, made for what is required, and has a Python that fits."""
-    stamp = made()
+    stamp = read_stamp()
     return stamp[:2] == required() and fits(*stamp[2:])
 
 
@@ -87,26 +87,16 @@ def make() -> None:
     It gets the Python of the .venv before if that still fits: verbs that are running import modules for that version.
     """
     print("making .venv from requirements.lock", file=sys.stderr, flush=True)
-    _, _, *before = made() or ["", "", "", ""]
+    _, _, *before = read_stamp() or ["", "", "", ""]
     base = before[0] if before[0] and fits(*before) else str(PYTHON)
     steps: tuple[list[str | Path], ...] = (
         [base, "-m", "venv", "--clear", NEW],
         [
-            NEW / "bin" / "python",
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            "--progress-bar",
-            "off",
+            *(NEW / "bin" / "python", "-m", "pip", "install", "--requirement", REQUIREMENTS),
+            *("--require-hashes", "--only-binary", ":all:"),
+            *("--disable-pip-version-check", "--no-input", "--progress-bar", "off"),
             # Half of the time; Python compiles what it imports.
             "--no-compile",
-            "--require-hashes",
-            "--only-binary",
-            ":all:",
-            "--requirement",
-            REQUIREMENTS,
         ],
     )
     LOG.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from packaging.utils import canonicalize_name
 
@@ -129,25 +129,10 @@ def _member(deb: Path, name: str) -> Iterator[tarfile.TarFile]:
     with deb.open("rb") as file, reading(f"{deb.name} is damaged"):
         for each in ar_file.members(file):
             if each.name.strip("/").startswith(name):
-                with tar_file.opened(cast(IO[bytes], _Section(file, each.size)), "r|*") as tar:
+                with tar_file.opened(tar_file.section(file, each.start, each.size), "r|*") as tar:
                     yield tar
                 return
         raise UnsafeArchiveError(f"{deb.name} has no {name}")
-
-
-class _Section(io.RawIOBase):
-    """A part of a file, from its current position on. A reader gets end-of-file where the part ends."""
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file, self._left = file, size
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
 
 
 def _content(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:

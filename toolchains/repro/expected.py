@@ -179,7 +179,7 @@ def update(
         PartError: a part is not in the store.
     """
     inputs = Inputs(target, release).identity()
-    entry = ExpectedImage(inputs, image_id(engine, image.info.id), tuple(made.info.layers))
+    entry = ExpectedImage(inputs, image_id(engine, image.info.id), tuple(image.info.layers))
     files = {kind: dict(entries) for kind, entries in expected.parts.items()}
     for kind, identity in parts(target, release):
         folder = store.found_part(kind, identity)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from toolchains.archives import confine, docker_archive, tar_file
 from toolchains.images.listing import Entry, scan
@@ -369,33 +369,7 @@ def first_difference(layer: IO[bytes], entries: Sequence[Entry]) -> str:
 
 
 def _view(file: IO[bytes], part: _Part) -> IO[bytes]:
-    """Return a part of a file as a file of its own."""
-    return cast(IO[bytes], _View(file, part))
-
-
-class _View(io.RawIOBase):
-    def __init__(self, file: IO[bytes], part: _Part) -> None:
-        self._file, self._part, self._at = file, part, 0
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._part.size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        rest = max(self._part.size - self._at, 0)
-        self._file.seek(self._part.offset + self._at)
-        data = self._file.read(rest if size < 0 else min(size, rest))
-        self._at += len(data)
-        return data
+    return tar_file.section(file, part.offset, part.size)
 
 
 def _content(file: IO[bytes], part: _Part, name: str) -> bytes:

@@ -1,15 +1,5 @@
 """The verb `pin`: show what is pinned, resolve it again, check it, fetch it.
 
-    ./foundry pin               print what is pinned, and what it resolved to
-    ./foundry pin --update      resolve everything against the archives as they are now; print what changed
-    ./foundry pin --update=NAME  resolve only NAME: a component, a target with its builder, a builder, or a project's
-                                sources. Other wheels keep their locked versions if these fit. The archive has one
-                                version of each Debian package, so all Debian packages of a target are resolved again
-    ./foundry pin --check       check that the lock, the pins and the files agree
-    ./foundry pin --check --security  ask the archives, too, for security updates and newer versions of what is locked
-    ./foundry pin --fetch       fetch everything in the lock into the store, for builds without a network; of the
-                                sources, only the Debian packages of default profiles
-
 The steps of --check:
     1. the lock's own digests (done by reading it)
     2. every target, builder and project: its plugin, suite, Python, components and sources against what the lock was

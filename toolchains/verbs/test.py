@@ -82,6 +82,11 @@ _MARKS = (
     "any_release: with every release of Triton",
     f"{_EVERY_CPU}: as each kind of processor",
 )
+_IN_CONTAINER = (
+    *("--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib", "-p", "planned", "-p", "no:cacheprovider"),
+    *("-ra", "--durations=10", "-o", "markers=" + "\n".join(_MARKS)),
+    *(f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest"),
+)
 # PoCL's library is compiled for several kinds of x86-64 processors, and each passes vectors to calls in another way.
 # PoCL uses the best kind that the machine supports; this variable selects another supported one. All tests run on the
 # best kind. These kinds cover the differences: registers of 16 bytes, and of 32.
@@ -433,31 +438,9 @@ class _Image:
                 container.copy_into(folder, f"{_INSIDE}/{name}")
             container_files.copy_user_folders(container, self.target)
             container.run(["python", "-c", _DEVICE], env=env, cwd="/tmp", line=line)
+            paths_inside = chosen or chosen_paths(self.target, folders)
             done = container.run(
-                [
-                    "python",
-                    "-m",
-                    "pytest",
-                    "--numprocesses=auto",
-                    "--dist=worksteal",
-                    "--import-mode=importlib",
-                    "-p",
-                    "planned",
-                    "-p",
-                    "no:cacheprovider",
-                    "-ra",
-                    *each_within(_IN_IMAGE),
-                    "--durations=10",
-                    "-o",
-                    "markers=" + "\n".join(_MARKS),
-                    "-m",
-                    marked,
-                    f"--rootdir={_INSIDE}",
-                    f"--junitxml={_INSIDE}/junit.xml",
-                    "--ignore",
-                    f"{_INSIDE}/pytest",
-                    *(chosen or chosen_paths(self.target, folders)),
-                ],
+                ["python", "-m", "pytest", *_IN_CONTAINER, *each_within(_IN_IMAGE), "-m", marked, *paths_inside],
                 env=env,
                 cwd="/tmp",
                 line=line,
