@@ -33,7 +33,7 @@ from toolchains.contents.component import Component, Licence
 from toolchains.contents.packages import DebianPackages
 from toolchains.engine.container import Container
 from toolchains.fetch.store import Store
-from toolchains.fromsource import build, built_component
+from toolchains.fromsource import build
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact
 from toolchains.patching.series import Series
@@ -334,7 +334,7 @@ def test_component_built_from_source_lists_its_source_and_patches(
     tmp_path: Path, name: str, suite: str, source: str
 ) -> None:
     want = build.describe_build(name, suite)
-    found = built_component.component(want)
+    found = want.component
     assert_valid(found, tmp_path)
     pedigree = read(documents.write_cyclonedx(found))["metadata"]["component"]["pedigree"]
     assert pedigree["ancestors"][0]["purl"].startswith(source)
@@ -345,7 +345,7 @@ def test_component_built_from_source_lists_its_source_and_patches(
 def test_a_folder_that_is_built_has_no_address(tmp_path: Path) -> None:
     (tmp_path / "pocl").mkdir()
     (tmp_path / "pocl/CMakeLists.txt").write_text("")
-    found = built_component.component(build.describe_build("pocl", "trixie", folders={"pocl": tmp_path / "pocl"}))
+    found = build.describe_build("pocl", "trixie", folders={"pocl": tmp_path / "pocl"}).component
     (source,) = found.ancestors
     assert source.purl == "" and source.commit.startswith("folder-")
     assert_valid(found, tmp_path)

@@ -23,7 +23,7 @@ from toolchains.contents.component import Component, Licence, patches, propertie
 from toolchains.contents.licences import UNKNOWN
 from toolchains.contents.packages import DebianPackages
 from toolchains.fetch.store import Store
-from toolchains.fromsource import built_component, compiled_triton
+from toolchains.fromsource import compiled_triton
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.patching import debian_files
 from toolchains.system import paths
@@ -156,7 +156,7 @@ def _others(inputs: Inputs) -> Iterator[Component]:
         facts = properties(label=[f"{name}={value}" for name, value in sdk.labels.items()])
         yield Component("native", sdk.kind.key, sdk.version, terms, sha256=sdk.sha256, properties=facts)
     for want in inputs.sourced.parts if inputs.sourced else ():
-        yield built_component.component(want)
+        yield want.component
 
 
 def _sha256(path: Path) -> str:

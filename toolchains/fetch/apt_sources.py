@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,9 +55,13 @@ def archives() -> list[Archive]:
     """
     named = named_file()
     files: list[Path] = []
+    # Derived distributions have other archives.
+    is_debian = False
+    with suppress(OSError):
+        is_debian = platform.freedesktop_os_release()["ID"] == "debian"
     if named:
         files = [named]
-    elif _is_debian():
+    elif is_debian:
         files = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
     found: dict[tuple[str, str], Archive] = {}
     for file in files:
@@ -87,14 +92,6 @@ def named_file() -> Path | None:
     if file.suffix not in _SUFFIXES:
         raise UsageError(f"{_VARIABLE}={text}: its name must end with {' or '.join(_SUFFIXES)}", next=_ADVICE)
     return file
-
-
-def _is_debian() -> bool:
-    """Return whether this machine is Debian itself; derived distributions have other archives."""
-    try:
-        return platform.freedesktop_os_release()["ID"] == "debian"
-    except OSError:
-        return False
 
 
 def _entries(text: str, *, deb822: bool) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import hashlib
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -145,12 +145,27 @@ class Store:
                 if not self._allow_drift:
                     raise
                 console.notice(f"drift: {gone}")
-                used = [*self._drift(apt, debs), *others]
+                # The current versions of the same packages, resolved together so that they fit each other.
+                current = apt.resolve([f"{deb.name}/{deb.suite}" if deb.suite else deb.name for deb in debs])
+                before = {deb.name: deb.version for deb in debs}
+                for deb in current:
+                    if before.get(deb.name) != deb.version:
+                        was = before.get(deb.name, "absent")
+                        console.print(f"  {deb.name}: {was} -> {deb.version}", highlight=False)
+                self._bring(apt, current, "packages")
+                used = [*current, *others]
+
+        def attempt(work: Callable[[], None]) -> FoundryError | None:
+            # If one fails, the other one goes on: what it fetches is kept.
+            try:
+                work()
+            except FoundryError as error:
+                return error
+            return None
 
         kinds = {artifact.kind for artifact in missing}
         works = [from_index] * bool(kinds & {"wheel", "sdist"}) + [from_archive] * bool(kinds & {"source", "deb"})
-        # If one fails, the other one goes on: what it fetches is kept.
-        for failure in side_by_side(*(partial(_failure, work) for work in works)):
+        for failure in side_by_side(*(partial(attempt, work) for work in works)):
             if failure:
                 raise failure
         return used
@@ -343,27 +358,11 @@ class Store:
             except BaseException:
                 # Interrupted or failed half-way: keep complete files, so that they are not fetched again.
                 for artifact in missing:
-                    self._keep_if_whole(folder / artifact.filename, artifact)
+                    with suppress(FoundryError, OSError):
+                        self.adopt(folder / artifact.filename, artifact)
                 raise
             for artifact in missing:
                 self.adopt(folder / artifact.filename, artifact)
-
-    def _keep_if_whole(self, file: Path, artifact: Artifact) -> None:
-        try:
-            self.adopt(file, artifact)
-        except (FoundryError, OSError):
-            return
-
-    def _drift(self, apt: Debs, locked: Sequence[Artifact]) -> list[Artifact]:
-        """Return the current versions of the same packages, resolved together so that they fit each other."""
-        current = apt.resolve([f"{a.name}/{a.suite}" if a.suite else a.name for a in locked])
-        before = {artifact.name: artifact.version for artifact in locked}
-        for artifact in current:
-            if before.get(artifact.name) != artifact.version:
-                was = before.get(artifact.name, "absent")
-                console.print(f"  {artifact.name}: {was} -> {artifact.version}", highlight=False)
-        self._bring(apt, current, "packages")
-        return current
 
 
 class _Bars:
@@ -396,15 +395,6 @@ class _Bars:
                 if self._users == 0:
                     shown.stop()
                     self._shown = None
-
-
-def _failure(work: Callable[[], None]) -> FoundryError | None:
-    """Call a function; return the error that it raises, if any."""
-    try:
-        work()
-    except FoundryError as error:
-        return error
-    return None
 
 
 def discard(place: Path) -> None:

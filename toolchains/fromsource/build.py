@@ -23,7 +23,9 @@ from toolchains.archives import folders as trees
 from toolchains.archives.tar_file import EPOCH
 from toolchains.artifacts import native
 from toolchains.config import projects
-from toolchains.config.projects import GitPin, Profile, Upstream
+from toolchains.config.projects import GitPin, Profile, SourcePackagePin, Upstream
+from toolchains.contents import licences
+from toolchains.contents.component import Component, patches, properties, purl
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.fromsource import progress, resources, timings, tree
@@ -31,6 +33,7 @@ from toolchains.fromsource.conan import PROFILE, RECIPES, SOURCES, Conan, option
 from toolchains.fromsource.tree import SourceTree
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedSource, LockedTarget, digest
+from toolchains.patching.series import Series
 from toolchains.system import paths
 from toolchains.system.errors import CommandError, FileError, PinError
 from toolchains.system.steps import step
@@ -127,6 +130,39 @@ class Wanted:
                 "recipe": trees.files_digest(trees.entries_below(paths.RECIPES / self.name, self.name)),
                 "options": self.options,
             }
+        )
+
+    @property
+    def component(self) -> Component:
+        """Return the part as a component: its source as the ancestor, its patches, and what it requires."""
+        pin, licence = self.profile.source, licences.of_recipe(self.name)
+        if self.folder is None and isinstance(pin, SourcePackagePin) and self.locked is not None:
+            version = self.locked.version
+            where = purl("deb", pin.package, version, namespace="debian", arch="source", distro=pin.suite)
+            files = properties(file=[f"{file.filename} sha256:{file.sha256}" for file in self.locked.files])
+            source = Component("source", pin.package, version, licence, where, properties=files)
+        else:
+            commit, where = self.source.commit, ""
+            if self.folder is None and isinstance(pin, GitPin):
+                place = urlsplit(pin.urls[0])
+                owner, _, name = place.path.strip("/").removesuffix(".git").partition("/")
+                where = purl("github", name, commit, namespace=owner) if place.hostname == "github.com" else ""
+            source = Component("source", self.name, commit, licence, where, commit=commit)
+        return Component(
+            "native",
+            self.name,
+            self.profile.version,
+            licence,
+            ancestors=(source,),
+            patches=patches(Series.load(paths.PATCHES / self.profile.patches)) if self.profile.patches else (),
+            parts=tuple(required.component for required in self.requires),
+            properties=properties(
+                inputs=self.identity,
+                beside=self.upstream.beside,
+                taken=list(self.profile.take),
+                left_out=list(self.profile.left_out),
+                options=[f"{name}={value}" for name, value in sorted(self.options.items())],
+            ),
         )
 
     @property

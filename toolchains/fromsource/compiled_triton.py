@@ -20,7 +20,6 @@ from toolchains.artifacts import triton_wheel
 from toolchains.contents import component as contents
 from toolchains.contents.component import Component
 from toolchains.fetch.store import Store
-from toolchains.fromsource import built_component
 from toolchains.fromsource.build import Built, Wanted
 from toolchains.lockfile.lock import LockedTriton, digest
 from toolchains.system import paths
@@ -90,9 +89,7 @@ def make_wheel(locked: LockedTriton, want: Wanted, built: Built, store: Store) -
 
 def component(locked: LockedTriton, want: Wanted) -> Component:
     """Return the wheel as a component."""
-    return triton_wheel.rewritten(
-        locked, replace(built_component.component(want), kind="wheel"), identity(locked, want)
-    )
+    return triton_wheel.rewritten(locked, replace(want.component, kind="wheel"), identity(locked, want))
 
 
 def _check_llvm(commit: str, file: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -316,7 +316,10 @@ def _parsed(text: bytes, path: Path) -> Lock:
         lock = Lock(
             {name: _target(name, entry) for name, entry in data["targets"].items()},
             data["digest"],
-            {name: _source(entry) for name, entry in data["sources"].items()},
+            {
+                name: LockedSource(**(entry | {"files": _artifacts("source", entry.get("files", ()))}))
+                for name, entry in data["sources"].items()
+            },
             {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
         )
     except PinError as error:
@@ -334,10 +337,17 @@ def _parsed(text: bytes, path: Path) -> Lock:
 
 def save(lock: Lock, path: Path = paths.LOCK) -> None:
     """Write the lock: sorted, one artifact per line, so that a diff is a readable list of changes."""
+    sources = {}
+    for name, source in lock.sources.items():
+        content = asdict(source)
+        for file in content["files"]:
+            del file["kind"], file["suite"]
+        content["files"] = list(content["files"])
+        sources[name] = {key: value for key, value in content.items() if value}
     data = {
         "digest": lock.digest,
         "targets": {name: _to_json(target) for name, target in lock.targets.items()},
-        "sources": {name: _source_to_json(source) for name, source in lock.sources.items()},
+        "sources": sources,
         "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
     }
     durable.write(path, _format(data) + "\n")
@@ -369,44 +379,32 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 
+def _artifacts(kind: str, entries: Iterable[dict[str, Any]]) -> tuple[Artifact, ...]:
+    return tuple(Artifact(kind=kind, **entry) for entry in entries)
+
+
 def _target(name: str, data: dict[str, Any]) -> LockedTarget:
-    def artifacts(kind: str, entries: list[dict[str, Any]]) -> tuple[Artifact, ...]:
-        return tuple(Artifact(kind=kind, **entry) for entry in entries)
-
     builder = data.get("builder")
-
     tritons = {
         version: LockedTriton(version=version, **(entry | {"wheel": Artifact(kind="wheel", **entry["wheel"])}))
         for version, entry in data["tritons"].items()
     }
     changed = {
-        "debs": artifacts("deb", data["debs"]),
-        "wheels": artifacts("wheel", data["wheels"]),
+        "debs": _artifacts("deb", data["debs"]),
+        "wheels": _artifacts("wheel", data["wheels"]),
         "tritons": tritons,
         "left_out": tuple(data["left_out"]),
         "kept": tuple(data["kept"]),
-        "sdists": artifacts("sdist", data.get("sdists", [])),
+        "sdists": _artifacts("sdist", data.get("sdists", [])),
         "recipes": tuple(data.get("recipes", ())),
         "patched": tuple(Patched(**entry) for entry in data.get("patched", ())),
         "linked": tuple(
-            Linked(entry["recipe"], artifacts("deb", entry["debs"]), tuple(entry["left_out"]))
+            Linked(entry["recipe"], _artifacts("deb", entry["debs"]), tuple(entry["left_out"]))
             for entry in data.get("linked", ())
         ),
         "builder": _target(f"{name}-build", builder) if builder else None,
     }
     return LockedTarget(name=name, **(data | changed))
-
-
-def _source_to_json(source: LockedSource) -> dict[str, Any]:
-    data = asdict(source)
-    for file in data["files"]:
-        del file["kind"], file["suite"]
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items() if value}
-
-
-def _source(data: dict[str, Any]) -> LockedSource:
-    files = tuple(Artifact(kind="source", **entry) for entry in data.get("files", ()))
-    return LockedSource(**(data | {"files": files}))
 
 
 def _format(value: Any, indent: str = "") -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +50,10 @@ def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
     yield from (f"conan.lock does not have {each} ({wanted[each]}): {_NEXT}" for each in sorted(wanted.keys() - has))
     for upstream, profile in _profiles():
         source = locked.sources.get(f"{upstream.name}/{profile.name}")
-        if source and source.kind == "debian" and _of_upstream(source.version) != profile.version:
+        if source is None or source.kind != "debian":
+            continue
+        # Upstream's part of a Debian version is "13.0.1" of "1:13.0.1-11".
+        if re.sub("^[0-9]+:", "", source.version).rpartition("-")[0] != profile.version:
             yield (
                 f"{upstream.name}/{profile.name} is version {profile.version}, and its source package "
                 f"{source.version}: correct toolchains/upstreams/{upstream.name}.toml, then {_NEXT}"
@@ -120,8 +124,3 @@ def _base() -> str:
 def _version(reference: str) -> str:
     """Return a reference without its revision and time: "llvm/20.0.0#abc%1700000000.0" becomes "llvm/20.0.0"."""
     return reference.partition("#")[0].partition("%")[0]
-
-
-def _of_upstream(version: str) -> str:
-    """Return upstream's part of a Debian version: "1:13.0.1-11" becomes "13.0.1"."""
-    return version.partition(":")[2].rpartition("-")[0] if ":" in version else version.rpartition("-")[0]

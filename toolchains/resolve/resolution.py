@@ -146,7 +146,12 @@ class _Resolver:
             kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
             return replace(before, debs=debs, left_out=left_out, kept=kept, linked=linked, pins=pins)
         if part == "wheels":
-            sdists, needs = self._sdists(target.python, target.sdists)
+            sdists, needs = list[Artifact](), list[str]()
+            if target.sdists:
+                with self._store.incoming("sources") as folder:
+                    sdists, needs = Sdists(target.python).resolve(target.sdists, into=folder)
+                    for artifact in sdists:
+                        self._store.adopt(folder / artifact.filename, artifact)
             # `needs` has the build requirements of sdists, with the versions that they accept.
             kept_wheels = {name: version for name, version in (keep or {}).items() if name not in target.wheels}
             try:
@@ -154,7 +159,7 @@ class _Resolver:
             except ConflictError as error:
                 self._freed(f"{target.name}: {error.why}")
                 wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
-            return replace(before, wheels=wheels, sdists=sdists, pins=pins)
+            return replace(before, wheels=wheels, sdists=tuple(sdists), pins=pins)
         assert isinstance(target, Target), f"{target.name} has no Triton"
         pin = target.triton
         tritons = {}
@@ -171,16 +176,6 @@ class _Resolver:
                 fields = {name: getattr(other, name) for name in _FIELDS[part]}
                 return replace(before, **fields, pins={**before.pins, part: wanted})
         return None
-
-    def _sdists(self, python: str, pins: dict[str, str]) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-        """Return the sdists, and the wheels that they need."""
-        if not pins:
-            return (), ()
-        with self._store.incoming("sources") as folder:
-            found, needs = Sdists(python).resolve(pins, into=folder)
-            for artifact in found:
-                self._store.adopt(folder / artifact.filename, artifact)
-        return tuple(found), tuple(needs)
 
     def _wheels(
         self,
@@ -222,10 +217,16 @@ class Change:
 
 def changes(old: Lock | None, new: Lock) -> list[Change]:
     """Return the differences from an old lock to a new one, artifact by artifact, then source by source."""
+
+    def by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
+        """Return artifacts by kind and name; Tritons also by their version, because there are several."""
+        plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
+        return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
+
     olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
-        before, after = (_by_key(locked[target]) if target in locked else {} for locked in (olds, news))
+        before, after = (by_key(locked[target]) if target in locked else {} for locked in (olds, news))
         for key in sorted({*before, *after}):
             was, now = before.get(key), after.get(key)
             if was != now:
@@ -246,12 +247,6 @@ def _changes_of_sources(olds: Mapping[str, LockedSource], news: Mapping[str, Loc
             if before == after and was and now:
                 before, after = (f"{after} ({digest(asdict(source))[:12]})" for source in (was, now))
             yield Change("source", project, before, after, (profile,))
-
-
-def _by_key(target: LockedTarget) -> dict[tuple[str, str, str], Artifact]:
-    """Return artifacts by kind and name; Tritons also by their version, because there are several."""
-    plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
-    return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
 
 
 def _shown(artifact: Artifact | None, other: Artifact | None) -> str:

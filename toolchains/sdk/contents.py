@@ -75,7 +75,10 @@ class Supply:
                 yield self.path.name, self._folder()
                 return
             with prefix.open_seekable(self.path) as tar:
-                below = _below(kind, prefix.tar_entries(tar, self.path.name))
+                names = [f"/{name}" for name in prefix.tar_entries(tar, self.path.name)]
+                # The others that we need are expected there too.
+                first = (name.removesuffix(need) for need in kind.needs for name in names if name.endswith(f"/{need}"))
+                below = next(first, "").strip("/")
                 yield posixpath.basename(below), prefix.tar_entries(tar, self.path.name, below)
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error) from error
@@ -117,13 +120,3 @@ class Supply:
             why=why,
             next="give the archive as the vendor packed it, or the folder that it was unpacked to",
         )
-
-
-def _below(kind: VendorSdk, names: Mapping[str, PrefixEntry]) -> str:
-    """Return the folder in an archive with the first of the files that we need; the others are expected there too."""
-    for need in kind.needs:
-        ends = (f"/{name}".partition(f"/{need}") for name in names)
-        for before, found, after in ends:
-            if found and not after:
-                return before.strip("/")
-    return ""

@@ -126,16 +126,11 @@ def _abandoned(parent: Path) -> Iterator[Path]:
         with suppress(FileNotFoundError), file.open() as owner:
             host = owner.read().rpartition(" on ")[2]
             # If the folder is shared with another machine, the lock may not be.
-            if host in ("", socket.gethostname()) and _lock_is_free(owner.fileno()):
-                yield file.with_suffix("")
-
-
-def _lock_is_free(owner: int) -> bool:
-    try:
-        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+            if host in ("", socket.gethostname()):
+                # A living process has the lock.
+                with suppress(BlockingIOError):
+                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    yield file.with_suffix("")
 
 
 def _described(place: Path) -> Leftover:
