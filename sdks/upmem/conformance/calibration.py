@@ -50,11 +50,11 @@ def measured(folder: Path) -> Runs:
     assert said.returncode == 0, said.stdout
     done = subprocess.run([folder / "calibrate", folder], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    found = {}
+    runs = {}
     for line in done.stdout.splitlines():
         name, length, tasklets, cycles, operations = line.split()
-        found[name, int(length), int(tasklets)] = Run(int(cycles), int(operations))
-    return found
+        runs[name, int(length), int(tasklets)] = Run(int(cycles), int(operations))
+    return runs
 
 
 def transfer(direction: str, length: int, tasklets: int) -> float:

@@ -66,9 +66,9 @@ def main() -> None:
         assert said.returncode == 0, said.stdout
         print(f"| processor time | tasklets | {CHECKED} | {IGNORED} | {WITHOUT} |\n|---|--:|--:|--:|--:|")
         for form, tasklets in [*((form, 16) for form in FORMS), ("VA", 1), ("SCAN", 1), ("HST_S", 1)]:
-            found = measured(folder, form, tasklets)
-            ratios = (f"{found[way] / found[WITHOUT]:.2f}" for way in (CHECKED, IGNORED))
-            print(f"| {form} | {tasklets} | {' | '.join(ratios)} | {1000 * found[WITHOUT]:.0f} ms |", flush=True)
+            seconds = measured(folder, form, tasklets)
+            ratios = (f"{seconds[way] / seconds[WITHOUT]:.2f}" for way in (CHECKED, IGNORED))
+            print(f"| {form} | {tasklets} | {' | '.join(ratios)} | {1000 * seconds[WITHOUT]:.0f} ms |", flush=True)
 
 
 if __name__ == "__main__":

@@ -53,9 +53,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 @pytest.fixture(scope="session")
 def emulated() -> bool:
     """Whether the SDK is the emulator."""
-    found = shutil.which("dpu-pkg-config")
-    assert found, "no SDK is on PATH"
-    return (Path(found).parents[1] / "libexec" / "dpu-process").exists()
+    program = shutil.which("dpu-pkg-config")
+    assert program, "no SDK is on PATH"
+    return (Path(program).parents[1] / "libexec" / "dpu-process").exists()
 
 
 def _run(*command: str | Path) -> Said:

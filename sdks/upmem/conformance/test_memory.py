@@ -32,15 +32,15 @@ int main(void) {
 
 
 def children(parent: int) -> list[int]:
-    found = []
+    processes = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = status.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it has ended
         if int(fields[1]) == parent:
-            found.append(int(status.parent.name))
-    return found
+            processes.append(int(status.parent.name))
+    return processes
 
 
 def own_kib(process: int) -> int:

@@ -59,8 +59,8 @@ class CommandLine:
         """Return the options of a call that runs these passes (names and options) and then a segment."""
         if not self.pipeline:
             return [f"--{name}={options}" if options else f"--{name}" for name, options in passes.items()] + [*rest]
-        written = [f"{name}{{{options}}}" if options else name for name, options in passes.items()]
-        return [_pipeline([*written, *_elements(rest[0])] if rest else written)]
+        elements = [f"{name}{{{options}}}" if options else name for name, options in passes.items()]
+        return [_pipeline([*elements, *_elements(rest[0])] if rest else elements)]
 
 
 def parse(words: Sequence[str], help_text: str) -> CommandLine:
@@ -73,7 +73,7 @@ def parse(words: Sequence[str], help_text: str) -> CommandLine:
     Raises:
         UsageProblem: a value is missing, or passes are given in both ways.
     """
-    made, rest, positional = CommandLine(), iter(words), []
+    command, rest, positional = CommandLine(), iter(words), []
     passes = set(re.findall(r"^      --([\w\-.]+)", help_text, re.MULTILINE))
     valued = set(re.findall(r"^  --?([\w\-.]+)(?:=| )<", help_text, re.MULTILINE))
     for word in rest:
@@ -87,38 +87,38 @@ def parse(words: Sequence[str], help_text: str) -> CommandLine:
                 raise UsageProblem(f"for the {word} option: requires a value!")
             word = f"{word}={value}"
         if name == "o":
-            made.output = value
+            command.output = value
         elif name == PASS:
-            made.segments.append([])
+            command.segments.append([])
         elif name == _PIPELINE:
-            made.pipeline = True
-            made.segments = _split(value)
+            command.pipeline = True
+            command.segments = _split(value)
         elif name in passes:
-            made.segments[-1].append(word)
+            command.segments[-1].append(word)
         else:
-            (made.printing if name.startswith(_PRINTING) else made.common).append(word)
+            (command.printing if name.startswith(_PRINTING) else command.common).append(word)
     if len(positional) > 1:
         raise UsageProblem(f"Too many positional arguments specified!\nCan specify at most 1: {' '.join(positional)}")
-    made.source = positional[0] if positional else "-"
-    given = [word for part in made.segments for word in part]
-    if made.pipeline and any(not word.startswith(f"--{_PIPELINE}=") for word in given):
+    command.source = positional[0] if positional else "-"
+    options = [word for part in command.segments for word in part]
+    if command.pipeline and any(not word.startswith(f"--{_PIPELINE}=") for word in options):
         raise UsageProblem(f"--{_PIPELINE} and passes as options do not go together")
-    return made
+    return command
 
 
 def _split(pipeline: str) -> list[list[str]]:
     """Return the parts of a pipeline around our pass, which must be directly in its builtin.module(...)."""
     if not re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", pipeline):
         return [[f"--{_PIPELINE}={pipeline}"]]
-    found: list[list[str]] = [[]]
+    segments: list[list[str]] = [[]]
     for element in _elements(f"--{_PIPELINE}={pipeline}"):
         if element == PASS:
-            found.append([])
+            segments.append([])
         elif re.search(rf"(?<![\w\-]){PASS}(?![\w\-])", element):
             raise UsageProblem(f"{PASS} runs on a module; it cannot be nested as in '{element}'")
         else:
-            found[-1].append(element)
-    return [[_pipeline(part)] if part else [] for part in found]
+            segments[-1].append(element)
+    return [[_pipeline(part)] if part else [] for part in segments]
 
 
 def _pipeline(elements: Sequence[str]) -> str:

@@ -32,8 +32,8 @@ ARGUMENTS, BARRIER = "DPU_INPUT_ARGUMENTS", "dpu_barrier"
 def constant(value: SSAValue) -> int | None:
     """Return the number if a constant of any dialect defines the value, else None."""
     op = value.owner
-    found = op.properties.get("value") if not isinstance(op, Block) else None
-    return found.value.data if isinstance(found, IntegerAttr) else None
+    attribute = op.properties.get("value") if not isinstance(op, Block) else None
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
 
 
 def _is(value: SSAValue, what: str, wanted: Attribute) -> None:

@@ -81,25 +81,25 @@ def to_generic(text: str) -> str:
     parts, done = [], 0
     for hit in _OPERATION.finditer(text):
         if hit[1]:
-            written, end = _rewritten(text, hit)
+            operation, end = _rewritten(text, hit)
             # An operation on several lines is written on the first of them.
-            parts += [text[done : hit.start()], written, "\n" * text.count("\n", hit.start(), end)]
+            parts += [text[done : hit.start()], operation, "\n" * text.count("\n", hit.start(), end)]
             done = end
     return "".join([*parts, text[done:]])
 
 
 def _rewritten(text: str, hit: re.Match[str]) -> tuple[str, int]:
     form, at = FORMS[hit[1]], hit.end()
-    found = {}
+    matched = {}
     for key, pattern in (("operands", _OPERANDS), ("attributes", _ATTRIBUTES), ("types", _TYPES)):
         if (key == "operands" and not form.operands) or (key == "types" and not form.operands + form.results):
             continue
         if match := pattern.match(text, at):
-            found[key], at = match[1], match.end()
-    operands, types = _listed(found.get("operands", "")), _listed(found.get("types", ""))
+            matched[key], at = match[1], match.end()
+    operands, types = _listed(matched.get("operands", "")), _listed(matched.get("types", ""))
     if len(operands) != form.operands or len(types) != form.operands + form.results:
         raise SyntaxProblem(hit.start(), f"custom op '{form.name}' is written `{form.example}`")
-    attributes = f" {found['attributes']}" if "attributes" in found else ""
+    attributes = f" {matched['attributes']}" if "attributes" in matched else ""
     inputs, outputs = types[: form.operands], types[form.operands :]
     kind = f"({', '.join(inputs)}) -> {outputs[0] if outputs else '()'}"
     return f'"{form.name}"({", ".join(operands)}){attributes} : {kind}', at

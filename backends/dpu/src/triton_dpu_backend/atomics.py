@@ -42,11 +42,11 @@ def merge_rules(structured: str) -> tuple[dict[int, str], dict[int, str]]:
                 unknown.update(reached)
     merged: dict[int, str] = {}
     apart: dict[int, str] = {}
-    for index, found in accesses.items():
-        if not any(isinstance(op, tile.Executed) for op in found):
+    for index, ops in accesses.items():
+        if not any(isinstance(op, tile.Executed) for op in ops):
             continue
-        reason = "the pointer of an access is chosen at run time" if index in unknown else _order(found)
-        how = None if reason else _merge(function.body.block.args[index], found)
+        reason = "the pointer of an access is chosen at run time" if index in unknown else _order(ops)
+        how = None if reason else _merge(function.body.block.args[index], ops)
         if how is not None:
             merged[index] = how
         else:

@@ -80,7 +80,7 @@ class Comparisons:
         rows: list[tuple[int, int, int, int]] = []
         bits = np.uint32(hash_bits(math.prod(grid)))
         for shadow, merge in self.merges.items():
-            argument, found = self._shadows[shadow], dict[int, int]()
+            argument, by_program = self._shadows[shadow], dict[int, int]()
             first = extent(values[argument])[0] // sizes[argument]
             for address, places, before, now in merge.differing:
                 different = before ^ now
@@ -90,8 +90,8 @@ class Comparisons:
                 others = zip(places[conflicts][at].tolist(), (before[conflicts][at] >> bits).tolist(), strict=True)
                 for program, (place, other) in zip(programs.tolist(), others, strict=True):
                     index = (start + place) % (1 << INDEX_BITS)
-                    found.setdefault(program, other << INDEX_BITS | index)
-            for program, value in found.items():
+                    by_program.setdefault(program, other << INDEX_BITS | index)
+            for program, value in by_program.items():
                 line, x = divmod(program - 1, grid[0])
                 z, y = divmod(line, grid[1])
                 rows.append((self._sites[shadow], x | y << 32, z, value))

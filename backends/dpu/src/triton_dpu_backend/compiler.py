@@ -117,8 +117,8 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
         # Checks keep more values at a time.
         dpu = replace(dpu, stack_bytes=dpu.most_stack_bytes, most_stack_bytes=2 * dpu.most_stack_bytes)
     metadata["most_tasklets"] = num_tasklets
-    lowered, found = to_tasklet_mlir(structured, dpu), reach_code(structured)
-    reached = {"reach": found.code} | ({} if found.block is None else {"block": str(found.block)})
+    lowered, reach = to_tasklet_mlir(structured, dpu), reach_code(structured)
+    reached = {"reach": reach.code} | ({} if reach.block is None else {"block": str(reach.block)})
     metadata["merged"], metadata["ordered"] = merge_rules(structured)
     if metadata["merged"] or metadata["ordered"]:
         reached["atomic"] = "1"
@@ -171,8 +171,8 @@ def make_again(metadata: Any, parts: int, *, by_line: bool) -> tuple[bytes, int]
     Returns:
         The DPU program, and the number of its tasklets.
     """
-    mlir, made = _split_mlir(metadata, parts)
-    return make_program(make_llir(mlir, made), made, by_line=by_line), made["num_tasklets"]
+    mlir, compiled = _split_mlir(metadata, parts)
+    return make_program(make_llir(mlir, compiled), compiled, by_line=by_line), compiled["num_tasklets"]
 
 
 def split_tasklets(metadata: Any, parts: int) -> int:
@@ -181,8 +181,8 @@ def split_tasklets(metadata: Any, parts: int) -> int:
 
 
 def _split_mlir(metadata: Any, parts: int) -> tuple[str, dict[str, Any]]:
-    made: dict[str, Any] = {name: getattr(metadata, name, "") for name in ("name", "sites", "check")}
-    return make_mlir(metadata.structured, made, num_tasklets=metadata.most_tasklets, parts=parts), made
+    compiled: dict[str, Any] = {name: getattr(metadata, name, "") for name in ("name", "sites", "check")}
+    return make_mlir(metadata.structured, compiled, num_tasklets=metadata.most_tasklets, parts=parts), compiled
 
 
 def _note_tasklets(metadata: dict[str, Any], lowered: TaskletKernel, fields: dict[str, str]) -> None:

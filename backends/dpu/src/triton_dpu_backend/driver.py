@@ -117,7 +117,7 @@ class DpuDriver(SynchronousDriver):
         """Describe what launches run on, for reports. The number of DPUs is that of the last launch."""
         from .host.dpus import is_emulator
 
-        found = sdk.find()
+        installed = sdk.find()
         last = launches.last()
         dpus = f", {last.dpus} DPUs" if last else ""
         if is_emulator():
@@ -129,7 +129,7 @@ class DpuDriver(SynchronousDriver):
         return DeviceReport(
             kind=kind,
             device=f"UPMEM {target().arch}{dpus}{cycles}",
-            driver=f"dpu.h {found.version} ({found.pkg_config})",
+            driver=f"dpu.h {installed.version} ({installed.pkg_config})",
             memory="copied to MRAM before a launch and back after it",
         )
 
@@ -149,9 +149,9 @@ def benchmark(
     enough; the wall time of an emulation says nothing about DPUs. With the vendor's SDK it is the wall time of
     triton.testing.do_bench.
     """
-    with launches.profile() as made:
+    with launches.profile() as costs:
         call()
-    cycles = [launch.cycles for launch in made]
+    cycles = [launch.cycles for launch in costs]
     if not cycles or None in cycles:
         from triton.testing import do_bench
 

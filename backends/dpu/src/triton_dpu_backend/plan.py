@@ -163,19 +163,19 @@ def plan_launch(
     while True:
         parts = min(rounds * dpus, programs)
         bounds = [programs * part // parts for part in range(parts + 1)]
-        found = footprints(bounds)
-        placements = {i: _placed(array, [part[i] for part in found], wanted) for i, array in arrays.items()}
-        made = [
+        reached = footprints(bounds)
+        placements = {i: _placed(array, [part[i] for part in reached], wanted) for i, array in arrays.items()}
+        planned = [
             _round(
-                arrays, found[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap, atomics
+                arrays, reached[first : first + dpus], placements, bounds[first : first + dpus + 1], dpus, heap, atomics
             )
             for first in range(0, parts, dpus)
         ]
-        need = max(map(_room, made))
+        need = max(map(_room, planned))
         if need <= capacity:
-            return LaunchPlan(tuple(made), {i: (placements[i], _largest(made, i)) for i in arrays})
+            return LaunchPlan(tuple(planned), {i: (placements[i], _largest(planned, i)) for i in arrays})
         if parts == programs:
-            raise MemoryExceeded(_too_large(arrays, made, placements, capacity))
+            raise MemoryExceeded(_too_large(arrays, planned, placements, capacity))
         # Shards shrink with more rounds, replicated arrays do not. Therefore this is a lower bound for the rounds.
         rounds = max(rounds + 1, rounds * need // capacity)
 
@@ -269,8 +269,8 @@ def _check_atomics(
             if j != i and i in hulls and hulls[i].overlaps(theirs) and (i in written or j in written):
                 raise Inseparable(f"{arrays[i].name}, which is changed atomically, shares memory with {arrays[j].name}")
         if isinstance(how, str) and i in written:
-            found = sorted((part[i] for part in held if i in part), key=lambda interval: interval.low)
-            if any(one.high > other.low for one, other in pairwise(found)):
+            intervals = sorted((part[i] for part in held if i in part), key=lambda interval: interval.low)
+            if any(one.high > other.low for one, other in pairwise(intervals)):
                 raise Inseparable(f"several DPUs would reach the same elements of {arrays[i].name}, and {how}")
 
 
@@ -322,7 +322,7 @@ def _region(
         exact = _held_by(part, members)
         here.append(ByteInterval(exact.low // ALIGNMENT * ALIGNMENT, exact.high) if exact else None)
     size = max((-(-(h.high - h.low) // ALIGNMENT) * ALIGNMENT for h in here if h), default=0)
-    written = [_merged([part[i] for i in members if i in part]) for part in writes]
+    merged = [_merged([part[i] for i in members if i in part]) for part in writes]
     # The DPUs need the contents if a program reads, or if it may leave bytes unwritten, which come back unchanged.
     keep = any(i in part for part in reads for i in members)
     keep = keep or any(i in part and i not in solid[k] for k, part in enumerate(writes) for i in members)
@@ -334,7 +334,7 @@ def _region(
         held=(*here, *[None] * idle),
         memory=ByteInterval(min(arrays[i].low for i in members), max(arrays[i].high for i in members)),
         sent=keep,
-        writes=(*written, *[()] * idle),
+        writes=(*merged, *[()] * idle),
         item_bytes=sizes.pop() if len(sizes) == 1 else 1,
     )
 
@@ -367,8 +367,8 @@ def _too_large(
     capacity: int,
 ) -> str:
     need = max(map(_room, rounds))
-    each = ", ".join(
+    sizes = ", ".join(
         f"{array.name} {_largest(rounds, i)} of {array.high - array.low} bytes ({placed.placement}: {placed.why})"
         for (i, array), placed in zip(arrays.items(), placements.values(), strict=True)
     )
-    return f"one program alone needs {need} bytes of MRAM, a DPU has room for {capacity}: {each}"
+    return f"one program alone needs {need} bytes of MRAM, a DPU has room for {capacity}: {sizes}"

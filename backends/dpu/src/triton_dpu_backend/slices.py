@@ -62,8 +62,8 @@ def slice_count(
         if best >= enough or limits[parts] < best:
             break
         shares[parts] = share(programs * parts, room(parts))
-    found = min(shares, key=lambda parts: (-shares[parts], parts))
-    return found if shares[found] > gain * shares[compiled] else compiled
+    best_parts = min(shares, key=lambda parts: (-shares[parts], parts))
+    return best_parts if shares[best_parts] > gain * shares[compiled] else compiled
 
 
 def _cycles(slices: int, count: int) -> int:

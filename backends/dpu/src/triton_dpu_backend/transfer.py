@@ -129,7 +129,7 @@ def receive_logs(dpus: DpuSet, log: Log, offset: int) -> list[Words]:
 
 def _contested(writes: Sequence[ByteInterval]) -> list[ByteInterval]:
     """Return the intervals in which writes of several DPUs overlap."""
-    found: list[ByteInterval] = []
+    contested: list[ByteInterval] = []
     stretch: ByteInterval | None = None
     several = False
     for interval in sorted(writes, key=lambda interval: interval.low):
@@ -137,11 +137,11 @@ def _contested(writes: Sequence[ByteInterval]) -> list[ByteInterval]:
             stretch, several = ByteInterval(stretch.low, max(stretch.high, interval.high)), True
             continue
         if stretch is not None and several:
-            found.append(stretch)
+            contested.append(stretch)
         stretch, several = interval, False
     if stretch is not None and several:
-        found.append(stretch)
-    return found
+        contested.append(stretch)
+    return contested
 
 
 def _store(interval: ByteInterval, new: _Bytes, before: Sequence[tuple[ByteInterval, _Bytes]], item_bytes: int) -> None:

@@ -81,70 +81,70 @@ def find_vulkan() -> ApiReport:
     """Look for the loader and its devices."""
     from foundry_core.vulkan import device
 
-    found = ApiReport("vulkan")
+    report = ApiReport("vulkan")
     try:
         known = device.list_properties()
-        found.devices = [
+        report.devices = [
             DeviceEntry(
                 number,
-                each.name.decode(),
-                each.driver.decode(),
+                entry.name.decode(),
+                entry.driver.decode(),
                 {
-                    "version": f"Vulkan {each.api >> 22 & 127}.{each.api >> 12 & 1023}.{each.api & 4095}",
-                    "subgroup": each.subgroup,
-                    "workgroup memory": each.workgroup_bytes,
-                    "memory": each.memory_bytes,
-                    **{label: bool(getattr(each, name)) for name, label in _FEATURES.items()},
+                    "version": f"Vulkan {entry.api >> 22 & 127}.{entry.api >> 12 & 1023}.{entry.api & 4095}",
+                    "subgroup": entry.subgroup,
+                    "workgroup memory": entry.workgroup_bytes,
+                    "memory": entry.memory_bytes,
+                    **{label: bool(getattr(entry, name)) for name, label in _FEATURES.items()},
                 },
-                (lacking := device.lacks(each)) and f"lacks {lacking}",
+                (lacking := device.lacks(entry)) and f"lacks {lacking}",
             )
-            for number, each in enumerate(known)
+            for number, entry in enumerate(known)
         ]
-        found.chosen = device.select_device()
+        report.chosen = device.select_device()
     except Failure as error:
-        found.reason = str(error)
-        return found
+        report.reason = str(error)
+        return report
     wanted = os.environ.get(device.DEVICE_VARIABLE)
-    first = "the first device: there is no GPU" if known[found.chosen].type == device.CPU else "the first GPU"
-    found.reason = f"{device.DEVICE_VARIABLE}={wanted} names it" if wanted else first
-    return found
+    first = "the first device: there is no GPU" if known[report.chosen].type == device.CPU else "the first GPU"
+    report.reason = f"{device.DEVICE_VARIABLE}={wanted} names it" if wanted else first
+    return report
 
 
 def find_opencl() -> ApiReport:
     """Look for OpenCL's platforms and their devices."""
-    found = ApiReport("opencl")
+    report = ApiReport("opencl")
     if error := unavailable("opencl"):
-        found.reason = str(error)
-        return found
+        report.reason = str(error)
+        return report
     from foundry_core.runtime import opencl
 
     from .opencl import DEVICE_VARIABLE, choose_device
 
     known = opencl.devices()
-    for number, each in enumerate(known):
-        features: dict[str, bool | int | str] = {"version": each.version.strip(), "memory": each.global_mem_size}
-        found.devices.append(
+    for number, entry in enumerate(known):
+        features: dict[str, bool | int | str] = {"version": entry.version.strip(), "memory": entry.global_mem_size}
+        report.devices.append(
             DeviceEntry(
-                number, each.name.strip(), each.driver_version.strip(), features, opencl.device_refusal(each) or ""
+                number, entry.name.strip(), entry.driver_version.strip(), features, opencl.device_refusal(entry) or ""
             )
         )
     try:
-        found.chosen = known.index(choose_device())
+        report.chosen = known.index(choose_device())
     except Failure as error:
-        found.reason = str(error)
-        return found
+        report.reason = str(error)
+        return report
     wanted = os.environ.get(DEVICE_VARIABLE)
-    found.reason = f"{DEVICE_VARIABLE}={wanted} names it" if wanted else "the first that accepts SPIR-V"
-    return found
+    report.reason = f"{DEVICE_VARIABLE}={wanted} names it" if wanted else "the first that accepts SPIR-V"
+    return report
 
 
 def examine_api(api: str) -> ApiReport:
     """Look for a road's devices, and check the chosen one."""
-    found = find_vulkan() if api == "vulkan" else find_opencl()
-    if found.chosen is not None:
+    report = find_vulkan() if api == "vulkan" else find_opencl()
+    if report.chosen is not None:
         activate(api)
-        found.verdicts = list(run_checks())
-    return found
+        report.verdicts = list(run_checks())
+    return report
 
 
 def check_passed(results: list[ApiReport]) -> bool:

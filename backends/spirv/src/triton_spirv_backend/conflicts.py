@@ -31,8 +31,9 @@ def refuse_two(driver: type[SynchronousDriver], vulkan: type[SynchronousDriver])
         return
     others = [
         name
-        for name, each in triton.backends.backends.items()
-        if each.driver is not driver and (vulkan in getattr(each.driver, "__mro__", ()) or each.driver.is_active())
+        for name, backend in triton.backends.backends.items()
+        if backend.driver is not driver
+        and (vulkan in getattr(backend.driver, "__mro__", ()) or backend.driver.is_active())
     ]
     if not others:
         return

@@ -69,20 +69,20 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, na
     if warps := _WARPS.search(ttgir):
         target = replace(target, warps=int(warps[1]))
     try:
-        found = lower_simt(ttgir, target, named=named, check=check)
+        lowered = lower_simt(ttgir, target, named=named, check=check)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"{error.resource} ({error})") from error
     if target.flavour == "shader" and os.environ.get(VALIDATION_VARIABLE) == "1":
         from foundry_core.codegen.tools import check_spirv
 
-        check_spirv(found.module, "vulkan1.3")
-    metadata["written"] = found.writes
-    metadata["shared"] = max(found.local_bytes, LEAST_SHARED)
-    metadata["argument_offsets"] = found.offsets
-    metadata["tables"] = found.tables
-    metadata["argument_bytes"] = found.argument_bytes
-    metadata["sites"] = [asdict(site) for site in found.sites]
+        check_spirv(lowered.module, "vulkan1.3")
+    metadata["written"] = lowered.writes
+    metadata["shared"] = max(lowered.local_bytes, LEAST_SHARED)
+    metadata["argument_offsets"] = lowered.offsets
+    metadata["tables"] = lowered.tables
+    metadata["argument_bytes"] = lowered.argument_bytes
+    metadata["sites"] = [asdict(site) for site in lowered.sites]
     metadata["threads"] = target.warps * target.warp_size
     metadata["addresses"] = uses_addresses(ttgir)
-    return found.module
+    return lowered.module

@@ -161,20 +161,20 @@ def compiler_fingerprint() -> str:
     The SDK's pieces are identified by content. The reference zen-compiler is foundry_core with LLVM's tools, so these
     are included, too.
     """
-    found = []
+    paths = []
     for piece in (pieces.zen_compiler, pieces.bridge):
         try:
-            found.append(piece())
+            paths.append(piece())
         except MissingError:
             continue
-    return _fingerprint(tuple(found))
+    return _fingerprint(tuple(paths))
 
 
 @functools.cache
-def _fingerprint(found: tuple[Path, ...]) -> str:
+def _fingerprint(paths: tuple[Path, ...]) -> str:
     programs = [path for name in NAMES if (path := locate(name))]
     digest = hashlib.sha256(fingerprint(("foundry_core", "triton_vsi_backend"), programs).encode())
-    for path in found:
+    for path in paths:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

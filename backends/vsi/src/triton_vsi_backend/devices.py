@@ -108,11 +108,11 @@ def _load(folder: Path | None) -> frozenset[int]:
 
 def icds(folder: Path) -> list[Path]:
     """Return the libraries of a folder that are OpenCL drivers, each once even if it has several names."""
-    found: dict[Path, None] = {}
+    drivers: dict[Path, None] = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and ".so" in path.name and _is_driver(path):
-            found.setdefault(path.resolve())
-    return list(found)
+            drivers.setdefault(path.resolve())
+    return list(drivers)
 
 
 def _is_driver(path: Path) -> bool:

@@ -56,9 +56,9 @@ def instructions(folder: Path, source: str, *flags: str) -> int:
     (folder / "p.c").write_text(source)
     built(folder, "-O2", *flags, "p.c", "-o", "p")
     table = run(["llvm-readelf", "-s", "p"], folder).stdout
-    found = re.search(r"([0-9a-f]{8}) .* __foundry_iram_instructions$", table, re.MULTILINE)
-    assert found, table
-    return int(found[1], 16)
+    symbol = re.search(r"([0-9a-f]{8}) .* __foundry_iram_instructions$", table, re.MULTILINE)
+    assert symbol, table
+    return int(symbol[1], 16)
 
 
 def test_iram_counts_a_routine_once(tmp_path: Path) -> None:

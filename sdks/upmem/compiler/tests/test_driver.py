@@ -16,8 +16,8 @@ MAIN = "int main(void) { return 0; }\n"
 
 def symbols(folder: Path, program: str = "program") -> dict[str, int]:
     table = run(["llvm-readelf", "-s", program], folder).stdout
-    found = re.findall(r"^\s*\d+: ([0-9a-f]{8}) .* (\S+)$", table, re.MULTILINE)
-    return {name: int(value, 16) for value, name in found}
+    rows = re.findall(r"^\s*\d+: ([0-9a-f]{8}) .* (\S+)$", table, re.MULTILINE)
+    return {name: int(value, 16) for value, name in rows}
 
 
 def test_objects_are_linked_with_what_tritonpims_build_says(tmp_path: Path) -> None:
@@ -37,10 +37,10 @@ def test_tasklets_and_stacks_are_symbols(tmp_path: Path) -> None:
     (tmp_path / "m.c").write_text(MAIN)
     flags = ["-DNR_TASKLETS=3", "-D", "STACK_SIZE_DEFAULT=512", "-DSTACK_SIZE_TASKLET_1=2048"]
     built(tmp_path, "-O2", *flags, "m.c", "-o", "program")
-    found = symbols(tmp_path)
-    assert (found["NR_TASKLETS"], found["STACK_SIZE_DEFAULT"]) == (3, 512)
-    assert [found[f"STACK_SIZE_TASKLET_{i}"] for i in range(4)] == [512, 2048, 512, 0]
-    assert found["__foundry_heap_end"] == 0x10010000 - 512 - 2048 - 512
+    values = symbols(tmp_path)
+    assert (values["NR_TASKLETS"], values["STACK_SIZE_DEFAULT"]) == (3, 512)
+    assert [values[f"STACK_SIZE_TASKLET_{i}"] for i in range(4)] == [512, 2048, 512, 0]
+    assert values["__foundry_heap_end"] == 0x10010000 - 512 - 2048 - 512
 
 
 @pytest.mark.parametrize("words", [["-Wl,--defsym=NR_TASKLETS=5"], ["-Xlinker", "--defsym=NR_TASKLETS=5"]])

@@ -138,19 +138,19 @@ def _write(contents: Mapping[Path, bytes]) -> None:
     Raises:
         OSError: one of them cannot be written.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     temporary: dict[Path, Path] = {}
     try:
         for path, content in contents.items():
             if path.is_file() or not path.exists():
                 temporary[path] = path.with_name(f"{path.name}.{os.getpid()}.part")
-                made.append(temporary[path])
+                created.append(temporary[path])
             temporary.get(path, path).write_bytes(content)
         for path, part in temporary.items():
             part.replace(path)
-            made.append(path)
+            created.append(path)
     except BaseException:
-        for path in made:
+        for path in created:
             path.unlink(missing_ok=True)
         raise
 

@@ -115,7 +115,7 @@ class Bridge:
             raise BridgeError(f"a command has {COMMAND_BYTES} bytes, not {len(command)}")
         placed = _Command.from_buffer_copy(command)
         three = _Three(*grid), _Three(*program)
-        if self._library.zen_tc_place(ctypes.byref(placed), *(ctypes.byref(each) for each in three)) != 0:
+        if self._library.zen_tc_place(ctypes.byref(placed), *(ctypes.byref(extents) for extents in three)) != 0:
             raise BridgeError(f"there is no program {tuple(program)} in a grid of {tuple(grid)}, or that is no command")
         return bytes(placed)
 

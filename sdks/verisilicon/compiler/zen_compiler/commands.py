@@ -52,17 +52,19 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
     """
     if not matmuls:
         return _counts(0) + _NONE.format(name="generate_matmul_command") + _NONE.format(name="generate_dma_command")
-    templates = [[int.from_bytes(each[at : at + 4], "little") for at in range(0, COMMAND_BYTES, 4)] for each in matmuls]
+    templates = [
+        [int.from_bytes(template[at : at + 4], "little") for at in range(0, COMMAND_BYTES, 4)] for template in matmuls
+    ]
     passed = [f"{_PASSED[parameter]} %p{index}" for index, parameter in enumerate(parameters)]
     passed += ["i32 %gx", "i32 %gy", "i32 %gz"]
     passed += [f"ptr %s{index}" for index, parameter in enumerate(parameters) if parameter == "ptr"]
     inserted, last = [], "%template"
     for field, values in (("grid", "%gx %gy %gz"), ("program", "%x %y %z"), ("checksum", "%sum")):
         for axis, value in enumerate(values.split()):
-            made = f"%{field}_{axis}_set"
+            vector = f"%{field}_{axis}_set"
             word = fields[field] // 4 + axis
-            inserted.append(f"  {made} = insertelement <{_WORDS} x i32> {last}, i32 {value}, i32 {word}")
-            last = made
+            inserted.append(f"  {vector} = insertelement <{_WORDS} x i32> {last}, i32 {value}, i32 {word}")
+            last = vector
     return (
         _counts(len(templates))
         + _MATMUL.format(
@@ -70,9 +72,9 @@ def source(parameters: Sequence[str], matmuls: Sequence[bytes], fields: Mapping[
             words=_WORDS,
             bytes=COMMAND_BYTES,
             templates=", ".join(
-                f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in each)}>" for each in templates
+                f"<{_WORDS} x i32> <{', '.join(f'i32 {word}' for word in template)}>" for template in templates
             ),
-            sums=", ".join(f"i32 {sum(each) % (1 << 32)}" for each in templates),
+            sums=", ".join(f"i32 {sum(template) % (1 << 32)}" for template in templates),
             parameters=", ".join(passed),
             inserted="\n".join(inserted),
             command=last,

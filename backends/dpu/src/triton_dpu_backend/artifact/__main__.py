@@ -22,9 +22,9 @@ def main(words: Sequence[str] | None = None) -> int:
     add_wrapper_options(
         commands.add_parser("wrapper", help="write the entry point and argument structs for a kernel's IR")
     )
-    given = parser.parse_args(words)
+    options = parser.parse_args(words)
     try:
-        given.run(given)
+        options.run(options)
     except (ScriptError, SignatureError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

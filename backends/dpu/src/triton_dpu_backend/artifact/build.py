@@ -69,10 +69,12 @@ def link(work: Path, *, num_tasklets: int, stack_size: int, options: Sequence[st
         (_compiled_once, ("wrapper.ll",), ("-x", "ir")),
         (_compiled_once, ("triton_args.c", "triton_args.h"), defines),
     ):
-        made = Path(sources[0]).with_suffix(".o").name
+        target = Path(sources[0]).with_suffix(".o").name
         texts = tuple((source, (work / source).read_text()) for source in sources)
-        (work / made).write_bytes(compiled((compiler, "-O2", "-g0", *language, "-c", sources[0], "-o", made), texts))
-        objects.append(made)
+        (work / target).write_bytes(
+            compiled((compiler, "-O2", "-g0", *language, "-c", sources[0], "-o", target), texts)
+        )
+        objects.append(target)
     _run([compiler, *defines, *objects, "-o", "kernel.dpu"], work)
     return work / "kernel.dpu"
 
@@ -84,14 +86,14 @@ def _compiled(command: tuple[str | Path, ...], texts: tuple[tuple[str, str], ...
         texts: names and texts of the files that the command reads.
     """
     with TemporaryDirectory() as folder:
-        work, made = Path(folder), command[-1]
+        work, target = Path(folder), command[-1]
         for name, text in texts:
             (work / name).write_text(text)
         _run(command, work)
         # The emulator's compiler writes no such section, and to start objcopy takes as long as to compile a short file.
-        if b".eh_frame" in (work / made).read_bytes():
-            _run([sdk_tool(_OBJCOPY), "--remove-section=.eh_frame", made], work)
-        return (work / made).read_bytes()
+        if b".eh_frame" in (work / target).read_bytes():
+            _run([sdk_tool(_OBJCOPY), "--remove-section=.eh_frame", target], work)
+        return (work / target).read_bytes()
 
 
 _compiled_once = functools.lru_cache(maxsize=256)(_compiled)
@@ -106,14 +108,14 @@ def sdk_tool(name: str) -> Path:
         ToolError: there is no SDK, or it lacks the program.
     """
     home = os.environ.get("UPMEM_HOME")
-    found = shutil.which(_COMPILER, path=str(Path(home, "bin")) if home else None)
-    if found is None:
+    compiler = shutil.which(_COMPILER, path=str(Path(home, "bin")) if home else None)
+    if compiler is None:
         where = f"in UPMEM_HOME={home}" if home else "on PATH (and UPMEM_HOME is not set)"
         raise ToolError(f"{_COMPILER} is not {where}: DPU programs are built with the UPMEM SDK or its emulator")
-    for folder in (Path(found).parent, Path(found).resolve().parent):
+    for folder in (Path(compiler).parent, Path(compiler).resolve().parent):
         if (folder / name).is_file():
             return folder / name
-    raise ToolError(f"the SDK in {Path(found).parent} has no {name}")
+    raise ToolError(f"the SDK in {Path(compiler).parent} has no {name}")
 
 
 def _run(command: Sequence[str | Path], work: Path) -> None:

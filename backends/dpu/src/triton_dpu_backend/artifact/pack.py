@@ -80,7 +80,7 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
             "compile without debug=True"
         )
     results = _outs(kernel, outs, facts)
-    written = {
+    files = {
         "kernel.ll": ir,
         "wrapper.ll": wrapper(kernel),
         "triton_args.h": arguments.dpu_header(kernel),
@@ -90,7 +90,7 @@ def write(ir: str, kernel: Kernel, artifact: Path, *, outs: Collection[int] | No
         "meta.json": json.dumps(meta(kernel, ir, results, dpus), indent=2) + "\n",
     }
     artifact.mkdir(parents=True, exist_ok=True)
-    for name, text in written.items():
+    for name, text in files.items():
         (artifact / name).write_text(text)
     return Artifact(kernel, results, dpus)
 

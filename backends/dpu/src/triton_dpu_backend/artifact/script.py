@@ -47,9 +47,9 @@ def default_dpus(source: str, kernel: str) -> Dpus | None:
         ("triton.Config", list(_configurations(module))),
         (CONSTANT, [value for name, value in _constants(module) if name == CONSTANT]),
     )
-    for source_name, found in ways:
+    for source_name, expressions in ways:
         numbers = {}
-        for expression in found:
+        for expression in expressions:
             named = constants.get(expression.id) if isinstance(expression, ast.Name) else expression
             try:
                 value = ast.literal_eval(named) if named is not None else None

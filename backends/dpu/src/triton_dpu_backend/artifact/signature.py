@@ -115,22 +115,22 @@ def parse(ir: str, name: str = "") -> Kernel:
             (the message names those that it has), or the kernel has a parameter that a host cannot pass.
     """
     # Each function that can be called from outside, and the position where its parameters start.
-    found = {
+    functions = {
         match["quoted"] or match["plain"]: match.end()
         for match in _DEFINE.finditer(ir)
         if not re.search(r"\b(internal|private)\b", match[0].split("@")[0])
     }
-    if not found:
+    if not functions:
         raise SignatureError(
             f"the IR defines no function: it has {len(ir.splitlines())} lines. Where only a preview of it was saved, "
             "write the file with the script's --out"
         )
-    if not name and len(found) > 1:
-        raise SignatureError(f"the IR defines several functions, name one of them: {', '.join(found)}")
-    name = name or next(iter(found))
-    if name not in found:
-        raise SignatureError(f"the IR has no kernel {name}; it defines: {', '.join(found)}")
-    text, end = _balanced(ir, found[name])
+    if not name and len(functions) > 1:
+        raise SignatureError(f"the IR defines several functions, name one of them: {', '.join(functions)}")
+    name = name or next(iter(functions))
+    if name not in functions:
+        raise SignatureError(f"the IR has no kernel {name}; it defines: {', '.join(functions)}")
+    text, end = _balanced(ir, functions[name])
     _check_whole(ir, name, end)
     _check_dialect(ir)
     parts = facts(ir).get(PARTS, "1")
@@ -147,8 +147,8 @@ def parse(ir: str, name: str = "") -> Kernel:
 
 def tasklets(ir: str) -> int | None:
     """Return the number of tasklets that the IR has scratch memory for; None if it needs none (any number may run)."""
-    found = _SCRATCH.search(ir)
-    return int(found[1]) if found else None
+    scratch = _SCRATCH.search(ir)
+    return int(scratch[1]) if scratch else None
 
 
 def annotate(ir: str, facts: Mapping[str, str]) -> str:
@@ -234,14 +234,16 @@ def _parameter(kernel: str, index: int, text: str, field: int, end: int) -> Para
         c_type, size = _SCALARS[type]
         return Parameter(index, type, None, None, 0, c_type, size, field, _aligned(end, size))
     element, space = pointer["element"].strip(), int(pointer["space"] or 0)
-    written = f"{element} addrspace({space})*" if space else f"{element}*"
+    llvm_type = f"{element} addrspace({space})*" if space else f"{element}*"
     if space == INTERNAL:
-        return Parameter(index, written, space, element, _SCALARS.get(element, ("", 0))[1], *_ADDRESS, None, None)
+        return Parameter(index, llvm_type, space, element, _SCALARS.get(element, ("", 0))[1], *_ADDRESS, None, None)
     if space != MRAM:
         raise SignatureError(f"{what} points into address space {space}; a host can pass MRAM, addrspace({MRAM}), only")
     if element not in _SCALARS or text[pointer.end() :].lstrip().startswith(("*", "addrspace")):
         raise SignatureError(f"{what} points to what a host cannot fill: an element is one of {', '.join(_SCALARS)}")
-    return Parameter(index, written, space, element, _SCALARS[element][1], *_ADDRESS, field, _aligned(end, _ADDRESS[1]))
+    return Parameter(
+        index, llvm_type, space, element, _SCALARS[element][1], *_ADDRESS, field, _aligned(end, _ADDRESS[1])
+    )
 
 
 def _aligned(offset: int, alignment: int) -> int:

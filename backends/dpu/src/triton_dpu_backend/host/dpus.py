@@ -150,16 +150,16 @@ class DpuSet:
 
     def lines(self) -> dict[str, LineCost]:
         """Return what each source line cost in the last launch, on all DPUs; nothing of lines that cost nothing."""
-        found: dict[str, LineCost] = {}
+        costs: dict[str, LineCost] = {}
 
         def take(place: bytes, instructions: int, dma_cycles: int) -> None:
             if not instructions and not dma_cycles:
                 return
             key = place.decode(errors="replace")
-            found[key] = found.get(key, LineCost(0, 0)).add(LineCost(instructions, dma_cycles))
+            costs[key] = costs.get(key, LineCost(0, 0)).add(LineCost(instructions, dma_cycles))
 
         self._call("triton_dpu_lines", self._set, TAKE_LINE(take), what="no counts by line")
-        return found
+        return costs
 
 
 def is_emulator() -> bool:
@@ -195,14 +195,14 @@ class Pool:
         while self._sets and sum(-(-size // _RANK) for size in (count, *self._sets)) > _KEPT_RANKS:
             self._sets.popitem(last=False)[1].free()
         try:
-            made = DpuSet(count)
+            dpus = DpuSet(count)
         except DpuError:
             if not self._sets:
                 raise
             self.clear()
-            made = DpuSet(count)
-        self._sets[count] = made
-        return made
+            dpus = DpuSet(count)
+        self._sets[count] = dpus
+        return dpus
 
     def drop(self, dpus: DpuSet) -> None:
         """Release a set that is in fault."""

@@ -52,8 +52,8 @@ class Sdk:
 def locate() -> Path | None:
     """Return the path of dpu-pkg-config; None if no SDK is installed."""
     home = os.environ.get(_HOME)
-    found = shutil.which(PKG_CONFIG, path=str(Path(home, "bin")) if home else None)
-    return Path(found) if found else None
+    program = shutil.which(PKG_CONFIG, path=str(Path(home, "bin")) if home else None)
+    return Path(program) if program else None
 
 
 def missing_reason() -> str:
@@ -100,10 +100,10 @@ def shim() -> ctypes.CDLL:
     # The same folder as Triton's. triton is not imported, so that the shim works without it.
     folder = Path(os.environ.get("TRITON_CACHE_DIR") or Path.home() / ".triton" / "cache")
     folder.mkdir(parents=True, exist_ok=True)
-    made = folder / f"dpu-shim-{_digest(command, sdk)}.so"
-    if not made.is_file():
-        _compile(command, made)
-    library = ctypes.CDLL(str(made))
+    file = folder / f"dpu-shim-{_digest(command, sdk)}.so"
+    if not file.is_file():
+        _compile(command, file)
+    library = ctypes.CDLL(str(file))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, f"{_PREFIX}{name}")
         function.restype, function.argtypes = result, arguments
@@ -121,14 +121,14 @@ def _digest(command: Sequence[str], sdk: Sdk) -> str:
     return digest.hexdigest()[:24]
 
 
-def _compile(command: Sequence[str], made: Path) -> None:
+def _compile(command: Sequence[str], target: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         raise SdkError("the shim over dpu.h cannot be built", why="there is no cc on PATH", next="install a C compiler")
-    with TemporaryDirectory(dir=made.parent) as work:
-        new = Path(work, made.name)
+    with TemporaryDirectory(dir=target.parent) as work:
+        new = Path(work, target.name)
         done = subprocess.run([compiler, *command, "-o", str(new)], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SdkError("the shim over dpu.h does not compile", why=done.stderr.strip()[-4000:])
         # Written completely or not at all: another process may build the same shim.
-        new.replace(made)
+        new.replace(target)

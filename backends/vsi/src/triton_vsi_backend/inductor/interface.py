@@ -53,8 +53,8 @@ class VsiInterface(DeviceInterface):  # type: ignore[misc]
     @staticmethod
     def index(device: Any) -> int:
         """Return the number of a device, given as a number, a name, a torch.device, or None for the current device."""
-        found = device if device is None or isinstance(device, int) else torch.device(device).index
-        return torch.vsi.current_device() if found is None else found
+        number = device if device is None or isinstance(device, int) else torch.device(device).index
+        return torch.vsi.current_device() if number is None else number
 
     @staticmethod
     def exchange_device(device: int) -> int:

@@ -88,11 +88,11 @@ def divisors(ttir: str, kernel: str, count: int) -> list[int]:
     Raises:
         ValueError: the signature has a different number of parameters.
     """
-    found = re.search(rf"^ *tt\.func (?:public )?@\"?{re.escape(kernel)}\"?\((.*)$", ttir, re.MULTILINE)
-    if found is None:
+    signature = re.search(rf"^ *tt\.func (?:public )?@\"?{re.escape(kernel)}\"?\((.*)$", ttir, re.MULTILINE)
+    if signature is None:
         return [1] * count
     # Inside the parentheses, a % occurs only at the start of a parameter.
-    written = found[1].split("%")[1:]
-    if len(written) != count:
-        raise ValueError(f"{kernel} takes {len(written)} arguments by its TTIR and {count} by its signature")
-    return [int(hit[1]) if (hit := re.search(r"tt\.divisibility = (\d+)", text)) else 1 for text in written]
+    texts = signature[1].split("%")[1:]
+    if len(texts) != count:
+        raise ValueError(f"{kernel} takes {len(texts)} arguments by its TTIR and {count} by its signature")
+    return [int(hit[1]) if (hit := re.search(r"tt\.divisibility = (\d+)", text)) else 1 for text in texts]

@@ -39,9 +39,9 @@ def launcher(
             strict=True,
         )
     ]
-    tensors = [index for index, each in enumerate(takes) if each.is_tensor]
+    tensors = [index for index, taken in enumerate(takes) if taken.is_tensor]
     types = [
-        *("void *" if each.is_tensor else each.element.c_type for each in takes),
+        *("void *" if taken.is_tensor else taken.element.c_type for taken in takes),
         "int",
         "int",
         "int",
@@ -50,8 +50,8 @@ def launcher(
     ]
     values = [
         *(
-            f"arguments[{index}].address()" if each.is_tensor else f"arguments[{index}].as<{each.element.c_type}>()"
-            for index, each in enumerate(takes)
+            f"arguments[{index}].address()" if taken.is_tensor else f"arguments[{index}].as<{taken.element.c_type}>()"
+            for index, taken in enumerate(takes)
         ),
         *(f"static_cast<int>(grid[{axis}])" for axis in range(3)),
         *(f"arguments[{index}].shape()" for index in tensors),
@@ -66,7 +66,7 @@ def launcher(
         npy=(folder / "npy.h").read_text().rstrip(),
         spans=spans.rstrip(),
         reach=textwrap.indent(_reach(text), "    ").rstrip(),
-        parameters="".join(f"\n    {_initializer(each)}," for each in takes) + ("\n" if takes else ""),
+        parameters="".join(f"\n    {_initializer(taken)}," for taken in takes) + ("\n" if takes else ""),
         matmul_takes=_list(["std::size_t", "const std::size_t *", *types]),
         matmul_passed=_list(["index", "grid.data()", *values]),
         dma_takes=_list(["std::size_t", *types]),
