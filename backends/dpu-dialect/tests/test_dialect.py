@@ -137,10 +137,12 @@ def test_a_name_in_a_string_or_comment_is_no_operation():
     ],
 )
 def test_error_names_file_line_and_column(tmp_path: Path, line: str, column: int | None, complaint: str):
-    said = refused(using(f"{line}\n  dpu.mem_reset"), tmp_path, "--convert-dpu-to-llvm")
-    assert re.search(rf"^in\.mlir:4:{column or '[0-9]+'}: error: .*{re.escape(complaint)}", said, re.MULTILINE), said
+    output = refused(using(f"{line}\n  dpu.mem_reset"), tmp_path, "--convert-dpu-to-llvm")
+    assert re.search(rf"^in\.mlir:4:{column or '[0-9]+'}: error: .*{re.escape(complaint)}", output, re.MULTILINE), (
+        output
+    )
     if column:
-        shown = said.splitlines()
+        shown = output.splitlines()
         caret = next(number for number, text in enumerate(shown) if text.strip() == "^")
         assert shown[caret] == " " * (column - 1) + "^"
         assert shown[caret - 1] == f"  {line}"
@@ -151,8 +153,8 @@ def test_error_names_file_line_and_column(tmp_path: Path, line: str, column: int
 def test_a_constant_size_that_no_dma_has_is_refused_unless_it_says_unchecked(tmp_path: Path, name: str, size: int):
     line = f"dpu.{name} %w, %m, %s : !llvm.ptr, !llvm.ptr<255>, i32"
     text = using(line).replace("%c = llvm.mlir.constant(24", f"%s = llvm.mlir.constant({size}")
-    said = refused(text, tmp_path)
-    assert re.match(rf"in\.mlir:4:3: error: 'dpu\.{name}' op a DMA moves .*, not {size}\n", said)
+    output = refused(text, tmp_path)
+    assert re.match(rf"in\.mlir:4:3: error: 'dpu\.{name}' op a DMA moves .*, not {size}\n", output)
     assert "dpu." in opt(text=text.replace(f"dpu.{name} ", f"dpu.{name}_unchecked "))
 
 
@@ -209,10 +211,10 @@ def test_command_lines_that_cannot_be_carried_out_are_refused(tmp_path: Path, ar
 
 
 def test_the_dialect_and_the_pass_are_in_what_the_program_says_of_itself():
-    said = opt("--help")
-    assert re.search(r"^ +--convert-dpu-to-llvm +- +\w", said, re.MULTILINE)
-    assert re.search(r"^Available Dialects: .*\bdlti, dpu, emitc\b", said, re.MULTILINE)
-    assert "USAGE: dpu-mlir-opt [options] <input file>" in said
+    output = opt("--help")
+    assert re.search(r"^ +--convert-dpu-to-llvm +- +\w", output, re.MULTILINE)
+    assert re.search(r"^Available Dialects: .*\bdlti, dpu, emitc\b", output, re.MULTILINE)
+    assert "USAGE: dpu-mlir-opt [options] <input file>" in output
     assert "dlti,dpu,emitc" in opt("--show-dialects")
     assert "--convert-dpu-to-llvm " in opt("--list-passes")
     assert "LLVM version 22" in opt("--version")
@@ -289,8 +291,8 @@ def test_declarations_that_are_there_are_used():
 
 
 def test_a_symbol_that_is_something_else_is_refused(tmp_path: Path):
-    said = refused("llvm.mlir.global external @mem_reset() : i32\n" + ALL, tmp_path, "--convert-dpu-to-llvm")
-    assert "in.mlir: error: @mem_reset is an operation llvm.mlir.global, where llvm.func is needed" in said
+    output = refused("llvm.mlir.global external @mem_reset() : i32\n" + ALL, tmp_path, "--convert-dpu-to-llvm")
+    assert "in.mlir: error: @mem_reset is an operation llvm.mlir.global, where llvm.func is needed" in output
 
 
 def test_locations_survive_the_conversion(tmp_path: Path):

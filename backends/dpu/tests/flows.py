@@ -33,7 +33,7 @@ class Folder:
         # Outside the image, the SDK has no link of the documented name. UPMEM_HOME says where it is.
         self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
 
-    def said(self, command: str, status: int = 0, env: Mapping[str, str] | None = None) -> str:
+    def output(self, command: str, status: int = 0, env: Mapping[str, str] | None = None) -> str:
         """Return what a command line prints. It must end with this status."""
         line = command.replace(HOST_CWD, str(self.path)).replace(SDK, self._sdk)
         done = subprocess.run(
@@ -60,7 +60,7 @@ class Folder:
         script = self.script(kernel)
         artifact = self.path / "artifacts" / script.stem
         if not artifact.is_dir():
-            self.said(f"./scripts/host_triton_pack.py --artifact-dir {artifact} --triton-script {script}")
+            self.output(f"./scripts/host_triton_pack.py --artifact-dir {artifact} --triton-script {script}")
         return Artifact(self, artifact)
 
 
@@ -71,10 +71,10 @@ class Artifact:
     folder: Folder
     path: Path
 
-    def said(self, options: str, status: int = 0) -> str:
+    def output(self, options: str, status: int = 0) -> str:
         """Return what a run of it prints."""
         line = f"./scripts/container_artifact_run.sh {options}"
-        return self.folder.said(line, status, env={"ARTIFACT_DIR": str(self.path)})
+        return self.folder.output(line, status, env={"ARTIFACT_DIR": str(self.path)})
 
     def run(self, options: str, ins: Mapping[int, Array], outs: Mapping[int, Dtype]) -> dict[int, Array]:
         """Run it. Return its results by parameter index, as arrays of these types."""
@@ -83,7 +83,7 @@ class Artifact:
             options += f" --in {index}={self.path}/in{index}"
         for index in outs:
             options += f" --out {index}={self.path}/out{index}"
-        self.said(options)
+        self.output(options)
         return {index: np.fromfile(self.path / f"out{index}", dtype) for index, dtype in outs.items()}
 
 

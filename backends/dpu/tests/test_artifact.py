@@ -101,10 +101,10 @@ def test_a_dpu_has_1_to_24_tasklets(count: int, tmp_path: Path) -> None:
 
 
 def test_facts_are_kept_in_the_ir_whatever_is_in_them() -> None:
-    said = {"reach": 'int "x";\n\\ 100 % \u00e9', "block": "64"}
-    ir = annotate(KERNEL + '\n!llvm.ident = !{!0}\n!0 = !{!"LLVM"}\n', said)
+    expected = {"reach": 'int "x";\n\\ 100 % \u00e9', "block": "64"}
+    ir = annotate(KERNEL + '\n!llvm.ident = !{!0}\n!0 = !{!"LLVM"}\n', expected)
     check_text(ir)
-    assert facts(ir) == said
+    assert facts(ir) == expected
     assert facts(annotate(ir, {"block": "8"})) == {"block": "8"}
     assert facts(KERNEL) == {}
 

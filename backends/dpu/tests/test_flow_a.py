@@ -58,13 +58,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def make_objects(folder: Folder) -> None:
     for line in (*LOWER, *COMPILE):
-        assert folder.said(line) == ""
+        assert folder.output(line) == ""
 
 
 def link(folder: Folder, tasklets: int | None, dpus: int) -> None:
     flag = f" -DNR_TASKLETS={tasklets}" if tasklets else ""
-    assert folder.said(LINK.format(tasklets=flag)) == ""
-    assert folder.said(HOST.format(dpus=dpus)) == ""
+    assert folder.output(LINK.format(tasklets=flag)) == ""
+    assert folder.output(HOST.format(dpus=dpus)) == ""
 
 
 @pytest.mark.parametrize("dpus", [1, 3])
@@ -72,12 +72,12 @@ def link(folder: Folder, tasklets: int | None, dpus: int) -> None:
 def test_the_documented_command_lines_add_any_number_of_elements(compiled: Folder, tasklets: int | None, dpus: int):
     link(compiled, tasklets, dpus)
     for n in (0, 1, 2, 7, 50, 512, 513, 5000, 100000):
-        said = compiled.said(f"/mnt/host_cwd/bin/vec_add_host {n}")
+        output = compiled.output(f"/mnt/host_cwd/bin/vec_add_host {n}")
         # Each DPU gets the same even number of elements. DPUs that get none do not work.
         part = -(-n // dpus) + -(-n // dpus) % 2
-        assert said == f"vec_add: {n} elements on {-(-n // part) if n else 0} of {dpus} DPUs: correct\n"
-    said = compiled.said("/mnt/host_cwd/bin/vec_add_host")
-    assert said == f"vec_add: 512 elements on {dpus} of {dpus} DPUs: correct\n"
+        assert output == f"vec_add: {n} elements on {-(-n // part) if n else 0} of {dpus} DPUs: correct\n"
+    output = compiled.output("/mnt/host_cwd/bin/vec_add_host")
+    assert output == f"vec_add: 512 elements on {dpus} of {dpus} DPUs: correct\n"
 
 
 def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Folder):
@@ -89,9 +89,9 @@ def test_the_ir_is_read_by_llvm_13_and_14_and_names_the_dpu(compiled: Folder):
 
 def test_nothing_of_eh_frame_is_in_the_program(compiled: Folder):
     link(compiled, None, 1)
-    said = compiled.said("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS /mnt/host_cwd/bin/vec_add")
-    assert ".text" in said
-    assert ".eh_frame" not in said
+    output = compiled.output("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS /mnt/host_cwd/bin/vec_add")
+    assert ".text" in output
+    assert ".eh_frame" not in output
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_the_host_program_notices_what_is_wrong(folder: Folder, right: str, wron
     program.write_text(text.replace(right, wrong))
     make_objects(folder)
     link(folder, 4, 1)
-    assert complaint in folder.said(f"/mnt/host_cwd/bin/vec_add_host {n}", status=1)
+    assert complaint in folder.output(f"/mnt/host_cwd/bin/vec_add_host {n}", status=1)
 
 
 @pytest.mark.parametrize("n", ["x", "-1", "", "1 2", "99999999999"])
 def test_the_host_program_says_how_it_is_used(compiled: Folder, n: str):
-    compiled.said(HOST.format(dpus=1))
+    compiled.output(HOST.format(dpus=1))
     argument = n if " " in n else f"'{n}'"
-    assert "usage: vec_add_host [n]" in compiled.said(f"/mnt/host_cwd/bin/vec_add_host {argument}", status=1)
+    assert "usage: vec_add_host [n]" in compiled.output(f"/mnt/host_cwd/bin/vec_add_host {argument}", status=1)
 
 
 def test_more_elements_than_a_dpu_has_room_for_are_refused(compiled: Folder):
     link(compiled, 16, 1)
-    said = compiled.said("/mnt/host_cwd/bin/vec_add_host 6000000", status=1)
-    assert "do not fit" in said
-    assert "NR_DPUS" in said
+    output = compiled.output("/mnt/host_cwd/bin/vec_add_host 6000000", status=1)
+    assert "do not fit" in output
+    assert "NR_DPUS" in output
 
 
 TOGETHER = """
@@ -204,9 +204,9 @@ def test_tasklets_wait_for_each_other_and_share_the_heap(folder: Folder, tasklet
         f"dpu-upmem-dpurte-clang -DNR_TASKLETS={tasklets} -O2 -x ir together.ll -x c barrier.c -o together",
         "cc -std=c11 -o reader reader.c `dpu-pkg-config --cflags --libs dpu`",
     ):
-        folder.said(line)
+        folder.output(line)
     # Three launches: the memory of 16 tasklets does not fit into WRAM three times.
-    assert folder.said("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
+    assert folder.output("./reader together").split() == 3 * [str(sum(range(100, 100 + tasklets)))]
 
 
 @pytest.mark.parametrize(("has_dialect", "used"), [(True, "built"), (False, "ours")])
@@ -218,7 +218,7 @@ def test_an_llvm_that_was_built_is_used_if_it_has_the_dialect(folder: Folder, ha
         script = f'#!/bin/sh\n[ "$1" != --help ] || exec echo "  {knows}  - a pass"\necho "built: $*"\n'
         (built / name).write_text(script)
         (built / name).chmod(0o755)
-    said = folder.said(f"export UPMEM_OPT={built}/opt; {LOWER[0]} && {LOWER[1]}")
+    output = folder.output(f"export UPMEM_OPT={built}/opt; {LOWER[0]} && {LOWER[1]}")
     words = [line.partition("/bin/")[2].partition(" ")[2] for line in LOWER]
-    assert said == ("".join(f"built: {line}\n" for line in words) if used == "built" else "")
+    assert output == ("".join(f"built: {line}\n" for line in words) if used == "built" else "")
     assert (folder.path / "bin/vec_add.ll").exists() == (used == "ours")

@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Folder:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Return a folder in which host_triton_ir.sh has run."""
     folder = Folder(tmp_path_factory.mktemp("flow_b"))
-    folder.said("./scripts/host_triton_ir.sh")
+    folder.output("./scripts/host_triton_ir.sh")
     return folder
 
 
@@ -63,36 +63,36 @@ def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: 
         working = -(-programs // -(-programs // dpus)) if n else 0
         return f"C = A + B: {n} elements, {programs} programs on {working} of {dpus} DPUs, all right\n"
 
-    assert written.said(f"export NR_DPUS={dpus}; {RUN}") == right(50)
+    assert written.output(f"export NR_DPUS={dpus}; {RUN}") == right(50)
     for n in (0, 1, 10, 100, 6 * 32, 100_003):
-        assert written.said(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
+        assert written.output(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
 
 
 def test_without_nr_dpus_it_is_one(written: Folder) -> None:
-    assert written.said(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
+    assert written.output(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
 
 
 def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, folder: Folder) -> None:
-    folder.said(QUICKSTART)
+    folder.output(QUICKSTART)
     for name in GENERATED:
         assert (folder.path / name).read_text() == (written.path / name).read_text()
-    assert "all right" in folder.said(f"{RUN} 1000")
+    assert "all right" in folder.output(f"{RUN} 1000")
 
 
 def test_the_quickstarts_lines_work_where_triton_py_is_not_set(folder: Folder) -> None:
-    folder.said(QUICKSTART, env={"TRITON_PY": ""})
-    assert "all right" in folder.said(RUN)
+    folder.output(QUICKSTART, env={"TRITON_PY": ""})
+    assert "all right" in folder.output(RUN)
 
 
 def test_the_ir_ends_as_the_documented_check_expects(written: Folder) -> None:
-    assert written.said("tail -n 5 bin/triton_add.ll").count("\n") == 5
+    assert written.output("tail -n 5 bin/triton_add.ll").count("\n") == 5
 
 
 def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
-    written.said(RUN)
-    said = written.said("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS bin/triton_add")
-    assert ".text" in said
-    assert ".eh_frame" not in said
+    written.output(RUN)
+    output = written.output("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS bin/triton_add")
+    assert ".text" in output
+    assert ".eh_frame" not in output
 
 
 @pytest.mark.parametrize(
@@ -111,26 +111,26 @@ def test_the_host_program_notices_what_is_wrong(written: Folder, folder: Folder,
             assert right in text
             text = text.replace(right, wrong)
         (folder.path / other).write_text(text)
-    assert "elements are wrong" in folder.said(f"{RUN} 10000", status=1, env={"NR_DPUS": "2"})
+    assert "elements are wrong" in folder.output(f"{RUN} 10000", status=1, env={"NR_DPUS": "2"})
 
 
 def test_variables_choose_the_output_file_and_the_kernel(folder: Folder) -> None:
     env = {"OUT_LL": "elsewhere/add.ll", "KERNEL_NAME": "add_kernel"}
-    folder.said("./scripts/host_triton_ir.sh", env=env)
-    assert "all right" in folder.said(RUN, env=env)
-    assert "no kernel sub_kernel; it defines: add_kernel" in folder.said(
+    folder.output("./scripts/host_triton_ir.sh", env=env)
+    assert "all right" in folder.output(RUN, env=env)
+    assert "no kernel sub_kernel; it defines: add_kernel" in folder.output(
         "./scripts/host_triton_ir.sh", status=1, env=env | {"KERNEL_NAME": "sub_kernel"}
     )
 
 
 def test_without_legalisation_the_ir_is_there_to_look_at(folder: Folder) -> None:
-    said = folder.said("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
-    assert "cannot be linked" in said and "container_triton_run.sh" not in said
+    output = folder.output("./scripts/host_triton_ir.sh", env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    assert "cannot be linked" in output and "container_triton_run.sh" not in output
     ir = (folder.path / "bin/triton_add.ll").read_text()
     assert "call i32 @__triton_program_id(i32 0)" in ir
-    said = folder.said(RUN, status=1)
-    assert "is as it was before dpu-legalize: it uses @__triton_program_id" in said
-    assert "unset TRITON_DPU_SKIP_LEGALIZE" in said
+    output = folder.output(RUN, status=1)
+    assert "is as it was before dpu-legalize: it uses @__triton_program_id" in output
+    assert "unset TRITON_DPU_SKIP_LEGALIZE" in output
 
 
 @pytest.mark.parametrize("env", [{}, {"TRITON_DPU_FORCE_LEGALIZE": "1"}])
@@ -139,20 +139,20 @@ def test_an_opt_that_fails_is_an_error(folder: Folder, tmp_path: Path, env: dict
     broken.write_text("#!/bin/sh\necho error: expected type >&2\nexit 1\n")
     broken.chmod(0o755)
     env = env | {"UPMEM_OPT": str(broken), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    said = folder.said("./scripts/host_triton_ir.sh", status=1, env=env)
-    assert f"{broken} -dpu-legalize" in said
-    assert "error: expected type" in said
+    output = folder.output("./scripts/host_triton_ir.sh", status=1, env=env)
+    assert f"{broken} -dpu-legalize" in output
+    assert "error: expected type" in output
     assert not (folder.path / "bin/triton_add.ll").exists()
 
 
 def test_a_triton_that_is_not_there_is_said(folder: Folder) -> None:
-    said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_SRC": "/path/to/triton"})
-    assert said.splitlines() == [
+    output = folder.output("./scripts/host_triton_ir.sh", status=1, env={"TRITON_SRC": "/path/to/triton"})
+    assert output.splitlines() == [
         "error: TRITON_SRC=/path/to/triton has no python/triton/__init__.py: it is not a source tree of Triton",
         "  next: unset TRITON_SRC, to use the installed Triton",
     ]
-    said = folder.said("./scripts/host_triton_ir.sh", status=1, env={"TRITON_PY": "/path/to/venv/bin/python"})
-    assert said.splitlines() == [
+    output = folder.output("./scripts/host_triton_ir.sh", status=1, env={"TRITON_PY": "/path/to/venv/bin/python"})
+    assert output.splitlines() == [
         "error: TRITON_PY=/path/to/venv/bin/python is not a program",
         "  next: set TRITON_PY to a Python, or unset it to use python3",
     ]
@@ -160,26 +160,26 @@ def test_a_triton_that_is_not_there_is_said(folder: Folder) -> None:
 
 @pytest.mark.parametrize("number", ["0", "abc", "-1"])
 def test_invalid_number_of_dpus_is_refused_with_advice(folder: Folder, number: str) -> None:
-    said = folder.said(RUN, status=1, env={"NR_DPUS": number})
-    assert said.splitlines() == [
+    output = folder.output(RUN, status=1, env={"NR_DPUS": number})
+    assert output.splitlines() == [
         f"error: NR_DPUS={number} is not a number of DPUs",
         "  next: NR_DPUS=1 ./scripts/container_triton_run.sh",
     ]
 
 
 def test_run_before_anything_is_written_says_what_to_run(folder: Folder) -> None:
-    said = folder.said(RUN, status=1)
-    assert said.splitlines() == [
+    output = folder.output(RUN, status=1)
+    assert output.splitlines() == [
         "error: there is no bin/triton_add.ll",
         "  next: ./scripts/host_triton_ir.sh, which writes it",
     ]
 
 
 def test_the_example_also_runs_from_python(folder: Folder, tmp_path: Path) -> None:
-    said = folder.said(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
-    assert said == "C = A + B: 5000 elements, all right\n"
-    said = Folder(tmp_path / "again").said(f"{sys.executable} dpu_min_test.py -5", status=2)
-    assert said.endswith("error: -5 is not a number of elements\n")
+    output = folder.output(f"{sys.executable} dpu_min_test.py 5000", env={"TRITON_DEFAULT_BACKEND": "dpu"})
+    assert output == "C = A + B: 5000 elements, all right\n"
+    output = Folder(tmp_path / "again").output(f"{sys.executable} dpu_min_test.py -5", status=2)
+    assert output.endswith("error: -5 is not a number of elements\n")
 
 
 def test_local_dependencies_are_linked_and_exported(folder: Folder, tmp_path: Path) -> None:
@@ -189,13 +189,13 @@ def test_local_dependencies_are_linked_and_exported(folder: Folder, tmp_path: Pa
     opt.parent.mkdir(parents=True)
     opt.touch(0o755)
     line = f"source scripts/use_local_deps.sh --link --triton '{triton}' --upmem {llvm}"
-    assert folder.said(f'{line} >/dev/null; echo "$TRITON_SRC,$UPMEM_OPT"') == f"{triton},{opt}\n"
+    assert folder.output(f'{line} >/dev/null; echo "$TRITON_SRC,$UPMEM_OPT"') == f"{triton},{opt}\n"
     assert (folder.path / "third_party/triton").resolve() == triton
     assert (folder.path / "third_party/upmem_llvm").resolve() == llvm
     # They are linked now, so no options are needed.
-    said = folder.said("./scripts/use_local_deps.sh")
-    assert "third_party/triton" in said
-    assert "third_party/upmem_llvm/llvm-project/build/bin/opt" in said
+    output = folder.output("./scripts/use_local_deps.sh")
+    assert "third_party/triton" in output
+    assert "third_party/upmem_llvm/llvm-project/build/bin/opt" in output
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_local_dependencies_are_linked_and_exported(folder: Folder, tmp_path: Pa
     ],
 )
 def test_local_dependencies_that_are_not_there_are_refused(folder: Folder, arguments: str, why: str) -> None:
-    said = folder.said(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
-    assert why in said
-    assert said.endswith("refused\n")
+    output = folder.output(f"source scripts/use_local_deps.sh {arguments} && echo sourced || echo refused")
+    assert why in output
+    assert output.endswith("refused\n")
 
 
 LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifact-dir artifacts/add")
@@ -227,9 +227,9 @@ LINES = ("./scripts/host_triton_ir.sh", "./scripts/host_triton_pack.py --artifac
     ],
 )
 def test_unusable_environment_variable_is_refused_by_name(folder: Folder, line: str, variable: str, why: str):
-    said = folder.said(line, status=1, env={variable: "/proc/nowhere"})
-    assert f"error: {variable}=/proc/nowhere " in said
-    assert why in said
+    output = folder.output(line, status=1, env={variable: "/proc/nowhere"})
+    assert f"error: {variable}=/proc/nowhere " in output
+    assert why in output
     assert not list((folder.path / "artifacts").glob("*/kernel.ll"))
 
 
@@ -241,23 +241,23 @@ def test_a_tree_of_triton_is_used_with_the_installed_backend_and_named_if_it_can
     (tree / "python").mkdir(parents=True)
     place = tree / "python" / "triton"
     place.symlink_to(Path(triton.__file__).parent)
-    folder.said(line, env={"TRITON_SRC": str(tree)})
+    folder.output(line, env={"TRITON_SRC": str(tree)})
     place.unlink()
     place.mkdir()
     (place / "__init__.py").touch()
-    said = folder.said(line, status=1, env={"TRITON_SRC": str(tree)})
-    assert f"error: TRITON_SRC={tree}, run by " in said and "has no Triton with the dpu backend: " in said
-    assert "next: build that Triton for " in said and "unset TRITON_SRC" in said
-    assert "TRITON_PY=" not in said and "Traceback" not in said
+    output = folder.output(line, status=1, env={"TRITON_SRC": str(tree)})
+    assert f"error: TRITON_SRC={tree}, run by " in output and "has no Triton with the dpu backend: " in output
+    assert "next: build that Triton for " in output and "unset TRITON_SRC" in output
+    assert "TRITON_PY=" not in output and "Traceback" not in output
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_python_without_triton_is_an_error_that_says_what_to_type(folder: Folder, line: str) -> None:
-    said = folder.said(line, status=1, env={"TRITON_PY": "/usr/bin/python3"})
+    output = folder.output(line, status=1, env={"TRITON_PY": "/usr/bin/python3"})
     what = r"error: .*/usr/bin/python3 has no Triton with the dpu backend: .*No module named 'triton'\n"
-    assert re.search(what, said)
-    assert "  next: " in said
-    assert "Traceback" not in said
+    assert re.search(what, output)
+    assert "  next: " in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -275,8 +275,8 @@ def test_a_program_that_is_not_opt_is_an_error_and_nothing_is_written(
     folder: Folder, tmp_path: Path, line: str, opt: str, why: str
 ) -> None:
     env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    said = folder.said(line, status=1, env=env)
-    assert why in said and "wrote bin" not in said and "packed" not in said and "Traceback" not in said
+    output = folder.output(line, status=1, env=env)
+    assert why in output and "wrote bin" not in output and "packed" not in output and "Traceback" not in output
     assert not (folder.path / "bin/triton_add.ll").exists()
 
 
@@ -284,15 +284,15 @@ def test_a_program_that_is_not_opt_is_an_error_and_nothing_is_written(
 def test_an_opt_without_the_pass_is_an_error_of_one_line(folder: Folder, tmp_path: Path, line: str) -> None:
     opt = "/usr/lib/llvm-14/bin/opt"
     env = {"UPMEM_OPT": opt, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    said = folder.said(line, status=1, env=env)
-    assert f"error: UPMEM_OPT={opt} has no pass dpu-legalize; unset UPMEM_OPT" in said
-    assert "Traceback" not in said
+    output = folder.output(line, status=1, env=env)
+    assert f"error: UPMEM_OPT={opt} has no pass dpu-legalize; unset UPMEM_OPT" in output
+    assert "Traceback" not in output
 
 
 def test_ir_that_is_not_legalised_is_not_packed(folder: Folder, tmp_path: Path) -> None:
     line = "./scripts/host_triton_pack.py --artifact-dir artifacts/add"
-    said = folder.said(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
-    assert "error: the IR is as it was before dpu-legalize" in said
+    output = folder.output(line, status=1, env={"TRITON_DPU_SKIP_LEGALIZE": "1"})
+    assert "error: the IR is as it was before dpu-legalize" in output
     assert not (tmp_path / "cwd" / "artifacts").exists()
 
 

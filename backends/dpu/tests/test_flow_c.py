@@ -29,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Return a folder whose artifacts/ has only what the documented line packs."""
     folder = Folder(tmp_path_factory.mktemp("quickstart"))
-    said = folder.said(PACK)
-    assert "packed the kernel add_kernel: results are arrays [2]; 4 DPUs by default, from TRITON_DPU_NUM_DPUS" in said
+    output = folder.output(PACK)
+    assert "packed the kernel add_kernel: results are arrays [2]; 4 DPUs by default, from TRITON_DPU_NUM_DPUS" in output
     return folder
 
 
@@ -77,23 +77,23 @@ def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(quickstart: Folder) -
     ],
 )
 def test_the_documented_lines_run_a_trial_that_says_so(quickstart: Folder, line: str, programs: int) -> None:
-    said = quickstart.said(line)
-    assert f"grid {programs},1,1, {programs} program{'s' * (programs > 1)} on {programs} of 4 DPUs\n" in said
-    assert ("3 of them have nothing to do: a program runs on one DPU, and smaller blocks" in said) == (programs == 1)
-    assert "array 0: no --in and no --fill: a trial with 0, 1, 2, ...\n" in said
-    assert "array 2: 1 3 5 7 9 11 13 15 17 19" in said
-    assert "warning" not in said
+    output = quickstart.output(line)
+    assert f"grid {programs},1,1, {programs} program{'s' * (programs > 1)} on {programs} of 4 DPUs\n" in output
+    assert ("3 of them have nothing to do: a program runs on one DPU, and smaller blocks" in output) == (programs == 1)
+    assert "array 0: no --in and no --fill: a trial with 0, 1, 2, ...\n" in output
+    assert "array 2: 1 3 5 7 9 11 13 15 17 19" in output
+    assert "warning" not in output
 
 
 def test_the_documented_lengths_and_output(quickstart: Folder, tmp_path: Path) -> None:
-    quickstart.said(f"{ARTIFACT}  --arg 3=10 --len 0=10 --len 1=10 --len 2=10 --out 2={tmp_path}/c.bin")
+    quickstart.output(f"{ARTIFACT}  --arg 3=10 --len 0=10 --len 1=10 --len 2=10 --out 2={tmp_path}/c.bin")
     assert np.array_equal(np.fromfile(tmp_path / "c.bin", np.float32), 2 * np.arange(10) + 1)
 
 
 def test_help_teaches_the_kernels_parameters(quickstart: Folder) -> None:
-    said = quickstart.said("./scripts/container_artifact_run.sh --help")
+    output = quickstart.output("./scripts/container_artifact_run.sh --help")
     for text in ("0  array of float\n", "2  array of float, output\n", "3  i32\n", "4, from TRITON_DPU_NUM_DPUS"):
-        assert text in said
+        assert text in output
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,8 @@ def test_nothing_is_written_where_there_is_nothing_to_do(add: Artifact) -> None:
 
 def test_elements_that_no_program_writes_are_marked_and_said(add: Artifact) -> None:
     path = add.path / "c"
-    said = add.said(f"--arg 3=10 --len 2=13 --out 2={path}")
-    assert "warning: 3 of 13 elements of array 2 were not written by any program" in said
+    output = add.output(f"--arg 3=10 --len 2=13 --out 2={path}")
+    assert "warning: 3 of 13 elements of array 2 were not written by any program" in output
     got = np.fromfile(path, np.float32)
     assert np.array_equal(got[:10], 2 * np.arange(10) + 1)
     assert np.isnan(got[10:]).all()
@@ -181,7 +181,7 @@ def test_programs_on_several_dpus_write_into_the_same_rows(folder: Folder, dpus:
     expected = a.astype(np.float64) @ b.astype(np.float64)
     # Each of k products and sums is rounded once or twice.
     assert np.allclose(got[2].reshape(m, n), expected, rtol=2 * k * 2.0**-24, atol=0)
-    assert "give --grid" in artifact.said(sizes, status=1)
+    assert "give --grid" in artifact.output(sizes, status=1)
 
 
 GATHER = Kernel(
@@ -204,7 +204,7 @@ def test_array_with_data_dependent_addresses_is_replicated_and_merged(folder: Fo
     options = f"--nr-dpus {dpus} --arg 3={n} --grid {-(-n // 16)}"
     got = artifact.run(options, {0: x, 1: index}, {2: np.int32})
     assert np.array_equal(got[2][index], x)
-    assert "since addresses depend on data" in artifact.said(f"{options} --fill 0=1 --fill 1=0")
+    assert "since addresses depend on data" in artifact.output(f"{options} --fill 0=1 --fill 1=0")
 
 
 REVERSE = Kernel(
@@ -223,10 +223,10 @@ def test_parts_follow_strides_and_run_backwards(folder: Folder, dpus: int) -> No
     n = 200
     x = RANDOM.integers(-(2**40), 2**40, 2 * n)
     artifact = folder.packed(REVERSE)
-    said = artifact.said(f"--nr-dpus {dpus} --arg 2={n}")
+    output = artifact.output(f"--nr-dpus {dpus} --arg 2={n}")
     # The most elements on one DPU, of 13 programs.
     most = min(2 * n, 32 * -(-13 // dpus))
-    assert f"array 0: {2 * n} x i64, read; {most} on a DPU" in said
+    assert f"array 0: {2 * n} x i64, read; {most} on a DPU" in output
     got = artifact.run(f"--nr-dpus {dpus} --arg 2={n}", {0: x}, {1: np.int64})
     assert np.array_equal(got[1], x.reshape(n, 2).sum(1)[::-1])
 
@@ -278,18 +278,18 @@ def test_an_array_that_is_read_and_written(folder: Folder, dpus: int) -> None:
     ],
 )
 def test_wrong_argument_of_a_packed_kernel_is_refused(add: Artifact, options: str, why: str) -> None:
-    assert why in add.said(options, status=1)
+    assert why in add.output(options, status=1)
 
 
 def test_a_file_that_does_not_fit_is_refused(add: Artifact) -> None:
     path = add.path / "odd"
     path.write_bytes(bytes(42))
-    assert "odd has 42 bytes; an element, float, has 4" in add.said(f"--arg 3=10 --in 0={path}", status=1)
+    assert "odd has 42 bytes; an element, float, has 4" in add.output(f"--arg 3=10 --in 0={path}", status=1)
     path.write_bytes(bytes(44))
-    said = add.said(f"--arg 3=10 --len 0=10 --in 0={path}", status=1)
-    assert "odd has 44 bytes; 10 elements of float have 40" in said
+    output = add.output(f"--arg 3=10 --len 0=10 --in 0={path}", status=1)
+    assert "odd has 44 bytes; 10 elements of float have 40" in output
     path.write_bytes(bytes(36))
-    assert "which has 9: check" in add.said(f"--arg 3=10 --in 0={path}", status=1)
+    assert "which has 9: check" in add.output(f"--arg 3=10 --in 0={path}", status=1)
 
 
 @pytest.mark.parametrize(
@@ -303,34 +303,34 @@ def test_a_file_that_does_not_fit_is_refused(add: Artifact) -> None:
 )
 def test_wrong_pack_option_is_refused(folder: Folder, options: str, why: str) -> None:
     line = f"./scripts/host_triton_pack.py --artifact-dir ./bin/no --triton-script {folder.script(ADD)} {options}"
-    assert why in folder.said(line, status=2 if "two" in options else 1)
+    assert why in folder.output(line, status=2 if "two" in options else 1)
 
 
 def test_the_folder_may_be_as_close_to_the_root_as_it_is_mounted(folder: Folder) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as near:
         shutil.copytree(folder.path / "scripts", Path(near, "scripts"))
         line = f"cd {near} && ./scripts/host_triton_pack.py --artifact-dir add --triton-script {folder.script(ADD)}"
-        assert "packed the kernel add" in folder.said(line)
+        assert "packed the kernel add" in folder.output(line)
 
 
 def test_a_script_that_writes_nothing_is_said(folder: Folder, tmp_path: Path) -> None:
     script = tmp_path / "empty.py"
     script.write_text("")
     line = f"./scripts/host_triton_pack.py --artifact-dir ./bin/no --triton-script {script}"
-    assert "a script must take --out PATH and write LLVM IR there" in folder.said(line, status=1)
+    assert "a script must take --out PATH and write LLVM IR there" in folder.output(line, status=1)
     script.write_text("raise SystemExit(3)")
-    assert "ended with exit status 3" in folder.said(line, status=1)
+    assert "ended with exit status 3" in folder.output(line, status=1)
 
 
 def test_ambiguous_or_missing_artifact_is_refused(quickstart: Folder, tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     run = "./scripts/container_artifact_run.sh --arg 3=1"
-    assert "artifacts/ has none" in folder.said(run, status=1)
+    assert "artifacts/ has none" in folder.output(run, status=1)
     for name in ("one", "two"):
         (folder.path / "artifacts" / name).mkdir(parents=True)
         (folder.path / "artifacts" / name / "meta.json").write_text("{}")
-    assert "set ARTIFACT_DIR" in folder.said(run, status=1)
-    assert "has no kernel.ll: pack it again" in folder.said(run, status=1, env={"ARTIFACT_DIR": "artifacts/one"})
+    assert "set ARTIFACT_DIR" in folder.output(run, status=1)
+    assert "has no kernel.ll: pack it again" in folder.output(run, status=1, env={"ARTIFACT_DIR": "artifacts/one"})
 
 
 def test_ir_of_another_compiler_runs_with_all_arrays_on_each_dpu(folder: Folder, add: Artifact, tmp_path: Path) -> None:
@@ -340,10 +340,10 @@ def test_ir_of_another_compiler_runs_with_all_arrays_on_each_dpu(folder: Folder,
     script = tmp_path / "bare.py"
     script.write_text(f"import shutil, sys\nshutil.copy('{tmp_path}/bare.ll', sys.argv[2])\n")
     pack = f"./scripts/host_triton_pack.py --artifact-dir ./artifacts/bare --triton-script {script}"
-    assert "give --out-indices" in folder.said(pack, status=1)
-    folder.said(f"{pack} --out-indices 2")
+    assert "give --out-indices" in folder.output(pack, status=1)
+    folder.output(f"{pack} --out-indices 2")
     bare = Artifact(folder, folder.path / "artifacts/bare")
     a, b = RANDOM.random(1000, np.float32), RANDOM.random(1000, np.float32)
     got = bare.run("--nr-dpus 3 --arg 3=1000 --grid 16", {0: a, 1: b}, {2: np.float32})
     assert np.array_equal(got[2], a + b)
-    assert "give --grid" in bare.said("--arg 3=1000", status=1)
+    assert "give --grid" in bare.output("--arg 3=1000", status=1)

@@ -316,11 +316,11 @@ def test_verbose_says_what_is_sharded_and_why(
     monkeypatch.setenv("TRITON_DPU_VERBOSE", "1")
     x, index, out = integers(300), rng.integers(0, 300, 1000).astype(np.int32), poisoned(1000, dtype=np.int32)
     gather_kernel[(16,)](Tensor(x), Tensor(index), Tensor(out), 1000, BLOCK=BLOCK, num_dpus=4)
-    said = capfd.readouterr().err
-    assert "grid (16, 1, 1) on 4 DPUs (num_dpus of the launch) x " in said
-    assert "x_ptr: replicated, its addresses depend on more than program ids and integer arguments" in said
-    assert "index_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, sent" in said
-    assert "out_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, received" in said
+    output = capfd.readouterr().err
+    assert "grid (16, 1, 1) on 4 DPUs (num_dpus of the launch) x " in output
+    assert "x_ptr: replicated, its addresses depend on more than program ids and integer arguments" in output
+    assert "index_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, sent" in output
+    assert "out_ptr: sharded, its addresses follow the program ids; up to 1024 bytes a DPU, received" in output
 
 
 def test_the_environment_overrides_what_is_sharded(
@@ -331,10 +331,10 @@ def test_the_environment_overrides_what_is_sharded(
     x, y, out = operands(1000)
     add(x, y, out, 1000, num_dpus=4)
     assert np.array_equal(out, x + y)
-    said = capfd.readouterr().err
-    assert "x: replicated, as asked; up to 4000 bytes a DPU" in said
-    assert "y: sharded" in said
-    assert "out: replicated, as asked; up to 4000 bytes a DPU, sent and received" in said
+    output = capfd.readouterr().err
+    assert "x: replicated, as asked; up to 4000 bytes a DPU" in output
+    assert "y: sharded" in output
+    assert "out: replicated, as asked; up to 4000 bytes a DPU, sent and received" in output
 
 
 def test_impossible_shard_override_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,13 +436,13 @@ def test_a_kernel_that_leaves_no_room_to_compare_its_stores_has_all_other_checks
         count_kernel[(2,)](Tensor(out), BLOCK=16384, check=True)
     assert [(each.kind, each.index) for each in raised.value.findings] == [("outside", size)]
     assert np.array_equal(out, np.arange(size))
-    said = capfd.readouterr().err
-    assert "kernel count_kernel: " in said and "has no room to compare what several programs write here" in said
+    output = capfd.readouterr().err
+    assert "kernel count_kernel: " in output and "has no room to compare what several programs write here" in output
 
 
 def test_a_stack_that_is_too_small_names_the_option_that_makes_it_larger() -> None:
-    said = "DPU 0: tasklet 0: stack overflow: an access at 0x2001fff8, 8 bytes below the stack (code 0x4000b101)"
-    error = str(fault("deep_kernel", said, None))
+    output = "DPU 0: tasklet 0: stack overflow: an access at 0x2001fff8, 8 bytes below the stack (code 0x4000b101)"
+    error = str(fault("deep_kernel", output, None))
     assert error.splitlines()[0] == "kernel deep_kernel crashed at an unknown line"
     assert "num_tasklets=8" in error and "FOUNDRY_CHECK" not in error
 

@@ -145,8 +145,8 @@ def test_tiles_and_stacks_of_all_tasklets_fit_wram(length: int) -> None:
 
 
 def test_more_tiles_than_wram_are_refused_with_both_numbers() -> None:
-    said = r"keeps (\d+) bytes of tiles in WRAM, of which a DPU has 60416 bytes"
-    with pytest.raises(LoweringError, match=said) as error:
+    message = r"keeps (\d+) bytes of tiles in WRAM, of which a DPU has 60416 bytes"
+    with pytest.raises(LoweringError, match=message) as error:
         lower(KEEP.format(n=16384), length=16384)
     assert int(re.findall(r"keeps (\d+)", str(error.value))[0]) >= 65536
 

@@ -62,13 +62,13 @@ class Program:
     def __init__(self, ir: str) -> None:
         library, data = _llvm(), ir.encode()
         buffer = library.LLVMCreateMemoryBufferWithMemoryRangeCopy(data, len(data), b"module")
-        module, engine, said = c_void_p(), c_void_p(), c_char_p()
-        if library.LLVMParseIRInContext(library.LLVMContextCreate(), buffer, byref(module), byref(said)):
-            raise AssertionError((said.value or b"").decode() + "\n" + ir)
-        if library.LLVMVerifyModule(module, 2, byref(said)):
-            raise AssertionError((said.value or b"").decode() + "\n" + ir)
-        if library.LLVMCreateJITCompilerForModule(byref(engine), module, 2, byref(said)):
-            raise AssertionError((said.value or b"").decode())
+        module, engine, message = c_void_p(), c_void_p(), c_char_p()
+        if library.LLVMParseIRInContext(library.LLVMContextCreate(), buffer, byref(module), byref(message)):
+            raise AssertionError((message.value or b"").decode() + "\n" + ir)
+        if library.LLVMVerifyModule(module, 2, byref(message)):
+            raise AssertionError((message.value or b"").decode() + "\n" + ir)
+        if library.LLVMCreateJITCompilerForModule(byref(engine), module, 2, byref(message)):
+            raise AssertionError((message.value or b"").decode())
         self._engine = engine
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
@@ -272,14 +272,14 @@ def test_fused_multiply_add_rounds_once():
 
 def test_integer_functions():
     a = integers(32, 1)
-    said = [f"{number:032b}" for number in bits(a)]
+    digits = [f"{number:032b}" for number in bits(a)]
     expected = {
-        "llvm.intr.ctlz(%a) <{is_zero_poison = false}>": [32 - len(s.lstrip("0")) for s in said],
-        "llvm.intr.cttz(%a) <{is_zero_poison = false}>": [32 - len(s.rstrip("0")) for s in said],
+        "llvm.intr.ctlz(%a) <{is_zero_poison = false}>": [32 - len(s.lstrip("0")) for s in digits],
+        "llvm.intr.cttz(%a) <{is_zero_poison = false}>": [32 - len(s.rstrip("0")) for s in digits],
         "llvm.intr.abs(%a) <{is_int_min_poison = false}>": np.abs(a),
-        "llvm.intr.ctpop(%a)": [s.count("1") for s in said],
+        "llvm.intr.ctpop(%a)": [s.count("1") for s in digits],
         "llvm.intr.bswap(%a)": a.byteswap(),
-        "llvm.intr.bitreverse(%a)": bits(np.array([int(s[::-1], 2) for s in said], np.uint32)).view(np.int32),
+        "llvm.intr.bitreverse(%a)": bits(np.array([int(s[::-1], 2) for s in digits], np.uint32)).view(np.int32),
     }
     for call, numbers in expected.items():
         name, _, rest = call.partition("(")

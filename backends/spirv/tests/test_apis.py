@@ -152,9 +152,9 @@ def test_the_check_notices_wrong_values_and_values_that_were_not_written() -> No
 
 def test_the_report_names_the_device_and_the_check_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([f"--api={API}", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    (road,) = said["roads"]
-    assert said["passed"] and said["versions"]["Triton"] == triton.__version__
+    output = json.loads(capsys.readouterr().out)
+    (road,) = output["roads"]
+    assert output["passed"] and output["versions"]["Triton"] == triton.__version__
     assert road["devices"][road["chosen"]]["name"] and road["devices"][road["chosen"]]["refused"] == ""
     assert [verdict["name"] for verdict in road["verdicts"]] == [
         *("vec_add f32", "dot f32", "dot f16"),

@@ -13,7 +13,7 @@ WRONG = "define i32 @f(i32 %x) {\n  ret i64 %x\n}\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "source", "said"),
+    ("words", "source", "message"),
     [
         (["-verify-machineinstrs"], GOOD, "takes only --version, .*, not -verify-machineinstrs"),
         (["-mtriple=riscv64"], GOOD, "riscv64"),
@@ -22,11 +22,11 @@ WRONG = "define i32 @f(i32 %x) {\n  ret i64 %x\n}\n"
         (["-mtriple=spirv64", "-filetype=obj", "-o", "/no/folder"], GOOD, "cannot write to /no/folder"),
     ],
 )
-def test_unsupported_use_of_llc_is_an_error(words: list[str], source: str, said: str) -> None:
+def test_unsupported_use_of_llc_is_an_error(words: list[str], source: str, message: str) -> None:
     done = subprocess.run(["llc", *words], input=source, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert re.match(f"llc: error: .*{said}", done.stderr)
+    assert re.match(f"llc: error: .*{message}", done.stderr)
 
 
 @pytest.mark.parametrize("kind", ["spirv64", "x86_64-unknown-linux-gnu"])

@@ -96,7 +96,7 @@ def test_registering_again_does_nothing() -> None:
 
 
 def test_another_release_of_torch_is_refused_when_it_compiles_for_vsi() -> None:
-    said = script("""
+    output = script("""
 import torch, vpex
 torch.__version__ = "2.99.0"
 import torch._inductor.compile_fx
@@ -105,7 +105,7 @@ try:
 except Exception as error:
     print(error)
 """)
-    assert "does not support torch 2.99.0" in said and "run with torch 2.6 with Triton 3.2" in said
+    assert "does not support torch 2.99.0" in output and "run with torch 2.6 with Triton 3.2" in output
 
 
 def compiled(function: Any, *inputs: Any) -> tuple[Any, str, set[str]]:
@@ -164,14 +164,14 @@ def test_operator_that_inductor_cannot_compile_runs_on_the_device(function: Any,
 
 def test_products_of_a_device_that_has_them_are_left_to_it() -> None:
     """The reference has no products, so the test registers one that returns zeros."""
-    said = script("""
+    output = script("""
 import torch, vpex
 library = torch.library.Library("aten", "IMPL")
 library.impl("mm.out", lambda a, b, *, out: out.zero_(), "PrivateUse1")
 a = torch.ones(4, 4, device="vsi")
 print(torch.compile(lambda a: a @ a)(a).sum().item())
 """)
-    assert said == "0.0\n"
+    assert output == "0.0\n"
 
 
 def test_scans_and_sorting_are_not_offered() -> None:

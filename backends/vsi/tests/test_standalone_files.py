@@ -195,9 +195,9 @@ BAD: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD)
 def test_a_bad_file_is_refused_by_name_with_what_is_wrong(content: bytes, message: str, program: Program) -> None:
     (program.work / "inputs/arg_0.npy").write_bytes(content)
-    said = program.refusal("-g", "6")
-    assert said.startswith("shift_standalone: inputs/arg_0.npy: ")
-    assert message in said
+    refusal = program.refusal("-g", "6")
+    assert refusal.startswith("shift_standalone: inputs/arg_0.npy: ")
+    assert message in refusal
 
 
 def remove(path: Path) -> None:
@@ -232,9 +232,9 @@ def save(value: Any) -> Callable[[Path], object]:
 )
 def test_a_scalar_of_another_kind_is_refused(spoil: Callable[[Path], object], message: str, program: Program) -> None:
     spoil(program.work / "inputs/arg_2.npy")
-    said = program.refusal("-g", "6")
-    assert said.startswith("shift_standalone: inputs/arg_2.npy: ")
-    assert message in said
+    refusal = program.refusal("-g", "6")
+    assert refusal.startswith("shift_standalone: inputs/arg_2.npy: ")
+    assert message in refusal
 
 
 def test_a_bool_file_with_another_byte_is_refused(library: bytes, tmp_path: Path) -> None:
@@ -246,8 +246,8 @@ def test_a_bool_file_with_another_byte_is_refused(library: bytes, tmp_path: Path
 
 def test_a_file_too_many_is_refused(program: Program) -> None:
     np.save(program.work / "inputs/arg_3.npy", np.int32(128))
-    said = program.refusal("-g", "6")
-    assert "inputs/arg_3.npy: shift takes 3 arguments, so this file is one too many" in said
+    refusal = program.refusal("-g", "6")
+    assert "inputs/arg_3.npy: shift takes 3 arguments, so this file is one too many" in refusal
 
 
 def test_outputs_that_cannot_be_written_are_an_error(program: Program) -> None:
@@ -292,14 +292,14 @@ def test_an_output_replaces_a_file_and_not_a_folder(program: Program) -> None:
     ],
 )
 def test_a_wrong_command_line_is_refused_with_status_2(flags: tuple[str, ...], message: str, program: Program) -> None:
-    said = program.refusal(*flags, status=2)
-    assert message in said
-    assert said.endswith("\nTry -h.\n")
+    refusal = program.refusal(*flags, status=2)
+    assert message in refusal
+    assert refusal.endswith("\nTry -h.\n")
 
 
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(program: Program) -> None:
-    said = program.refusal("-g", "6", "-d", "99")
-    assert said.startswith("shift_standalone: there is no OpenCL device 99; there are:\n  0: ")
+    refusal = program.refusal("-g", "6", "-d", "99")
+    assert refusal.startswith("shift_standalone: there is no OpenCL device 99; there are:\n  0: ")
 
 
 def test_the_grid_may_have_one_to_three_numbers(program: Program) -> None:
@@ -330,9 +330,9 @@ def test_another_kernel_may_be_named_and_brings_its_command_generator(
     other = tmp_path / "other"
     other.mkdir()
     (other / "any name").write_bytes(spirv(old="add i32 %value", new="sub i32 %value"))
-    said = program.refusal("-g", "6", "-m", "other/any name")
-    assert "other/shift_cmd_gen.so" in said
-    assert "cannot be loaded" in said
+    refusal = program.refusal("-g", "6", "-m", "other/any name")
+    assert "other/shift_cmd_gen.so" in refusal
+    assert "cannot be loaded" in refusal
     (other / "shift_cmd_gen.so").write_bytes(library)
     assert program.run("-g", "6", "-m", "other/any name").returncode == 0
     assert np.array_equal(program.output(1), X - N)
@@ -346,8 +346,8 @@ def test_another_kernel_may_be_named_and_brings_its_command_generator(
 def test_the_number_of_warps_is_the_kernels(program: Program, tmp_path: Path) -> None:
     assert program.run("-g", "6", "-w", "2").returncode == 0
     program.take([X, np.full_like(X, POISON), N])
-    said = program.refusal("-g", "6", "-w", "4")
-    assert "-w 4 means 128 work-items a program, and the kernel was compiled for 64" in said
+    refusal = program.refusal("-g", "6", "-w", "4")
+    assert "-w 4 means 128 work-items a program, and the kernel was compiled for 64" in refusal
     # A kernel that specifies another number of work-items, and one that specifies none.
     (tmp_path / "four.spv").write_bytes(spirv(128))
     assert "compiled for 128" in program.refusal("-g", "6", "-m", "four.spv")
@@ -382,9 +382,9 @@ def test_a_file_that_is_no_kernel_is_refused(
 ) -> None:
     if content is not None:
         (tmp_path / "bad.spv").write_bytes(content)
-    said = program.refusal("-g", "6", "-m", "bad.spv")
-    assert said.startswith("shift_standalone: bad.spv: ")
-    assert message in said
+    refusal = program.refusal("-g", "6", "-m", "bad.spv")
+    assert refusal.startswith("shift_standalone: bad.spv: ")
+    assert message in refusal
 
 
 def test_a_module_with_another_kernel_is_refused_with_the_names_it_has(program: Program, tmp_path: Path) -> None:
@@ -394,12 +394,12 @@ def test_a_module_with_another_kernel_is_refused_with_the_names_it_has(program: 
 
 def test_a_kernel_with_other_parameters_is_refused(program: Program, tmp_path: Path) -> None:
     (tmp_path / "more.spv").write_bytes(spirv(old="i32 %n, i32 %gx", new="i32 %n, i32 %more, i32 %gx"))
-    said = program.refusal("-g", "6", "-m", "more.spv")
-    assert "more.spv: shift takes 7 arguments and would be passed 6" in said
+    refusal = program.refusal("-g", "6", "-m", "more.spv")
+    assert "more.spv: shift takes 7 arguments and would be passed 6" in refusal
 
 
 def test_a_library_that_makes_no_commands_is_refused(program: Program, tmp_path: Path) -> None:
     shared_library(tmp_path / "shift_cmd_gen.so", "int unrelated;\n")
     (tmp_path / "shift.spv").write_bytes(spirv(64))
-    said = program.refusal("-g", "6", "-m", "shift.spv")
-    assert "shift_cmd_gen.so: has no get_matmul_num: this is not a command generator of a kernel" in said
+    refusal = program.refusal("-g", "6", "-m", "shift.spv")
+    assert "shift_cmd_gen.so: has no get_matmul_num: this is not a command generator of a kernel" in refusal

@@ -135,11 +135,11 @@ def test_a_tensor_that_lacks_elements_which_a_program_reaches_is_refused(dumped:
     given = arguments()
     built = program(dumped(vec_add, (8,), *given, BLOCK=BLOCK), tmp_path)
     built.take([given[0][:10], *given[1:]])
-    said = built.refusal("-g", "8")
-    assert "inputs/arg_0.npy: has 10 elements, and program 0,0,0 reads elements 0 to 127 of it" in said
+    message = built.refusal("-g", "8")
+    assert "inputs/arg_0.npy: has 10 elements, and program 0,0,0 reads elements 0 to 127 of it" in message
     built.take([*given[:2], np.full(N - 1, POISON), given[3]])
-    said = built.refusal("-g", "8")
-    assert "inputs/arg_2.npy: has 999 elements, and program 7,0,0 writes elements 896 to 999 of it" in said
+    message = built.refusal("-g", "8")
+    assert "inputs/arg_2.npy: has 999 elements, and program 7,0,0 writes elements 896 to 999 of it" in message
     # Fewer are enough for a smaller number, and for fewer programs.
     built.launch([given[0][:10], given[1][:10], np.full(10, POISON), np.int32(10)], "-g", "8")
     assert np.array_equal(built.output(2), given[0][:10] + given[1][:10])
@@ -251,8 +251,8 @@ def test_arguments_grid_and_command_buffers_are_the_plugins(threads: int, tmp_pa
     assert (program.output(7) == np.arange(threads)).all()
     # commands.c refuses this argument.
     program.take([out, *scalars[:3], np.int64(-1), *scalars[4:], marks])
-    said = program.refusal("-g", "1")
-    assert "probe_cmd_gen.so: generate_matmul_command refused command 0" in said
+    message = program.refusal("-g", "1")
+    assert "probe_cmd_gen.so: generate_matmul_command refused command 0" in message
 
 
 @pytest.mark.any_release

@@ -75,7 +75,7 @@ def test_a_refused_kernel_is_refused_in_the_compilers_own_words(fake_sdk: FakeSd
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "said"),
+    ("behaviour", "message"),
     [
         ("os.kill(os.getpid(), 11)", "died of signal 11"),
         ("library.write_bytes(b'x')", "wrote no k.spv"),
@@ -86,9 +86,9 @@ def test_a_refused_kernel_is_refused_in_the_compilers_own_words(fake_sdk: FakeSd
         ("sys.exit(3)", "it did not say"),
     ],
 )
-def test_each_failure_of_zen_compiler_has_its_own_message(behaviour: str, said: str, fake_sdk: FakeSdk) -> None:
+def test_each_failure_of_zen_compiler_has_its_own_message(behaviour: str, message: str, fake_sdk: FakeSdk) -> None:
     fake_sdk.behave(behaviour)
-    with pytest.raises(ZenCompilerError, match=said):
+    with pytest.raises(ZenCompilerError, match=message):
         compile_one()
     assert not Path(fake_sdk.call[0][5]).parent.exists()
 

@@ -44,10 +44,10 @@ Runs = dict[tuple[str, int, int], Run]
 def measured(folder: Path) -> Runs:
     """Build the microbenchmarks in a folder with the SDK on PATH, and run them."""
     for program in programs("measured"):
-        said = build_device(program, folder)
-        assert said.returncode == 0, said.stdout
-    said = build_host("calibrate", folder)
-    assert said.returncode == 0, said.stdout
+        process = build_device(program, folder)
+        assert process.returncode == 0, process.stdout
+    process = build_host("calibrate", folder)
+    assert process.returncode == 0, process.stdout
     done = subprocess.run([folder / "calibrate", folder], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     runs = {}

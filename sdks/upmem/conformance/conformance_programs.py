@@ -5,7 +5,7 @@ A device source says in comments, one a line, as what it is built:
     /* built as: NAME FLAGS */                 a program that tests load
     /* measured as: NAME FLAGS */              one that the calibration runs
     /* taken as: NAME FLAGS */                 one that builds and runs
-    /* refused as: NAME FLAGS -- WORDS */      one that does not, with these words in what is said
+    /* refused as: NAME FLAGS -- WORDS */      one that does not, with these words in the output
 
 The compilers and dpu-pkg-config are those on PATH, so that the suite runs against any SDK.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # A process that has ended; what it wrote to either output is in stdout.
-Said = subprocess.CompletedProcess[str]
+Process = subprocess.CompletedProcess[str]
 FOLDER = Path(__file__).resolve().parent
 _AS = re.compile(r"^/\* (built|taken|refused|measured) as: (\S+) ?(.*?)(?: -- (.*?))? \*/$", re.MULTILINE)
 # Kinds of tests: what holds on both SDKs, and what only the emulator refuses.
@@ -77,14 +77,14 @@ def host_tests() -> list[HostTest]:
     ]
 
 
-def build_device(program: Program, folder: Path) -> Said:
+def build_device(program: Program, folder: Path) -> Process:
     """Compile and link a device program into `folder`."""
     command = ["dpu-upmem-dpurte-clang", "-O2", "-Wall", "-Wextra", *program.flags]
-    return _said([*command, "-o", str(folder / program.name), str(program.source)])
+    return _run([*command, "-o", str(folder / program.name), str(program.source)])
 
 
-def build_from_ir(folder: Path) -> Said:
-    """Build ir_program by the commands that TritonPIM's users type; of a failure, what the command said."""
+def build_from_ir(folder: Path) -> Process:
+    """Build ir_program by the commands that TritonPIM's users type; return the last command that was run."""
     objects = [folder / "ir_kernel.o", folder / "ir_arguments.o"]
     compiler = ["dpu-upmem-dpurte-clang", "-O2", "-g0", "-DNR_TASKLETS=4"]
     for command in (
@@ -93,21 +93,21 @@ def build_from_ir(folder: Path) -> Said:
         *(["llvm-objcopy", "--remove-section=.eh_frame", str(path)] for path in objects),
         [*compiler, *map(str, objects), "-o", str(folder / "ir_program")],
     ):
-        said = _said(command)
-        if said.returncode != 0:
+        process = _run(command)
+        if process.returncode != 0:
             break
-    return said
+    return process
 
 
-def build_host(name: str, folder: Path, *shared: str, more: Sequence[Path] = ()) -> Said:
+def build_host(name: str, folder: Path, *shared: str, more: Sequence[Path] = ()) -> Process:
     """Compile NAME.c, the shared sources and more files against the SDK's host library, as `folder`/NAME."""
     flags = subprocess.run(
         ["dpu-pkg-config", "--cflags", "--libs", "dpu"], capture_output=True, text=True, check=True
     ).stdout.split()
     sources = [*(str(FOLDER / f"{source}.c") for source in (name, *shared)), *map(str, more)]
     compiler = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra"]
-    return _said([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
+    return _run([*compiler, "-o", str(folder / name), *sources, *flags, "-ldl", "-lm"])
 
 
-def _said(command: list[str]) -> Said:
+def _run(command: list[str]) -> Process:
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Makes conformance_programs.py importable for the tests beside it, in every import mode of pytest."""
+"""Make conformance_programs.py importable for the tests beside it, in every import mode of pytest."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "forms").mkdir()
-        said = build_host("forms/host", folder)
-        assert said.returncode == 0, said.stdout
+        process = build_host("forms/host", folder)
+        assert process.returncode == 0, process.stdout
         print(f"| processor time | tasklets | {CHECKED} | {IGNORED} | {WITHOUT} |\n|---|--:|--:|--:|--:|")
         for form, tasklets in [*((form, 16) for form in FORMS), ("VA", 1), ("SCAN", 1), ("HST_S", 1)]:
             seconds = measured(folder, form, tasklets)

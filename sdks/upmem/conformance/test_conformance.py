@@ -16,8 +16,8 @@ import pytest
 from conformance_programs import (
     STRICTER,
     HostTest,
+    Process,
     Program,
-    Said,
     build_device,
     build_from_ir,
     build_host,
@@ -34,20 +34,20 @@ _ALL = [*(program.name for program in programs("built")), "ir_program", *_HOSTS,
 
 @dataclass(frozen=True)
 class Built:
-    """A folder with all programs of the suite, and what their compilers said."""
+    """A folder with all programs of the suite, and how their compilers ended."""
 
     folder: Path
-    said: dict[str, Said]
+    processes: dict[str, Process]
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("conformance")
-    said = {program.name: build_device(program, folder) for program in programs("built")}
-    said["ir_program"] = build_from_ir(folder)
-    said |= {name: build_host(name, folder, "conformance") for name in _HOSTS}
-    said["try_program"] = build_host("try_program", folder)
-    return Built(folder, said)
+    processes = {program.name: build_device(program, folder) for program in programs("built")}
+    processes["ir_program"] = build_from_ir(folder)
+    processes |= {name: build_host(name, folder, "conformance") for name in _HOSTS}
+    processes["try_program"] = build_host("try_program", folder)
+    return Built(folder, processes)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def emulated() -> bool:
     return (Path(program).parents[1] / "libexec" / "dpu-process").exists()
 
 
-def _run(*command: str | Path) -> Said:
+def _run(*command: str | Path) -> Process:
     return subprocess.run(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
@@ -72,8 +72,8 @@ def _run(*command: str | Path) -> Said:
 
 @pytest.mark.parametrize("name", _ALL)
 def test_it_compiles_without_a_warning(built: Built, name: str) -> None:
-    said = built.said[name]
-    assert (said.returncode, said.stdout) == (0, "")
+    process = built.processes[name]
+    assert (process.returncode, process.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("test", host_tests(), ids=str)
@@ -90,8 +90,8 @@ def built_without_figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vendor")
     (folder / "dlsym.c").write_text("void *dlsym(void *library, const char *name) { return 0; }\n")
     for name in _HOSTS:
-        said = build_host(name, folder, "conformance", more=[folder / "dlsym.c"])
-        assert said.returncode == 0, said.stdout
+        process = build_host(name, folder, "conformance", more=[folder / "dlsym.c"])
+        assert process.returncode == 0, process.stdout
     return folder
 
 
@@ -106,8 +106,8 @@ def test_where_the_emulator_is_stricter_a_real_sdk_is_not_tested_but_described(
 
 @pytest.mark.parametrize("program", programs("taken"), ids=lambda program: program.name)
 def test_a_program_within_the_limits_runs(built: Built, tmp_path: Path, program: Program) -> None:
-    said = build_device(program, tmp_path)
-    assert said.returncode == 0, said.stdout
+    process = build_device(program, tmp_path)
+    assert process.returncode == 0, process.stdout
     done = _run(built.folder / "try_program", tmp_path / program.name)
     assert done.returncode == 0, done.stdout
 
@@ -115,9 +115,9 @@ def test_a_program_within_the_limits_runs(built: Built, tmp_path: Path, program:
 @pytest.mark.parametrize("program", programs("refused"), ids=lambda program: program.name)
 def test_a_program_beyond_the_limits_is_refused(built: Built, tmp_path: Path, program: Program) -> None:
     """By the compiler or the linker, or where the vendor's are silent by dpu_load."""
-    said = build_device(program, tmp_path)
-    if said.returncode == 0:
-        said = _run(built.folder / "try_program", tmp_path / program.name)
-    assert said.returncode != 0, "it was built, loaded and run"
-    missing = [word for word in program.words if word not in said.stdout.lower()]
-    assert not missing, f"{missing} not in: {said.stdout}"
+    process = build_device(program, tmp_path)
+    if process.returncode == 0:
+        process = _run(built.folder / "try_program", tmp_path / program.name)
+    assert process.returncode != 0, "it was built, loaded and run"
+    missing = [word for word in program.words if word not in process.stdout.lower()]
+    assert not missing, f"{missing} not in: {process.stdout}"

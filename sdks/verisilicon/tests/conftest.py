@@ -1,4 +1,4 @@
-"""Makes the modules beside this file importable, and zen_compiler, out of the zen-compiler that is tested."""
+"""Make the modules beside this file importable, and zen_compiler, out of the zen-compiler that is tested."""
 
 from __future__ import annotations
 

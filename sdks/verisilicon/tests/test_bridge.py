@@ -113,7 +113,7 @@ def test_matrices_that_the_tensor_core_takes(bridge: Bridge, taken: dict[str, in
 
 
 @pytest.mark.parametrize(
-    ("refused", "said"),
+    ("refused", "message"),
     [
         ({"m": 0}, "m, n and k"),
         ({"n": 0}, "m, n and k"),
@@ -133,10 +133,10 @@ def test_matrices_that_the_tensor_core_takes(bridge: Bridge, taken: dict[str, in
         ({"c_strides": (1, 1)}, "overlap"),
     ],
 )
-def test_refusals_say_why_and_write_nothing(bridge: Bridge, refused: dict[str, int], said: str) -> None:
+def test_refusals_say_why_and_write_nothing(bridge: Bridge, refused: dict[str, int], message: str) -> None:
     matmul = replace(MATMUL, **refused)  # type: ignore[arg-type]
-    assert re.search(said, bridge.refuses(matmul) or "")
-    with pytest.raises(BridgeError, match=said):
+    assert re.search(message, bridge.refuses(matmul) or "")
+    with pytest.raises(BridgeError, match=message):
         bridge.encode(matmul, 0)
     raw = (ctypes.c_uint32 * 11)(
         matmul.m,

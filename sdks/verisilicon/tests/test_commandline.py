@@ -29,8 +29,8 @@ def parsed(arguments: list[str]) -> commandline.Options:
     return options
 
 
-def check_refusal(arguments: list[str], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def check_refusal(arguments: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         commandline.parse(arguments)
 
 
@@ -75,7 +75,7 @@ def test_verification_and_the_bridge_may_be_left_out_where_they_are_not_needed(a
 
 
 @pytest.mark.parametrize(
-    ("start", "values", "said"),
+    ("start", "values", "message"),
     [
         ("--triton-kernel-compile", 0, "--triton-kernel-compile"),
         ("--workgroup-size-options", 0, "--workgroup-size-options is not given"),
@@ -87,12 +87,12 @@ def test_verification_and_the_bridge_may_be_left_out_where_they_are_not_needed(a
         ("/", 0, "one TTIR file"),
     ],
 )
-def test_missing_required_argument_is_named(add: Path, start: str, values: int, said: str) -> None:
-    check_refusal(without(command(add), start, values), said)
+def test_missing_required_argument_is_named(add: Path, start: str, values: int, message: str) -> None:
+    check_refusal(without(command(add), start, values), message)
 
 
 @pytest.mark.parametrize(
-    ("argument", "said"),
+    ("argument", "message"),
     [
         ("--no-such-option", "unknown command line argument '--no-such-option'"),
         ("--disable-linalg-to-tc-pipelin", "did you mean '--disable-linalg-to-tc-pipeline'"),
@@ -107,8 +107,8 @@ def test_missing_required_argument_is_named(add: Path, start: str, values: int, 
         ("-o=other.spv", "zero or one times"),
     ],
 )
-def test_unknown_or_repeated_argument_is_refused(add: Path, argument: str, said: str) -> None:
-    check_refusal(command(add, argument), said)
+def test_unknown_or_repeated_argument_is_refused(add: Path, argument: str, message: str) -> None:
+    check_refusal(command(add, argument), message)
 
 
 @pytest.mark.parametrize("option", ["-o", "-out-lib", "-tc-bridge", "--threads-per-workgroup"])
@@ -143,7 +143,7 @@ def test_many_work_items_and_none_to_schedule_is_refused(add: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (target(caps="Kernel,Flaot16"), "unknown capability 'Flaot16'"),
         (target(caps="kernel"), "unknown capability 'kernel'"),
@@ -156,8 +156,8 @@ def test_many_work_items_and_none_to_schedule_is_refused(add: Path) -> None:
         ("--spirv-target-options=exts= module=.*", "caps= not given"),
     ],
 )
-def test_malformed_spirv_target_is_refused(add: Path, options: str, said: str) -> None:
-    check_refusal(command(add, options=options), said)
+def test_malformed_spirv_target_is_refused(add: Path, options: str, message: str) -> None:
+    check_refusal(command(add, options=options), message)
 
 
 def test_files_that_are_not_there_are_refused(add: Path, tmp_path: Path) -> None:

@@ -96,10 +96,10 @@ def test_a_relative_path_of_a_bridge_is_a_path_and_not_a_name_to_search_for(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def refused(done: subprocess.CompletedProcess[str], *said: str) -> None:
+def refused(done: subprocess.CompletedProcess[str], *texts: str) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
-    for text in said:
+    for text in texts:
         assert text in done.stderr
     assert "Traceback" not in done.stderr
 

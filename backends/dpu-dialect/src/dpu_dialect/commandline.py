@@ -139,12 +139,12 @@ def _elements(option: str) -> list[str]:
     return [element for element in elements if element]
 
 
-def extend_help(said: str) -> str:
+def extend_help(text: str) -> str:
     """Return mlir-opt's help, list of passes or list of dialects, with this program's additions."""
-    said = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", said)
+    text = re.sub(r"(?m)^(Available Dialects: .*?)(, ?)(emitc\b)", r"\1\2dpu\2\3", text)
     # Insert before the first pass that follows ours in the alphabet, with its indentation.
-    for hit in re.finditer(r"^( +)--([\w\-]+)( +)-   ", said, re.MULTILINE):
-        if hit[2] > PASS and said.find("Passes:") < hit.start():
+    for hit in re.finditer(r"^( +)--([\w\-]+)( +)-   ", text, re.MULTILINE):
+        if hit[2] > PASS and text.find("Passes:") < hit.start():
             line = f"{hit[1]}--{PASS}".ljust(len(hit[0]) - 4) + f"-   {DESCRIPTION}\n"
-            return said[: hit.start()] + line + said[hit.start() :]
-    return said
+            return text[: hit.start()] + line + text[hit.start() :]
+    return text

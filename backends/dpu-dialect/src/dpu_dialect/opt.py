@@ -61,8 +61,8 @@ def run(words: list[str]) -> int:
     """Execute a command line; return the exit status."""
     if any(word.lstrip("-") in _SAYING for word in words if word.startswith("-")):
         asked = [word for word in words if word.lstrip("-") != PASS]
-        said = call(NAME, asked, b"", "-").decode()
-        sys.stdout.write(commandline.extend_help(said))
+        output = call(NAME, asked, b"", "-").decode()
+        sys.stdout.write(commandline.extend_help(output))
         return 0
     command = commandline.parse(words, call(NAME, ["--help"], b"", "-").decode())
     data = read(command.source)
@@ -122,8 +122,8 @@ def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) 
     """Return a module as mlir-opt prints it: generic form with locations."""
     # LLVM accepts no option twice.
     others = [option for option in options if option not in GENERIC]
-    said = call(NAME, [*others, *passes, *GENERIC], data, source).decode()
-    return said.replace('loc("<stdin>":', f"loc({llvm_string(source)}:")
+    output = call(NAME, [*others, *passes, *GENERIC], data, source).decode()
+    return output.replace('loc("<stdin>":', f"loc({llvm_string(source)}:")
 
 
 def _verified(generic: str, text: str) -> ModuleOp:

@@ -19,9 +19,9 @@ GENERIC = ("--mlir-print-op-generic", "--mlir-print-debuginfo", "--mlir-print-lo
 class ProgramExit(Exception):
     """Ends a program with an exit status; the message is for standard error, "" if it is already printed."""
 
-    def __init__(self, said: str = "", status: int = 1) -> None:
-        super().__init__(said)
-        self.said, self.status = said, status
+    def __init__(self, message: str = "", status: int = 1) -> None:
+        super().__init__(message)
+        self.message, self.status = message, status
 
 
 def run_program(name: str, action: Callable[[list[str]], int]) -> int:
@@ -29,8 +29,8 @@ def run_program(name: str, action: Callable[[list[str]], int]) -> int:
     try:
         return action(sys.argv[1:])
     except ProgramExit as failure:
-        if failure.said:
-            print(failure.said.rstrip(), file=sys.stderr)
+        if failure.message:
+            print(failure.message.rstrip(), file=sys.stderr)
         return failure.status
     except UsageProblem as problem:
         print(f"dpu-{name}: {problem}", file=sys.stderr)
@@ -62,10 +62,10 @@ def call(name: str, arguments: Sequence[str], data: bytes, source: str) -> bytes
         ToolError: the program is not installed.
     """
     done = subprocess.run([f"dpu-{name}", *arguments], executable=tool(name), input=data, capture_output=True)
-    said = done.stderr.decode(errors="replace").replace("<stdin>", source)
+    messages = done.stderr.decode(errors="replace").replace("<stdin>", source)
     if done.returncode != 0:
-        raise ProgramExit(said, done.returncode if done.returncode > 0 else 1)
-    sys.stderr.write(said)
+        raise ProgramExit(messages, done.returncode if done.returncode > 0 else 1)
+    sys.stderr.write(messages)
     return done.stdout
 
 

@@ -56,8 +56,8 @@ def legalize(ir: str, num_tasklets: int) -> str:
     if "'-dpu-legalize'" in done.stderr:  # LLVM's message for an unknown option
         raise ToolError(f"UPMEM_OPT={opt} has no pass dpu-legalize; {advice}")
     if done.returncode != 0:
-        said = done.stderr.strip()[-4000:] or f"it gave no reason, as LLVM's opt does; {advice}"
-        raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
+        output = done.stderr.strip()[-4000:] or f"it gave no reason, as LLVM's opt does; {advice}"
+        raise ToolError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{output}")
     if "\ndefine " not in done.stdout:
         raise ToolError(f"UPMEM_OPT={opt} succeeded and wrote no kernel, so it is not LLVM's opt; {advice}")
     return done.stdout

@@ -112,16 +112,16 @@ def compile_ttir(ttir: str, *, name: str, threads: int, switches: Switches) -> C
                 why=f"{error.strerror}; a damaged program, or without the interpreter that it names?",
                 next=f"try {line[0]} --help",
             ) from error
-        said = (done.stderr + done.stdout).decode(errors="replace").strip()[:_SHOWN]
+        output = (done.stderr + done.stdout).decode(errors="replace").strip()[:_SHOWN]
         if done.returncode > 0:
-            raise ZenCompilerError(f"zen-compiler refused the kernel {name}", why=said or "it did not say")
+            raise ZenCompilerError(f"zen-compiler refused the kernel {name}", why=output or "it did not say")
         if done.returncode < 0:
             what = f"zen-compiler died of signal {-done.returncode} on the kernel {name}"
-            raise ZenCompilerError(what, why=said or "it did not say")
+            raise ZenCompilerError(what, why=output or "it did not say")
         for path in (spirv, library):
             if not path.is_file():
                 raise ZenCompilerError(
-                    f"zen-compiler wrote no {path.name} for the kernel {name}", why=said or "it reported success"
+                    f"zen-compiler wrote no {path.name} for the kernel {name}", why=output or "it reported success"
                 )
         compiled = CompiledFiles(spirv.read_bytes(), library.read_bytes())
     if compiled.spirv[:4] not in _MAGIC:

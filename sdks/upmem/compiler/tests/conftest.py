@@ -1,4 +1,4 @@
-"""Makes programs.py importable for the tests beside it, in every import mode of pytest."""
+"""Make programs.py importable for the tests beside it, in every import mode of pytest."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ HEAD = f'target datalayout = "{LAYOUT}"\ntarget triple = "{TRIPLE}"\n'
 
 
 def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command; returns its status, output and errors."""
+    """Run a command; return its status, output and errors."""
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=300)
 
 
@@ -27,7 +27,7 @@ def compile_with(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def built(folder: Path, *arguments: str) -> str:
-    """Run the compiler; fails with its words if it does. Returns what it warned of."""
+    """Run the compiler; return its warnings. It must succeed."""
     done = compile_with(folder, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
@@ -40,7 +40,7 @@ def build_program(folder: Path, text: str, *more: str) -> None:
 
 
 def refused(folder: Path, *arguments: str) -> str:
-    """What the compiler says where it must refuse; it leaves no output, and its status is not 0."""
+    """Return what the compiler prints where it must refuse: it leaves no output, and its status is not 0."""
     done = compile_with(folder, *arguments, "-o", "refused.out")
     assert done.returncode != 0, done.stderr
     assert not (folder / "refused.out").exists()
@@ -59,11 +59,11 @@ def _host() -> Path:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program left: its `results` (16 numbers), its log, and what was said on stderr."""
+    """What a program left: its `results` (16 numbers), its log, and what was written to stderr."""
 
     results: list[int]
     log: str
-    said: str
+    errors: str
 
 
 def launched(folder: Path, program: str = "program") -> Ran:
@@ -75,7 +75,7 @@ def launched(folder: Path, program: str = "program") -> Ran:
 
 
 def faulted(folder: Path, program: str = "program") -> str:
-    """Launch a program whose DPU must fault; returns what is said about it."""
+    """Launch a program whose DPU must fault; return the message."""
     done = run([str(_host()), program], folder)
     assert (done.returncode, done.stdout) == (1, "dpu is in fault\n"), done.stdout + done.stderr
     return done.stderr

@@ -61,8 +61,8 @@ def test_objects_for_one_tasklet_have_no_check_of_races_and_are_for_no_more(
     if checks:
         built(tmp_path, "-DNR_TASKLETS=2", "m.o", "-o", "program")
     else:
-        said = refused(tmp_path, "-DNR_TASKLETS=2", "m.o")
-        assert "-DNR_TASKLETS=1" in said and "compile all files with -DNR_TASKLETS=2" in said
+        message = refused(tmp_path, "-DNR_TASKLETS=2", "m.o")
+        assert "-DNR_TASKLETS=1" in message and "compile all files with -DNR_TASKLETS=2" in message
 
 
 def test_the_check_of_races_is_left_out_on_demand(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_standards_are_clangs(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_is(tmp_path: Path) -> None:
-    said = built_output(tmp_path, "--version")
-    assert "Target: dpu-upmem-dpurte" in said
-    assert "emulator" in said
+    message = built_output(tmp_path, "--version")
+    assert "Target: dpu-upmem-dpurte" in message
+    assert "emulator" in message
     assert built_output(tmp_path, "-dumpmachine") == "dpu-upmem-dpurte\n"
 
 
@@ -148,7 +148,7 @@ def test_warnings_are_clangs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["-fly"], "unknown argument"),
         (["--fly"], "unknown argument: '--fly'"),
@@ -164,10 +164,10 @@ def test_warnings_are_clangs(tmp_path: Path) -> None:
         (["m.s"], "does not assemble DPU instructions"),
     ],
 )
-def test_unsupported_option_or_input_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_unsupported_option_or_input_is_refused(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "m.c").write_text(MAIN)
     (tmp_path / "m.s").write_text("")
-    assert said in refused(tmp_path, *arguments, "m.c")
+    assert message in refused(tmp_path, *arguments, "m.c")
 
 
 def test_without_input_it_says_so(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_noinit_variables_take_no_room_in_files(tmp_path: Path) -> None:
 
 def test_more_than_mram_holds_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.c").write_text("#include <mram.h>\n__mram_noinit char a[60 << 20], b[5 << 20];\n" + MAIN)
-    said = refused(tmp_path, "-O2", "m.c")
-    assert f"{65 << 20} bytes of variables; a DPU has {64 << 20}" in said
+    message = refused(tmp_path, "-O2", "m.c")
+    assert f"{65 << 20} bytes of variables; a DPU has {64 << 20}" in message
 
 
 @pytest.mark.parametrize("flag", ["-flto", "-flto=thin", "-flto=full", "-pg"])

@@ -153,6 +153,6 @@ int main(void) {
     flags = run(["dpu-pkg-config", "--cflags", "--libs", "dpu"], tmp_path).stdout.split()
     done = run(["cc", "host.c", "-o", "host", "-Wall", "-Werror", *flags], tmp_path)
     assert done.returncode == 0, done.stderr
-    said = run([str(tmp_path / "host")], tmp_path)
-    assert said.stdout == "67108864 65536 1\n1 1\n", said.stdout + said.stderr
-    assert "does not model energy" in said.stderr
+    output = run([str(tmp_path / "host")], tmp_path)
+    assert output.stdout == "67108864 65536 1\n1 1\n", output.stdout + output.stderr
+    assert "does not model energy" in output.stderr

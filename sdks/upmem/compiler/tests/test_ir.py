@@ -107,7 +107,7 @@ def test_optimised_ir_can_be_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what, ir, said",
+    "what, ir, expected",
     [
         (
             "another triple",
@@ -194,15 +194,15 @@ def test_optimised_ir_can_be_looked_at(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_ir_that_a_dpu_does_not_support_is_refused(tmp_path: Path, what: str, ir: str, said: list[str]) -> None:
+def test_ir_that_a_dpu_does_not_support_is_refused(tmp_path: Path, what: str, ir: str, expected: list[str]) -> None:
     message = refuses(tmp_path, ir)
     assert "error:" in message, what
-    for words in said:
+    for words in expected:
         assert words in message, what
 
 
 @pytest.mark.parametrize(
-    "what, source, said",
+    "what, source, expected",
     [
         (
             "a cast",
@@ -214,9 +214,9 @@ def test_ir_that_a_dpu_does_not_support_is_refused(tmp_path: Path, what: str, ir
         ("assembly", 'void f(void) { __asm__ volatile("stop"); }\n', "does not assemble DPU instructions"),
     ],
 )
-def test_unsupported_c_is_refused(tmp_path: Path, what: str, source: str, said: str) -> None:
+def test_unsupported_c_is_refused(tmp_path: Path, what: str, source: str, expected: str) -> None:
     (tmp_path / "f.c").write_text(source)
-    assert said in refused(tmp_path, "-O2", "-c", "f.c"), what
+    assert expected in refused(tmp_path, "-O2", "-c", "f.c"), what
 
 
 def test_atomics_in_c_are_functions_that_nobody_has(tmp_path: Path) -> None:

@@ -99,9 +99,9 @@ int main(void) {{
 def test_a_misaligned_access_to_wram_faults(tmp_path: Path, type_: str, size: int, level: str) -> None:
     (tmp_path / "m.c").write_text(MISALIGNED.format(type=type_, offset=8 + size // 2, count=3))
     built(tmp_path, level, f"-I{HERE}", "m.c", "-o", "program")
-    said = faulted(tmp_path)
-    assert "misaligned WRAM access" in said
-    assert f"an access of {size} bytes at 0x1000" in said
+    message = faulted(tmp_path)
+    assert "misaligned WRAM access" in message
+    assert f"an access of {size} bytes at 0x1000" in message
 
 
 @pytest.mark.parametrize("type_", ["uint16_t", "uint32_t", "uint64_t"])
@@ -134,11 +134,11 @@ def test_runtime_error_faults_the_dpu(tmp_path: Path, what: str, statement: str)
         "return n ? deep(n + 1) + HIDDEN(uint32_t, a[n & 7]) : 0; }\n"
         f"int main(void) {{ {statement} return 0; }}\n",
     )
-    said = faulted(tmp_path)
-    assert "tasklet 0" in said, what
+    message = faulted(tmp_path)
+    assert "tasklet 0" in message, what
     if what == "assert":
-        assert "never so" in said
-        assert "program.c:6" in said or "program.c:7" in said
+        assert "never so" in message
+        assert "program.c:6" in message or "program.c:7" in message
 
 
 def test_a_loop_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,22 +47,22 @@ def test_frames_that_only_this_machine_has_do_not_fault_and_are_reported(tmp_pat
     build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", "-DDEPTH=90")
     ran = launched(tmp_path)
     assert ran.results[0] == depth_sum(90)
-    assert "tasklet 0 has used" in ran.said
-    assert "its stack has 1024 (STACK_SIZE_DEFAULT)" in ran.said
-    assert "tasklet 1" not in ran.said
+    assert "tasklet 0 has used" in ran.errors
+    assert "its stack has 1024 (STACK_SIZE_DEFAULT)" in ran.errors
+    assert "tasklet 1" not in ran.errors
 
 
 def test_a_stack_with_room_is_not_reported(tmp_path: Path) -> None:
     build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", "-DDEPTH=8")
-    assert launched(tmp_path).said == ""
+    assert launched(tmp_path).errors == ""
 
 
 @pytest.mark.parametrize("depth", [140, 1000, 10**6])
 def test_recursion_beyond_a_dpus_own_frames_is_a_stack_overflow(tmp_path: Path, depth: int) -> None:
     build_program(tmp_path, RECURSION, "-DNR_TASKLETS=2", f"-DDEPTH={depth}")
-    said = faulted(tmp_path)
-    assert "stack overflow" in said
-    assert "1024 bytes (STACK_SIZE_DEFAULT)" in said
+    message = faulted(tmp_path)
+    assert "stack overflow" in message
+    assert "1024 bytes (STACK_SIZE_DEFAULT)" in message
 
 
 def test_an_array_that_does_not_fit_is_a_stack_overflow_within_the_slack(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def compile(source: str, scratch: Path) -> bytes:
 def _run(command: Sequence[str], text: str = "") -> None:
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()[-4000:]
-        raise CommandsError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{said}")
+        output = done.stderr.decode(errors="replace").strip()[-4000:]
+        raise CommandsError(f"{' '.join(command)} failed with exit status {done.returncode}:\n{output}")
 
 
 def _counts(matmuls: int) -> str:

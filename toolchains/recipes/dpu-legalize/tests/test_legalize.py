@@ -335,7 +335,7 @@ define i32 @k(i32 %a) {{
 
 
 @pytest.mark.parametrize(
-    "what, ir, said",
+    "what, ir, message",
     [
         ("an axis beyond 2", PROGRAM_ID.format(axis="3"), "must be 0, 1 or 2"),
         ("an axis known at run time only", PROGRAM_ID.format(axis="%a"), "must be 0, 1 or 2"),
@@ -353,13 +353,13 @@ define i32 @k(i32 %a) {{
         ),
     ],
 )
-def test_unsupported_ir_is_refused_by_dpu_legalize(what: str, ir: str, said: str) -> None:
-    assert said in refusal(HEAD + ir), what
+def test_unsupported_ir_is_refused_by_dpu_legalize(what: str, ir: str, message: str) -> None:
+    assert message in refusal(HEAD + ir), what
 
 
 def test_another_layout_is_refused() -> None:
-    said = refusal('target datalayout = "e-p:64:64"\ndefine void @k() {\n  ret void\n}\n')
-    assert "a DPU's is" in said
+    message = refusal('target datalayout = "e-p:64:64"\ndefine void @k() {\n  ret void\n}\n')
+    assert "a DPU's is" in message
 
 
 def test_opaque_pointers_are_refused_in_llvm_12s_words() -> None:

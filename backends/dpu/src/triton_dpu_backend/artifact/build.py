@@ -122,5 +122,5 @@ def _run(command: Sequence[str | Path], work: Path) -> None:
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         shown = " ".join(str(word) for word in command)
-        said = (done.stdout + done.stderr).strip()[-4000:]
-        raise ToolError(f"{shown} failed with exit status {done.returncode}:\n{said}")
+        output = (done.stdout + done.stderr).strip()[-4000:]
+        raise ToolError(f"{shown} failed with exit status {done.returncode}:\n{output}")

@@ -62,8 +62,8 @@ def default_dpus(source: str, kernel: str) -> Dpus | None:
             except ValueError as error:
                 raise ScriptError(f"line {expression.lineno}: {error}") from None
         if len(set(numbers.values())) > 1:
-            said = ", ".join(f"{number} in line {line}" for line, number in sorted(numbers.items()))
-            raise ScriptError(f"the script disagrees with itself on the number of DPUs, {source_name}: {said}")
+            message = ", ".join(f"{number} in line {line}" for line, number in sorted(numbers.items()))
+            raise ScriptError(f"the script disagrees with itself on the number of DPUs, {source_name}: {message}")
         if numbers:
             return Dpus(next(iter(numbers.values())), source_name)
     return None

@@ -65,9 +65,9 @@ class DpuSet:
 
     @staticmethod
     def _call(name: str, *arguments: object, what: str) -> None:
-        said = getattr(shim(), name)(*arguments)
-        if said is not None:
-            raise DpuError(what, why=said.decode(errors="replace"))
+        message = getattr(shim(), name)(*arguments)
+        if message is not None:
+            raise DpuError(what, why=message.decode(errors="replace"))
 
     def free(self) -> None:
         """Release the DPUs; this object cannot be used afterwards."""
@@ -135,9 +135,9 @@ class DpuSet:
         Raises:
             DpuError: a DPU is in fault; the message has its source line, if the emulator names an instruction, and log.
         """
-        said = shim().triton_dpu_launch(self._set)
-        if said is not None:
-            raise fault(kernel, said.decode(errors="replace"), self._program)
+        message = shim().triton_dpu_launch(self._set)
+        if message is not None:
+            raise fault(kernel, message.decode(errors="replace"), self._program)
 
     def stats(self) -> Stats | None:
         """Return what the last launch cost; None if the DPUs have no cost model."""

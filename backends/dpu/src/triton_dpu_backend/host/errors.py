@@ -22,12 +22,12 @@ class SdkError(DpuError):
     """There is no SDK, or the shim over it cannot be built."""
 
 
-def fault(kernel: str, said: str, program: Path | None) -> DpuError:
+def fault(kernel: str, message: str, program: Path | None) -> DpuError:
     """Return the error of a launch that failed.
 
     Args:
         kernel: the kernel's name.
-        said: what the emulator or the SDK says of the DPUs in fault.
+        message: of the emulator or the SDK, of the DPUs in fault.
         program: the DPU program, whose line tables name the places; None if none is loaded.
     """
     places: list[str] = []
@@ -40,15 +40,15 @@ def fault(kernel: str, said: str, program: Path | None) -> DpuError:
                 return f"({place}, code {_ADDRESS.findall(code)[0]})"
         return f"(code {code})"
 
-    why = _CODE.sub(lambda code: placed(code[1]), said)
-    if "(code " not in said:
+    why = _CODE.sub(lambda code: placed(code[1]), message)
+    if "(code " not in message:
         return DpuError(
             f"kernel {kernel} put a DPU into a fault",
             why=f"{why}\nthe SDK says neither which instruction it was nor why",
             next="run it in an image without --sdk: the emulator names the rule and the line; or attach dpu-lldb",
         )
     next = "run it with FOUNDRY_CHECK=1, which names an access outside of an array, its argument and its index"
-    if "stack overflow" in said:
+    if "stack overflow" in message:
         next = "launch it with num_tasklets=8, or fewer: the stacks of fewer tasklets are larger"
     place = places[0] if places else "an unknown line"
     return DpuError(f"kernel {kernel} crashed at {place}", why=why, next=next)

@@ -89,9 +89,9 @@ _libc.open_memstream.restype = _void
 def error_text(status: int) -> str:
     """Return the library's text for an error."""
     text = library.dpu_error_to_string(status)
-    said = ctypes.string_at(text).decode()
+    decoded = ctypes.string_at(text).decode()
     _libc.free(text)
-    return said
+    return decoded
 
 
 def parts(whole: Set, kind: str) -> Iterator[Set]:
@@ -118,6 +118,6 @@ def read_log(dpu: Set) -> tuple[int, str]:
         return DPU_ERR_SYSTEM, ""
     status = library.dpu_log_read(dpu, stream)
     _libc.fclose(stream)
-    said = ctypes.string_at(text, length.value).decode(errors="replace")
+    log = ctypes.string_at(text, length.value).decode(errors="replace")
     _libc.free(text)
-    return status, said
+    return status, log
