@@ -66,8 +66,8 @@ def using(line: str) -> str:
 
 
 def test_each_operation_becomes_what_the_table_says():
-    made = opt("--convert-dpu-to-llvm")
-    calls = re.findall(r"llvm\.(?:call @|mlir\.addressof @)([\w.]+)", made)
+    lowered = opt("--convert-dpu-to-llvm")
+    calls = re.findall(r"llvm\.(?:call @|mlir\.addressof @)([\w.]+)", lowered)
     assert calls == [
         "llvm.dpu.tid.i32",
         "llvm.dpu.ldma",
@@ -82,10 +82,10 @@ def test_each_operation_becomes_what_the_table_says():
         "DPU_INPUT_ARGUMENTS",
         "DPU_INPUT_ARGUMENTS",
     ]
-    assert "llvm.func @llvm.dpu.ldma(!llvm.ptr, !llvm.ptr<255>, i32)" in made
-    assert made.count("llvm.mlir.global external @DPU_INPUT_ARGUMENTS()") == 1
-    assert "dpu." not in made.replace("llvm.dpu.", "")
-    assert not re.search(r"\b(func|arith)\.", made.replace("llvm.func", ""))
+    assert "llvm.func @llvm.dpu.ldma(!llvm.ptr, !llvm.ptr<255>, i32)" in lowered
+    assert lowered.count("llvm.mlir.global external @DPU_INPUT_ARGUMENTS()") == 1
+    assert "dpu." not in lowered.replace("llvm.dpu.", "")
+    assert not re.search(r"\b(func|arith)\.", lowered.replace("llvm.func", ""))
 
 
 def test_lowered_dialect_is_ir_that_llvm_13_and_14_read():
@@ -224,10 +224,10 @@ def test_the_dialect_and_the_pass_are_in_what_the_program_says_of_itself():
 def test_dpu_mlir_opt_acts_as_mlir_opt_on_ir_without_the_dialect(tmp_path: Path, arguments: list[str]):
     text = "func.func @f(%x: i32) -> i32 {\n  %y = arith.addi %x, %x : i32\n  return %y : i32\n}\n"
     (tmp_path / "in.mlir").write_text(text)
-    for source, given in (("in.mlir", ""), ("-", text)):
-        own = run("dpu-mlir-opt", source, *arguments, text=given, folder=tmp_path)
+    for source, stdin in (("in.mlir", ""), ("-", text)):
+        own = run("dpu-mlir-opt", source, *arguments, text=stdin, folder=tmp_path)
         theirs = subprocess.run(
-            [tool("mlir-opt"), source, *arguments], input=given, capture_output=True, text=True, cwd=tmp_path
+            [tool("mlir-opt"), source, *arguments], input=stdin, capture_output=True, text=True, cwd=tmp_path
         )
         assert (own.returncode, own.stdout) == (theirs.returncode, theirs.stdout)
         assert (own.stderr == "") == (theirs.stderr == "")
@@ -246,14 +246,14 @@ def test_constants_that_are_not_the_dialects_pass_bit_for_bit():
     values = ["0x7F800001 : f32", "0xFFC12345 : f32", "0x7C01 : f16", "0x7FF0000000000001 : f64", "1.000000e-01 : f64"]
     lines = "\n  ".join(f"%v{number} = arith.constant {value}" for number, value in enumerate(values))
     dense = "dense<[1.000000e+00, 0x7F800001]> : vector<2xf32>"
-    made = opt("--convert-dpu-to-llvm", text=using(f"{lines}\n  %d = arith.constant {dense}\n  dpu.mem_reset"))
+    lowered = opt("--convert-dpu-to-llvm", text=using(f"{lines}\n  %d = arith.constant {dense}\n  dpu.mem_reset"))
     for value in values:
-        assert f"llvm.mlir.constant({value})" in made
-    assert dense in made
+        assert f"llvm.mlir.constant({value})" in lowered
+    assert dense in lowered
 
 
 def test_programs_may_use_memref_and_unstructured_branches():
-    made = opt(
+    lowered = opt(
         "--convert-dpu-to-llvm",
         text="""
           memref.global "private" @buffer : memref<256xi32> = uninitialized {alignment = 8}
@@ -275,19 +275,19 @@ def test_programs_may_use_memref_and_unstructured_branches():
             return %result : i32
           }""",
     )
-    done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=made)
+    done = run("dpu-mlir-translate", "--mlir-to-llvmir", text=lowered)
     assert done.returncode == 0, done.stderr
     check_text(done.stdout, majors=(13, 14))
     assert "@DPU_INPUT_ARGUMENTS = external global i8, align 8" in done.stdout
 
 
 def test_declarations_that_are_there_are_used():
-    there = "llvm.func @mem_reset() -> !llvm.ptr\n"
-    there += "llvm.mlir.global external @DPU_INPUT_ARGUMENTS() : !llvm.array<4 x i32>\n"
-    made = opt("--convert-dpu-to-llvm", text=there + ALL)
-    assert made.count("@mem_reset() -> !llvm.ptr") == 1
-    assert "@DPU_INPUT_ARGUMENTS() {addr_space = 0 : i32} : !llvm.array<4 x i32>" in made
-    assert made.count("llvm.mlir.global external @DPU_INPUT_ARGUMENTS") == 1
+    declarations = "llvm.func @mem_reset() -> !llvm.ptr\n"
+    declarations += "llvm.mlir.global external @DPU_INPUT_ARGUMENTS() : !llvm.array<4 x i32>\n"
+    lowered = opt("--convert-dpu-to-llvm", text=declarations + ALL)
+    assert lowered.count("@mem_reset() -> !llvm.ptr") == 1
+    assert "@DPU_INPUT_ARGUMENTS() {addr_space = 0 : i32} : !llvm.array<4 x i32>" in lowered
+    assert lowered.count("llvm.mlir.global external @DPU_INPUT_ARGUMENTS") == 1
 
 
 def test_a_symbol_that_is_something_else_is_refused(tmp_path: Path):

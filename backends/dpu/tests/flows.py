@@ -28,8 +28,8 @@ class Folder:
     def __init__(self, place: Path) -> None:
         source = next(folder for folder in _FOLDERS if (folder / "dpu_min_test.py").is_file())
         self.path = place / "cwd"
-        made = shutil.ignore_patterns("bin", "artifacts", "triton_*", "upmem_llvm")
-        shutil.copytree(source, self.path, symlinks=True, ignore=made)
+        generated = shutil.ignore_patterns("bin", "artifacts", "triton_*", "upmem_llvm")
+        shutil.copytree(source, self.path, symlinks=True, ignore=generated)
         # Outside the image, the SDK has no link of the documented name. UPMEM_HOME says where it is.
         self._sdk = SDK if Path(SDK).exists() else os.environ["UPMEM_HOME"]
 

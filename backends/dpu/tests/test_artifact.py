@@ -53,10 +53,10 @@ def test_the_entry_point_is_read_by_llvm_13_and_14(ir: str) -> None:
 
 def test_no_name_of_a_kernel_ends_a_string_or_a_comment_of_the_c_code() -> None:
     kernel = parse(f'define void @"*/ ??/\\22ñ"(i32 %n) {BODY}')
-    written = r'"\052/ \077\077/\042\303\261"'
-    assert f"kernel {written}, laid out" in arguments.host_header(kernel)
+    escaped = r'"\052/ \077\077/\042\303\261"'
+    assert f"kernel {escaped}, laid out" in arguments.host_header(kernel)
     head = host_runner(kernel, outs=(), dpus=Dpus(3, "a\\b"), facts={})
-    assert f"kernel {written}. Generated" in head and f"#define KERNEL {written}\n" in head
+    assert f"kernel {escaped}. Generated" in head and f"#define KERNEL {escaped}\n" in head
     assert r'#define DEFAULT_DPUS_FROM ", from a\134b"' in head
 
 

@@ -39,43 +39,43 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Return a folder in which host_triton_ir.sh has run."""
     folder = Folder(tmp_path_factory.mktemp("flow_b"))
     folder.output("./scripts/host_triton_ir.sh")
     return folder
 
 
-def test_the_script_writes_the_ir_and_what_goes_with_it(written: Folder) -> None:
-    assert all((written.path / name).is_file() for name in GENERATED)
+def test_the_script_writes_the_ir_and_what_goes_with_it(prepared: Folder) -> None:
+    assert all((prepared.path / name).is_file() for name in GENERATED)
 
 
-def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(written: Folder) -> None:
+def test_kernel_and_entry_point_are_read_by_llvm_13_and_14(prepared: Folder) -> None:
     for name in ("bin/triton_add.ll", "dpu/triton_wrapper.ll"):
-        check_text((written.path / name).read_text())
+        check_text((prepared.path / name).read_text())
 
 
 @pytest.mark.parametrize("dpus", [1, 4, 5])
-def test_the_documented_lines_add_any_number_of_elements(written: Folder, dpus: int) -> None:
+def test_the_documented_lines_add_any_number_of_elements(prepared: Folder, dpus: int) -> None:
     def right(n: int) -> str:
         programs = -(-n // 32)
         # Each DPU gets the same number of programs. DPUs that get none do not work.
         working = -(-programs // -(-programs // dpus)) if n else 0
         return f"C = A + B: {n} elements, {programs} programs on {working} of {dpus} DPUs, all right\n"
 
-    assert written.output(f"export NR_DPUS={dpus}; {RUN}") == right(50)
+    assert prepared.output(f"export NR_DPUS={dpus}; {RUN}") == right(50)
     for n in (0, 1, 10, 100, 6 * 32, 100_003):
-        assert written.output(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
+        assert prepared.output(f"{RUN} {n}", env={"NR_DPUS": str(dpus)}) == right(n)
 
 
-def test_without_nr_dpus_it_is_one(written: Folder) -> None:
-    assert written.output(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
+def test_without_nr_dpus_it_is_one(prepared: Folder) -> None:
+    assert prepared.output(RUN) == "C = A + B: 50 elements, 2 programs on 1 of 1 DPUs, all right\n"
 
 
-def test_the_quickstart_by_hand_makes_the_same_files(written: Folder, folder: Folder) -> None:
+def test_the_quickstart_by_hand_makes_the_same_files(prepared: Folder, folder: Folder) -> None:
     folder.output(QUICKSTART)
     for name in GENERATED:
-        assert (folder.path / name).read_text() == (written.path / name).read_text()
+        assert (folder.path / name).read_text() == (prepared.path / name).read_text()
     assert "all right" in folder.output(f"{RUN} 1000")
 
 
@@ -84,13 +84,13 @@ def test_the_quickstarts_lines_work_where_triton_py_is_not_set(folder: Folder) -
     assert "all right" in folder.output(RUN)
 
 
-def test_the_ir_ends_as_the_documented_check_expects(written: Folder) -> None:
-    assert written.output("tail -n 5 bin/triton_add.ll").count("\n") == 5
+def test_the_ir_ends_as_the_documented_check_expects(prepared: Folder) -> None:
+    assert prepared.output("tail -n 5 bin/triton_add.ll").count("\n") == 5
 
 
-def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
-    written.output(RUN)
-    output = written.output("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS bin/triton_add")
+def test_no_eh_frame_is_in_the_program(prepared: Folder) -> None:
+    prepared.output(RUN)
+    output = prepared.output("/upmem-sdk-2023.1.0/bin/llvm-readelf -lS bin/triton_add")
     assert ".text" in output
     assert ".eh_frame" not in output
 
@@ -103,9 +103,9 @@ def test_no_eh_frame_is_in_the_program(written: Folder) -> None:
         ("dpu/triton_wrapper.ll", "%is.ours = icmp ult i32 %turn, %count", "%is.ours = icmp ult i32 %turn, 1"),
     ],
 )
-def test_the_host_program_notices_what_is_wrong(written: Folder, folder: Folder, name: str, right: str, wrong: str):
+def test_the_host_program_notices_what_is_wrong(prepared: Folder, folder: Folder, name: str, right: str, wrong: str):
     for other in GENERATED:
-        text = (written.path / other).read_text()
+        text = (prepared.path / other).read_text()
         (folder.path / other).parent.mkdir(exist_ok=True)
         if other == name:
             assert right in text

@@ -99,14 +99,14 @@ def test_an_interval_of_single_numbers_holds_what_the_operation_makes_of_them() 
     for name, form, operands, expected in cases():
         if operands[-1] == 0 and (".div" in name or ".rem" in name):
             continue
-        made = INTEGERS[name].intervals(form, [exactly(np.float64(a)) for a in operands])
-        if made is None:
+        intervals = INTEGERS[name].intervals(form, [exactly(np.float64(a)) for a in operands])
+        if intervals is None:
             assert form.result == 1 and name == "arith.trunci"
             continue
-        found = fit(made, form.result)
-        assert found.low <= expected <= found.high, (name, operands)
+        interval = fit(intervals, form.result)
+        assert interval.low <= expected <= interval.high, (name, operands)
         if name in REFERENCES and min(*operands, expected) >= 0 and REFERENCES[name](*operands) == expected:
-            assert found.low == found.high == expected, (name, operands)
+            assert interval.low == interval.high == expected, (name, operands)
 
 
 def test_c_computes_what_the_operation_does(tmp_path: Path) -> None:

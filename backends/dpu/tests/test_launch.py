@@ -241,18 +241,18 @@ def test_a_gather_finds_all_of_its_source(dpus: int) -> None:
 
 def test_a_program_is_never_there_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads load the same program: one may launch it while the other one writes it."""
-    written: list[Path] = []
+    paths: list[Path] = []
     write = Path.write_bytes
 
     def noted(path: Path, data: bytes) -> int:
-        written.append(path)
+        paths.append(path)
         return write(path, data)
 
     monkeypatch.setattr(Path, "write_bytes", noted)
     utils = driver.active.utils
     (program, *_), (again, *_) = (utils.load_binary("twice", b"a program", 0, 0) for _ in range(2))
     assert program.path == again.path
-    assert written and program.path not in written
+    assert paths and program.path not in paths
     assert program.path.read_bytes() == b"a program"
 
 
@@ -416,9 +416,9 @@ def test_programs_that_store_different_values_to_one_element_are_reported_wherev
         with pytest.raises(CheckError) as raised, profile() as launches:
             store_twice_kernel[(5,)](Tensor(array), FIRST=first, PER=sign * 256, MORE=more, num_dpus=dpus, check=True)
         assert (launches[0].dpus, launches[0].rounds) == (dpus, -(-5 // dpus) if mram else 1)
-        found = {(each.index, frozenset([each.program, each.other])) for each in raised.value.findings}
-        assert found == {(sign * 256 * (n + 1), frozenset([(n, 0, 0), (n + 1, 0, 0)])) for n in range(4)}
-        assert {each.kind for each in raised.value.findings} == {"conflict"}
+        conflicts = {(finding.index, frozenset([finding.program, finding.other])) for finding in raised.value.findings}
+        assert conflicts == {(sign * 256 * (n + 1), frozenset([(n, 0, 0), (n + 1, 0, 0)])) for n in range(4)}
+        assert {finding.kind for finding in raised.value.findings} == {"conflict"}
 
 
 @triton.jit
@@ -434,7 +434,7 @@ def test_a_kernel_that_leaves_no_room_to_compare_its_stores_has_all_other_checks
     out = np.full(size, -1, np.int32)
     with pytest.raises(CheckError) as raised:
         count_kernel[(2,)](Tensor(out), BLOCK=16384, check=True)
-    assert [(each.kind, each.index) for each in raised.value.findings] == [("outside", size)]
+    assert [(finding.kind, finding.index) for finding in raised.value.findings] == [("outside", size)]
     assert np.array_equal(out, np.arange(size))
     output = capfd.readouterr().err
     assert "kernel count_kernel: " in output and "has no room to compare what several programs write here" in output

@@ -49,13 +49,13 @@ def test_sums_of_floats_start_from_a_zero_that_changes_nothing(element: str) -> 
     a, b = (m.ravel().astype(FLOATS[element]) for m in np.meshgrid(SPECIAL, SPECIAL))
     with np.errstate(all="ignore"):
         expected = a + b
-    found = merged("fadd", element, a, b)
-    np.testing.assert_array_equal(found.astype("d"), expected.astype("d"))
+    result = merged("fadd", element, a, b)
+    np.testing.assert_array_equal(result.astype("d"), expected.astype("d"))
     bits = np.dtype(f"u{a.itemsize}")
     zeros = (b == 0) & np.signbit(b.astype("d"))
-    np.testing.assert_array_equal(found.view(bits)[zeros], a.view(bits)[zeros])
-    sums = found == 0
-    np.testing.assert_array_equal(np.signbit(found.astype("d"))[sums], np.signbit(expected.astype("d"))[sums])
+    np.testing.assert_array_equal(result.view(bits)[zeros], a.view(bits)[zeros])
+    sums = result == 0
+    np.testing.assert_array_equal(np.signbit(result.astype("d"))[sums], np.signbit(expected.astype("d"))[sums])
     assert Merge("fadd", element).neutral.view(a.dtype)[0] == 0 and np.signbit(
         Merge("fadd", element).neutral.view(a.dtype).astype("d")[0]
     )
@@ -144,10 +144,10 @@ def test_conflict_check_finds_different_values_from_programs_on_two_dpus(grid: t
     for part in (first, second):
         comparisons.merges[1].combine(shadow.view(np.uint8), part.view(np.uint8))
     assert shadow.tolist() == [first[0], *second[1:]]
-    with pytest.raises(FoundRecords) as found:
+    with pytest.raises(FoundRecords) as caught:
         log.report([comparisons.log(grid, [Tensor(out), Tensor(shadow)], {0: 2, 1: 4})])
-    (record,) = found.value.records
-    assert record.program == (61 % grid[0], 61 // grid[0] % grid[1], 0) and found.value.count == 1
+    (record,) = caught.value.records
+    assert record.program == (61 % grid[0], 61 // grid[0] % grid[1], 0) and caught.value.count == 1
     # The reversed array begins at index -4.
     assert (record.value >> 40, record.value % (1 << 40)) == (5, (-4 + 1) % (1 << 40))
     assert (record.site.location(), record.site.text, record.site.shape) == ("k.py:3", "store or at k.py:5", ())

@@ -72,7 +72,7 @@ Pointer = Callable[[int], npt.NDArray[Any]]
 Program = Callable[[int, Sequence[Pointer]], None]
 
 
-def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray[Any]], program: Program) -> None:
+def run(plan: LaunchPlan, dpus: int, data: Sequence[npt.NDArray[Any]], program: Program) -> None:
     """Do what the driver does, with `program` on the memories in place of a DPU program."""
     memories = Memories(dpus, data)
 
@@ -91,7 +91,7 @@ def run(made: LaunchPlan, dpus: int, data: Sequence[npt.NDArray[Any]], program: 
 
         return element
 
-    for one in made.rounds:
+    for one in plan.rounds:
         send(memories, one)  # type: ignore[arg-type]
         for k, (first, count) in enumerate(one.programs):
             for p in range(first, first + count):
@@ -145,8 +145,8 @@ def test_blocks_are_computed_where_their_bytes_are(n: int, block: int, dpus: int
     for first in range(4):  # every alignment
         y[:] = 77
         data = [x[first : first + n], y[first : first + n]]
-        made = planned(data, blocks(x.itemsize, n, block), programs=programs, dpus=dpus)
-        run(made, dpus, data, tripled(n, block))
+        plan = planned(data, blocks(x.itemsize, n, block), programs=programs, dpus=dpus)
+        run(plan, dpus, data, tripled(n, block))
         assert np.array_equal(y[first : first + n], 3 * x[first : first + n])
         assert (y[:first] == 77).all() and (y[first + n :] == 77).all()
 
@@ -154,18 +154,18 @@ def test_blocks_are_computed_where_their_bytes_are(n: int, block: int, dpus: int
 def test_arrays_of_a_launch_larger_than_mram_take_several_rounds() -> None:
     n, block = 1000, 10
     x, y = np.arange(n, dtype=np.int32), np.zeros(n, np.int32)
-    made = planned([x, y], blocks(4, n, block), programs=100, dpus=4, capacity=512)
-    assert len(made.rounds) > 1000 * 8 // (4 * 512)
-    assert all(region.offset + region.size <= 512 for one in made.rounds for region in one.regions)
-    run(made, 4, [x, y], tripled(n, block))
+    plan = planned([x, y], blocks(4, n, block), programs=100, dpus=4, capacity=512)
+    assert len(plan.rounds) > 1000 * 8 // (4 * 512)
+    assert all(region.offset + region.size <= 512 for one in plan.rounds for region in one.regions)
+    run(plan, 4, [x, y], tripled(n, block))
     assert np.array_equal(y, 3 * x)
 
 
 def test_a_last_round_may_leave_dpus_without_work() -> None:
     x, y = np.arange(50, dtype=np.int64), np.zeros(50, np.int64)
-    made = planned([x, y], blocks(8, 50, 10), programs=5, dpus=4, capacity=200)
-    assert [one.programs for one in made.rounds] == [((0, 1), (1, 1), (2, 1), (3, 1)), ((4, 1), (5, 0), (5, 0), (5, 0))]
-    run(made, 4, [x, y], tripled(50, 10))
+    plan = planned([x, y], blocks(8, 50, 10), programs=5, dpus=4, capacity=200)
+    assert [one.programs for one in plan.rounds] == [((0, 1), (1, 1), (2, 1), (3, 1)), ((4, 1), (5, 0), (5, 0), (5, 0))]
+    run(plan, 4, [x, y], tripled(50, 10))
     assert np.array_equal(y, 3 * x)
 
 
@@ -181,17 +181,17 @@ def test_one_program_that_needs_more_than_mram_is_refused_with_the_numbers() -> 
 
 def test_an_argument_given_twice_has_one_copy_on_a_dpu() -> None:
     x = np.arange(40, dtype=np.int32)
-    made = planned([x, x], blocks(4, 40, 10), programs=4, dpus=3)
-    assert [region.arguments for region in made.rounds[0].regions] == [(0, 1)]
-    run(made, 3, [x, x], tripled(40, 10))
+    plan = planned([x, x], blocks(4, 40, 10), programs=4, dpus=3)
+    assert [region.arguments for region in plan.rounds[0].regions] == [(0, 1)]
+    run(plan, 3, [x, x], tripled(40, 10))
     assert np.array_equal(x, 3 * np.arange(40))
 
 
 def test_views_apart_in_one_array_are_separate_on_dpus() -> None:
     base = np.arange(100, dtype=np.int32)
-    made = planned([base[:40], base[50:90]], blocks(4, 40, 10), programs=4, dpus=3)
-    assert [region.arguments for region in made.rounds[0].regions] == [(0,), (1,)]
-    run(made, 3, [base[:40], base[50:90]], tripled(40, 10))
+    plan = planned([base[:40], base[50:90]], blocks(4, 40, 10), programs=4, dpus=3)
+    assert [region.arguments for region in plan.rounds[0].regions] == [(0,), (1,)]
+    run(plan, 3, [base[:40], base[50:90]], tripled(40, 10))
     assert np.array_equal(base, [*range(50), *(3 * i for i in range(40)), *range(90, 100)])
 
 
@@ -207,39 +207,39 @@ def interleaved(dpus: int) -> tuple[npt.NDArray[Any], LaunchPlan]:
 
 @pytest.mark.parametrize("dpus", [1, 2, 5, 16])
 def test_bytes_that_each_dpu_changed_are_merged(dpus: int) -> None:
-    y, made = interleaved(dpus)
+    y, plan = interleaved(dpus)
 
     def program(p: int, at: Sequence[Pointer]) -> None:
         for i in range(9):
             at[0](16 * i + p)[:] = -1000 * p - i
 
-    run(made, dpus, [y], program)
+    run(plan, dpus, [y], program)
     expected = [-1000 * (i % 16) - i // 16 if i < 144 else i for i in range(160)]
     assert np.array_equal(y, expected)
 
 
 def test_an_element_that_several_dpus_store_is_one_dpus_and_no_mixture() -> None:
     y = np.array([0x0102, 5], np.int16)
-    made = planned([y], lambda first, last: {0: Footprint(None, Span(0, 2), False)}, programs=2, dpus=2)
+    plan = planned([y], lambda first, last: {0: Footprint(None, Span(0, 2), False)}, programs=2, dpus=2)
 
     def program(p: int, at: Sequence[Pointer]) -> None:
         at[0](0)[:] = (0x0103, 0x0202)[p]  # each program changes another byte
 
-    run(made, 2, [y], program)
+    run(plan, 2, [y], program)
     assert y[0] in (0x0103, 0x0202)
     assert y[1] == 5
 
 
 def test_elements_that_no_program_writes_keep_their_values() -> None:
     y = np.arange(64, dtype=np.int32)
-    made = planned(
+    plan = planned(
         [y], lambda first, last: {0: Footprint(None, Span(64 * first, 64 * last), False)}, programs=4, dpus=4
     )
 
     def program(p: int, at: Sequence[Pointer]) -> None:
         at[0](16 * p + 3)[:] = -p
 
-    run(made, 4, [y], program)
+    run(plan, 4, [y], program)
     assert np.array_equal(y, [-(i // 16) if i % 16 == 3 else i for i in range(64)])
 
 
@@ -252,12 +252,12 @@ def test_outputs_that_are_written_whole_are_not_sent() -> None:
 def test_a_replicated_output_is_merged() -> None:
     x, y = np.arange(40, dtype=np.int32), np.full(40, 7, np.int32)
     wanted = dict.fromkeys("xy", Placement.REPLICATED)
-    made = planned([x, y], blocks(4, 40, 10), programs=4, dpus=4, wanted=wanted)
+    plan = planned([x, y], blocks(4, 40, 10), programs=4, dpus=4, wanted=wanted)
     for i, one in enumerate([x, y]):
-        placed, size = made.placements[i]
+        placed, size = plan.placements[i]
         assert (placed.placement, placed.why) == (Placement.REPLICATED, "as asked")
         assert size == one.nbytes + Tensor(one).data_ptr() % ALIGNMENT
-    run(made, 4, [x, y], tripled(40, 10))
+    run(plan, 4, [x, y], tripled(40, 10))
     assert np.array_equal(y, 3 * x)
 
 
@@ -275,17 +275,17 @@ def test_request_to_shard_an_unshardable_array_is_refused() -> None:
 
 def test_a_span_beyond_both_ends_of_an_array_is_a_guess() -> None:
     x = np.zeros(40, np.int32)
-    made = planned([x], lambda first, last: {0: Footprint(Span(-8, 168), None, False)}, programs=2, dpus=2)
-    assert made.placements[0][0].placement is Placement.REPLICATED
+    plan = planned([x], lambda first, last: {0: Footprint(Span(-8, 168), None, False)}, programs=2, dpus=2)
+    assert plan.placements[0][0].placement is Placement.REPLICATED
     # A span beyond one end is normal: the last, masked iteration of a loop has one.
-    made = planned([x], lambda first, last: {0: Footprint(Span(80 * first, 168), None, False)}, programs=2, dpus=2)
-    assert made.placements[0][0].placement is Placement.SHARDED
+    plan = planned([x], lambda first, last: {0: Footprint(Span(80 * first, 168), None, False)}, programs=2, dpus=2)
+    assert plan.placements[0][0].placement is Placement.SHARDED
 
 
 def test_array_that_all_programs_reach_is_called_replicated() -> None:
     x = np.zeros(40, np.int32)
-    made = planned([x], lambda first, last: {0: Footprint(Span(40, 80), None, False)}, programs=2, dpus=2)
-    placed, size = made.placements[0]
+    plan = planned([x], lambda first, last: {0: Footprint(Span(40, 80), None, False)}, programs=2, dpus=2)
+    placed, size = plan.placements[0]
     assert (placed.placement, placed.why) == (Placement.REPLICATED, "all programs reach the same bytes")
     assert size < 80
 
@@ -326,20 +326,20 @@ def test_random_footprints_and_views_give_what_one_memory_gives(seed: int) -> No
         for i in range(p * block, min((p + 1) * block, n)):
             at[2](i * stride)[:] = at[0](i * stride) + 2 * at[1](i * stride)
 
-    whole = buffer.copy()
+    one_memory = buffer.copy()
     before = [one.copy() for one in data]
     capacity = chosen.choice([MRAM, MRAM, 4096])
     try:
-        made = planned(data, footprint, programs=programs, dpus=dpus, capacity=capacity)
+        plan = planned(data, footprint, programs=programs, dpus=dpus, capacity=capacity)
     except MemoryExceeded:
         assert capacity == 4096
         return
     with np.errstate(all="ignore"):
-        run(made, dpus, data, program)
+        run(plan, dpus, data, program)
         expected = before[2].copy()
         expected[: n * stride : stride] = (before[0] + 2 * before[1])[: n * stride : stride]
     assert np.array_equal(data[2], expected)
     at = first + next(k for k, view in enumerate(views) if view is views[2] or (k == 0 and views[2] is views[0])) * step
     if data[2] is views[2]:
-        whole[at : at + n * stride] = expected
-        assert np.array_equal(buffer, whole)
+        one_memory[at : at + n * stride] = expected
+        assert np.array_equal(buffer, one_memory)

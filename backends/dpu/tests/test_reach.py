@@ -117,14 +117,14 @@ def test_programs_reach_what_the_footprint_says(
     values: Sequence[int],
 ) -> None:
     source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
-    made = triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm
-    found = _run(tmp_path, made["llir"], grid, values)
+    stages = triton.compile(source, target=GPUTarget("dpu", "v1A", 1)).asm
+    reached = _run(tmp_path, stages["llir"], grid, values)
     programs = grid[0] * grid[1]
-    parts = Footprints(made["tile"]).compute(values, (*grid, 1), range(programs + 1))
+    parts = Footprints(stages["tile"]).compute(values, (*grid, 1), range(programs + 1))
     for program, part in enumerate(parts):
         for index, footprint in part.items():
             spans = [span for span in (footprint.reads, footprint.writes) if span is not None]
-            ours = found.get((index, program))
+            ours = reached.get((index, program))
             assert (ours is None) == (not spans), (index, program)
             if ours == "anywhere":
                 # The footprint is everything, or the full range of 32-bit offsets.
@@ -151,8 +151,8 @@ def _run(
     subprocess.run(line, shell=True, cwd=work, check=True)
     words = [str(number) for number in (*grid, *values)]
     done = subprocess.run([work / "main", *words], capture_output=True, text=True, check=True)
-    found: dict[tuple[int, int], tuple[int, int] | str] = {}
+    reached: dict[tuple[int, int], tuple[int, int] | str] = {}
     for text in done.stdout.splitlines():
         index, program, *bounds = text.split()
-        found[int(index), int(program)] = "anywhere" if len(bounds) == 1 else (int(bounds[0]), int(bounds[1]))
-    return found
+        reached[int(index), int(program)] = "anywhere" if len(bounds) == 1 else (int(bounds[0]), int(bounds[1]))
+    return reached

@@ -102,7 +102,7 @@ def test_tiles_that_are_needed_at_the_same_time_have_different_places() -> None:
     out = np.full_like(a, -1)
     staged_kernel[(1,)](Tensor(a), Tensor(b), Tensor(out), n, columns, ROWS=rows, COLUMNS=columns)
     exact = a - a.sum(axis=1, keepdims=True)
-    for each in b:
-        c = each * 2 - each.max(axis=1, keepdims=True)
+    for tile in b:
+        c = tile * 2 - tile.max(axis=1, keepdims=True)
         exact += c * c.sum(axis=1, keepdims=True)
     assert np.array_equal(out, exact + a)

@@ -107,9 +107,9 @@ def test_a_narrow_element_is_scattered_under_the_lock_and_a_word_is_not() -> Non
 
 def buffers(text: str) -> int:
     """Return the bytes of tiles and pieces in a kernel's MLIR."""
-    found = re.findall(r"llvm\.array<(\d+) x [if](\d+)>", text)
-    assert found
-    return sum(int(count) * int(bits) // 8 for count, bits in found)
+    arrays = re.findall(r"llvm\.array<(\d+) x [if](\d+)>", text)
+    assert arrays
+    return sum(int(count) * int(bits) // 8 for count, bits in arrays)
 
 
 def test_long_blocks_stay_in_pieces_of_one_dma() -> None:

@@ -30,11 +30,11 @@ def copy_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
 
 
-def result_of(written: int, difference: float = 0.0) -> check.CheckResult:
+def result_of(count: int, difference: float = 0.0) -> check.CheckResult:
     """Return the check's result for a kernel that writes so many of 32 elements, each wrong by `difference`."""
     x = np.arange(32, dtype=np.float32)
     expected = x.astype(np.float64) + difference
-    grid, inputs, numbers = (1,), (Tensor(x), Tensor(x)), (written, 256)
+    grid, inputs, numbers = (1,), (Tensor(x), Tensor(x)), (count, 256)
     return check._compare("copy", expected, np.full(32, 1e-3), copy_kernel, grid, inputs, numbers)
 
 
@@ -95,8 +95,8 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     own = driver.api_driver("vulkan")
     derived: Any = type("DerivedDriver", (own,), {})
-    found = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
-    monkeypatch.setattr(triton.backends, "backends", found)
+    both = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
+    monkeypatch.setattr(triton.backends, "backends", both)
     monkeypatch.delenv("TRITON_DEFAULT_BACKEND", raising=False)
     for asked, other in ((own, "derived"), (derived, "spirv")):
         with pytest.raises(ApiError, match=f"Triton's backend {other} is active, too"):

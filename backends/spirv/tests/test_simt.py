@@ -111,8 +111,8 @@ def exchange(workgroups: None, request: pytest.FixtureRequest, monkeypatch: pyte
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> bytes:
     """Launch a kernel, compiled for the present settings; return its SPIR-V, which spirv-val has accepted."""
-    given = [Tensor(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
-    compiled = triton.jit(kernel.fn)[grid](*given, **options)
+    passed = [Tensor(argument) if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    compiled = triton.jit(kernel.fn)[grid](*passed, **options)
     assert list(compiled.asm)[-2:] == ["ttgir", "spv"]
     binary: bytes = compiled.asm["spv"]
     # Subgroups are newer than OpenCL 2.2, and spirv-val does not know its extension for 64-bit atomics.
@@ -163,9 +163,9 @@ def test_checked_mode_compares_the_masks_of_a_load_and_a_store_in_two_layouts(wo
     x, out = np.arange(20 * 12, dtype=np.float32).reshape(20, 12), poisoned(12, 20)
     launch(transpose_kernel, (1,), x, out, 12, 20, 20, M=16, N=32, check=True)
     assert np.array_equal(out, x.T)
-    with pytest.raises(CheckError) as found:
+    with pytest.raises(CheckError) as caught:
         launch(transpose_kernel, (1,), x, out, 12, 20, 21, M=16, N=32, check=True)
-    assert (found.value.kind, found.value.lane) == ("undefined", (0, 20))
+    assert (caught.value.kind, caught.value.lane) == ("undefined", (0, 20))
 
 
 def test_checked_mode_divides_by_zero_only_where_a_store_in_another_layout_uses_it(workgroups: None) -> None:
@@ -173,9 +173,9 @@ def test_checked_mode_divides_by_zero_only_where_a_store_in_another_layout_uses_
     launch(divide_kernel, (1,), x, out, 12, 20, M=16, N=32, check=True)
     assert np.array_equal(out, 5040 // x.T)
     x[13, 7] = 0
-    with pytest.raises(CheckError) as found:
+    with pytest.raises(CheckError) as caught:
         launch(divide_kernel, (1,), x, out, 12, 20, M=16, N=32, check=True)
-    assert (found.value.kind, found.value.lane) == ("division", (7, 13))
+    assert (caught.value.kind, caught.value.lane) == ("division", (7, 13))
 
 
 def check_scan(rows: int, columns: int) -> None:

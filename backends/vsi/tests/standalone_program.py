@@ -40,8 +40,8 @@ class Program:
     @classmethod
     def dump(cls, folder: Path, work: Path, *, library: bytes, threads: int = 1, **more: Any) -> Program:
         """Dump a kernel of the folder's name, and build its launcher; more arguments are those of `dump`."""
-        given: dict[str, Any] = {"irs": {}, "cmd_gen": library, "num_warps": threads // 32, "threads": threads}
-        dump(folder, name=folder.name, **given | more)
+        facts: dict[str, Any] = {"irs": {}, "cmd_gen": library, "num_warps": threads // 32, "threads": threads}
+        dump(folder, name=folder.name, **facts | more)
         program = cls(folder, work)
         assert program.build("libstdc++") == ""
         return program

@@ -137,12 +137,12 @@ def test_dump_needs_both_the_option_and_the_folder(
 ) -> None:
     monkeypatch.setenv("VSI_DUMP_DIR", str(tmp_path / folder) if folder else "")
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings(record=True) as given:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         add(dump_standalone=asked)
     assert list(tmp_path.iterdir()) == []
     # A user who asks for a dump and names no folder gets a warning.
-    assert ["VSI_DUMP_DIR is not set" in str(warning.message) for warning in given] == [True] * asked
+    assert ["VSI_DUMP_DIR is not set" in str(warning.message) for warning in caught] == [True] * asked
 
 
 def test_torch_tensors_on_the_device_are_taken() -> None:

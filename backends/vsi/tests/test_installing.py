@@ -34,8 +34,10 @@ def pip(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
     offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_CACHE_DIR": "1"}
     offline["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, "-m", "pip", *arguments]
-    given = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HATCH_BUILD_NO_HOOKS")}
-    return subprocess.run(command, cwd=cwd, env=given | offline | environment, capture_output=True, text=True)
+    inherited = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "HATCH_BUILD_NO_HOOKS")
+    }
+    return subprocess.run(command, cwd=cwd, env=inherited | offline | environment, capture_output=True, text=True)
 
 
 def build(sources: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -53,8 +55,8 @@ def environment_in(folder: Path) -> Path:
 
 
 def told(python: Path, script: str, **environment: str) -> str:
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
-    done = subprocess.run([python, "-c", script], env=given, capture_output=True, text=True, cwd=python.parent)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
+    done = subprocess.run([python, "-c", script], env=env, capture_output=True, text=True, cwd=python.parent)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

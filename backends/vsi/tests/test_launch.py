@@ -187,9 +187,9 @@ def test_a_kernel_gets_its_parameters_the_grid_and_the_command_buffers_in_that_o
 def test_the_library_is_asked_with_the_launchs_arguments(library: Path) -> None:
     commands = Commands(library, TYPES, most_bytes=1 << 20)
     out, marks = arrays((2, 1, 3), 5)
-    made = commands.make((2, 1, 3), [Tensor(out), *SCALARS, Tensor(marks)])
-    assert (commands.matmuls, commands.dmas, len(made)) == (2, 1, 3)
-    for kind, buffer in zip((1000, 1100, 2000), made, strict=True):
+    buffers = commands.make((2, 1, 3), [Tensor(out), *SCALARS, Tensor(marks)])
+    assert (commands.matmuls, commands.dmas, len(buffers)) == (2, 1, 3)
+    for kind, buffer in zip((1000, 1100, 2000), buffers, strict=True):
         words = buffer.view(np.int64).reshape(6, 32)
         assert (words[:, 0] == kind).all()
         assert words[:, 1].tolist() == [0, 1, 100, 101, 200, 201]

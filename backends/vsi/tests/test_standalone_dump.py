@@ -26,7 +26,7 @@ module {
 
 
 def write(folder: Path, **changes: Any) -> Path:
-    given: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": "kernel",
         "parameters": ["*fp32", "i32", "i32"],
         "names": ["x", "n", "m"],
@@ -36,7 +36,7 @@ def write(folder: Path, **changes: Any) -> Path:
         "num_warps": 4,
         "threads": 128,
     }
-    return dump(folder, **given | changes)
+    return dump(folder, **facts | changes)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -107,12 +107,12 @@ def test_a_file_of_numpys_is_taken_and_written_back_as_it_was(content: bytes, pr
     done = program.run("-g", "6")
     assert (done.returncode, done.stderr) == (0, "")
     assert (program.work / "outputs/arg_0.npy").read_bytes() == content
-    given, taken = np.load(BytesIO(content)), program.output(1)
-    assert (taken.dtype, taken.shape, taken.flags.fnc) == (given.dtype, given.shape, given.flags.fnc)
+    array, output = np.load(BytesIO(content)), program.output(1)
+    assert (output.dtype, output.shape, output.flags.fnc) == (array.dtype, array.shape, array.flags.fnc)
     # The kernel sees memory order, which is by columns if the file's order is.
-    expected = given.ravel("K").copy()
+    expected = array.ravel("K").copy()
     expected[:6] += N
-    assert np.array_equal(taken.ravel("K"), expected)
+    assert np.array_equal(output.ravel("K"), expected)
 
 
 @pytest.mark.parametrize("scalar", [N, np.array([N]), np.array([[N]]), np.asfortranarray([[N]])])

@@ -106,9 +106,9 @@ def dumped(kernel_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def program(folder: Path, tmp_path: Path, line: str = "libstdc++") -> Program:
     """Return a kernel's launcher. Its build must print nothing."""
-    made = Program(Path(shutil.copytree(folder, tmp_path / folder.name)), tmp_path)
-    assert made.build(line) == ""
-    return made
+    built = Program(Path(shutil.copytree(folder, tmp_path / folder.name)), tmp_path)
+    assert built.build(line) == ""
+    return built
 
 
 def arguments(seed: int = 0) -> list[Any]:
@@ -119,32 +119,32 @@ def arguments(seed: int = 0) -> list[Any]:
 
 @pytest.mark.parametrize(("mode", "line"), [*(("default", line) for line in LINES), ("threads", "libstdc++")])
 def test_vec_add(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
-    given = arguments()
-    built = program(dumped(vec_add, (8,), *given, BLOCK=BLOCK, **MODES[mode]), tmp_path, line)
-    given = arguments(1)
-    built.launch(given, "-g", "8", "-d", "0")
+    values = arguments()
+    built = program(dumped(vec_add, (8,), *values, BLOCK=BLOCK, **MODES[mode]), tmp_path, line)
+    values = arguments(1)
+    built.launch(values, "-g", "8", "-d", "0")
     for index in range(2):
-        assert np.array_equal(built.output(index), given[index])
-    assert np.array_equal(built.output(2), given[0] + given[1])
+        assert np.array_equal(built.output(index), values[index])
+    assert np.array_equal(built.output(2), values[0] + values[1])
     # A scalar's output file is not written.
     assert (tmp_path / "outputs/arg_3.npy").read_bytes() == b"old"
 
 
 @pytest.mark.any_release
 def test_a_tensor_that_lacks_elements_which_a_program_reaches_is_refused(dumped: Dumped, tmp_path: Path) -> None:
-    given = arguments()
-    built = program(dumped(vec_add, (8,), *given, BLOCK=BLOCK), tmp_path)
-    built.take([given[0][:10], *given[1:]])
+    values = arguments()
+    built = program(dumped(vec_add, (8,), *values, BLOCK=BLOCK), tmp_path)
+    built.take([values[0][:10], *values[1:]])
     message = built.refusal("-g", "8")
     assert "inputs/arg_0.npy: has 10 elements, and program 0,0,0 reads elements 0 to 127 of it" in message
-    built.take([*given[:2], np.full(N - 1, POISON), given[3]])
+    built.take([*values[:2], np.full(N - 1, POISON), values[3]])
     message = built.refusal("-g", "8")
     assert "inputs/arg_2.npy: has 999 elements, and program 7,0,0 writes elements 896 to 999 of it" in message
     # Fewer are enough for a smaller number, and for fewer programs.
-    built.launch([given[0][:10], given[1][:10], np.full(10, POISON), np.int32(10)], "-g", "8")
-    assert np.array_equal(built.output(2), given[0][:10] + given[1][:10])
-    built.launch([*(array[:256] for array in given[:2]), np.full(256, POISON), given[3]], "-g", "2")
-    assert np.array_equal(built.output(2), given[0][:256] + given[1][:256])
+    built.launch([values[0][:10], values[1][:10], np.full(10, POISON), np.int32(10)], "-g", "8")
+    assert np.array_equal(built.output(2), values[0][:10] + values[1][:10])
+    built.launch([*(array[:256] for array in values[:2]), np.full(256, POISON), values[3]], "-g", "2")
+    assert np.array_equal(built.output(2), values[0][:256] + values[1][:256])
 
 
 @pytest.mark.parametrize(("mode", "line"), [*((mode, "libstdc++") for mode in MODES), ("tc-threads", "libc++")])
@@ -152,19 +152,19 @@ def test_matmul(mode: str, line: str, dumped: Dumped, tmp_path: Path) -> None:
     M, N, K = 50, 70, 33
     random = np.random.default_rng(1)
     a, b = random.standard_normal((M, K), np.float32), random.standard_normal((K, N), np.float32)
-    given = [a, b, np.full((M, N), POISON), np.int32(M), np.int32(N), np.int32(K)]
-    built = program(dumped(matmul_2d, (4, 5), *given, BM=16, BN=16, BK=16, **MODES[mode]), tmp_path, line)
-    given[2] = np.full((M, N), POISON)
-    built.launch(given, "-g", "4,5")
+    values = [a, b, np.full((M, N), POISON), np.int32(M), np.int32(N), np.int32(K)]
+    built = program(dumped(matmul_2d, (4, 5), *values, BM=16, BN=16, BK=16, **MODES[mode]), tmp_path, line)
+    values[2] = np.full((M, N), POISON)
+    built.launch(values, "-g", "4,5")
     check_product(built.output(2), a, b)
 
 
 def test_a_matmul_on_the_tensor_core_computes_by_its_commands(dumped: Dumped, tmp_path: Path) -> None:
     a = np.eye(16, dtype=np.float32)
-    given = [a, a, np.full_like(a, POISON), np.int32(16), np.int32(16), np.int32(16)]
-    built = program(dumped(matmul_2d, (1,), *given, BM=16, BN=16, BK=16, **MODES["tc"]), tmp_path)
-    given[2] = np.full_like(a, POISON)
-    built.launch(given, "-g", "1")
+    values = [a, a, np.full_like(a, POISON), np.int32(16), np.int32(16), np.int32(16)]
+    built = program(dumped(matmul_2d, (1,), *values, BM=16, BN=16, BK=16, **MODES["tc"]), tmp_path)
+    values[2] = np.full_like(a, POISON)
+    built.launch(values, "-g", "1")
     assert np.array_equal(built.output(2), a)
     # The reference's kernel writes NaN for an invalid command.
     source = built.folder / "matmul_2d_standalone.cpp"
@@ -172,7 +172,7 @@ def test_a_matmul_on_the_tensor_core_computes_by_its_commands(dumped: Dumped, tm
     assert spoilt != source.read_text()
     source.write_text(spoilt)
     built.build("libstdc++")
-    built.launch(given, "-g", "1")
+    built.launch(values, "-g", "1")
     assert np.isnan(built.output(2)).all()
 
 
@@ -213,18 +213,18 @@ def test_every_type_and_a_grid_of_three_dimensions(widening: Program) -> None:
 
 @pytest.mark.any_release
 def test_bfloat16_may_be_a_file_of_its_bits(widening: Program) -> None:
-    given = widen_arguments((1, 1, 1))
-    given[2] = given[2].view(np.uint16)
-    widening.launch(given, "-g", "1")
+    values = widen_arguments((1, 1, 1))
+    values[2] = values[2].view(np.uint16)
+    widening.launch(values, "-g", "1")
     assert widening.output(0)[0, 0, 0, 8] == -3.5
     assert widening.output(2).dtype == np.uint16
 
 
 @pytest.mark.any_release
 def test_false_arrives_as_false(widening: Program) -> None:
-    given = widen_arguments((1, 1, 1))
-    given[3], given[6] = np.zeros(1, np.bool_), np.bool_(False)
-    widening.launch(given, "-g", "1")
+    values = widen_arguments((1, 1, 1))
+    values[3], values[6] = np.zeros(1, np.bool_), np.bool_(False)
+    widening.launch(values, "-g", "1")
     assert widening.output(0)[0, 0, 0, [0, 9]].tolist() == [0, 0]
 
 

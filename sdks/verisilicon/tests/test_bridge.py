@@ -93,7 +93,7 @@ def test_bridge_refuses_to_place_a_malformed_command(bridge: Bridge) -> None:
 
 
 @pytest.mark.parametrize(
-    "taken",
+    "changes",
     [
         {"m": 1, "n": 1, "k": 1},
         {"m": 65536, "c_strides": (65535, 1)},
@@ -106,14 +106,14 @@ def test_bridge_refuses_to_place_a_malformed_command(bridge: Bridge) -> None:
         {"m": 2, "a_strides": (2**32 - 8, 1)},
     ],
 )
-def test_matrices_that_the_tensor_core_takes(bridge: Bridge, taken: dict[str, int]) -> None:
-    matmul = replace(MATMUL, **taken)  # type: ignore[arg-type]
+def test_matrices_that_the_tensor_core_takes(bridge: Bridge, changes: dict[str, int]) -> None:
+    matmul = replace(MATMUL, **changes)  # type: ignore[arg-type]
     assert bridge.refuses(matmul) is None
     assert len(bridge.encode(matmul, 0)) == 256
 
 
 @pytest.mark.parametrize(
-    ("refused", "message"),
+    ("changes", "message"),
     [
         ({"m": 0}, "m, n and k"),
         ({"n": 0}, "m, n and k"),
@@ -133,8 +133,8 @@ def test_matrices_that_the_tensor_core_takes(bridge: Bridge, taken: dict[str, in
         ({"c_strides": (1, 1)}, "overlap"),
     ],
 )
-def test_refusals_say_why_and_write_nothing(bridge: Bridge, refused: dict[str, int], message: str) -> None:
-    matmul = replace(MATMUL, **refused)  # type: ignore[arg-type]
+def test_refusals_say_why_and_write_nothing(bridge: Bridge, changes: dict[str, int], message: str) -> None:
+    matmul = replace(MATMUL, **changes)  # type: ignore[arg-type]
     assert re.search(message, bridge.refuses(matmul) or "")
     with pytest.raises(BridgeError, match=message):
         bridge.encode(matmul, 0)

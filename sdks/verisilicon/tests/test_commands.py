@@ -65,7 +65,7 @@ class Library:
         self.parameters = parameters
         for name in ("get_matmul_num", "get_dma_num"):
             getattr(self.c, name).argtypes, getattr(self.c, name).restype = [], ctypes.c_size_t
-        types = [ctypes.c_void_p if each == "ptr" else SCALARS[each][0] for each in parameters]
+        types = [ctypes.c_void_p if kind == "ptr" else SCALARS[kind][0] for kind in parameters]
         shapes = [ctypes.c_void_p] * parameters.count("ptr")
         common = [*types, *[ctypes.c_int] * 3, *shapes, ctypes.c_void_p]
         self.c.generate_matmul_command.argtypes = [ctypes.c_size_t, ctypes.c_void_p, *common]
@@ -78,10 +78,10 @@ class Library:
         """What is returned, and the memory after: a guard, the commands, a guard, all poisoned before."""
         out = self._out(grid)
         # Pointers are passed and never followed: no memory is there.
-        taken = self.c.generate_matmul_command(
+        succeeded = self.c.generate_matmul_command(
             index, (ctypes.c_size_t * 3)(*grid), *self._common(ints or grid), ctypes.addressof(out) + GUARD
         )
-        return taken, bytes(out)
+        return succeeded, bytes(out)
 
     def dma(self, index: int, grid: tuple[int, int, int]) -> tuple[bool, bytes]:
         out = self._out(grid)
@@ -93,7 +93,7 @@ class Library:
         return (ctypes.c_char * size).from_buffer_copy(POISON * size)
 
     def _common(self, ints: tuple[int, int, int]) -> list[object]:
-        values: list[object] = [16 if each == "ptr" else SCALARS[each][1] for each in self.parameters]
+        values: list[object] = [16 if kind == "ptr" else SCALARS[kind][1] for kind in self.parameters]
         return [*values, *ints, *[32] * self.parameters.count("ptr")]
 
 
@@ -102,8 +102,8 @@ def test_each_program_gets_the_command_that_the_bridge_places_and_no_byte_more(
     library: Library, bridge: Bridge, templates: list[bytes], grid: tuple[int, int, int]
 ) -> None:
     for index, template in enumerate(templates):
-        taken, memory = library.matmul(index, grid)
-        assert taken is True
+        succeeded, memory = library.matmul(index, grid)
+        assert succeeded is True
         gx, gy, gz = grid
         expected = b"".join(
             bridge.place(template, grid, (x, y, z)) for z, y, x in itertools.product(range(gz), range(gy), range(gx))
@@ -118,15 +118,15 @@ def test_it_counts_its_commands(library: Library, templates: list[bytes]) -> Non
 
 @pytest.mark.parametrize("index", [3, 4, 2**32, 2**64 - 1])
 def test_an_index_beyond_the_last_is_refused_and_nothing_written(library: Library, index: int) -> None:
-    taken, memory = library.matmul(index, (2, 2, 2))
-    assert taken is False
+    succeeded, memory = library.matmul(index, (2, 2, 2))
+    assert succeeded is False
     assert set(memory) == set(POISON)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2**64 - 1])
 def test_there_are_no_dma_commands(library: Library, index: int) -> None:
-    taken, memory = library.dma(index, (2, 2, 2))
-    assert taken is False
+    succeeded, memory = library.dma(index, (2, 2, 2))
+    assert succeeded is False
     assert set(memory) == set(POISON)
 
 
@@ -135,15 +135,15 @@ def test_two_grids_that_differ_are_refused_and_nothing_written(library: Library,
     for other in (1, 5, -4, 2**31 - 1):
         ints = [4, 4, 4]
         ints[axis] = other
-        taken, memory = library.matmul(0, (4, 4, 4), (ints[0], ints[1], ints[2]))
-        assert taken is False
+        succeeded, memory = library.matmul(0, (4, 4, 4), (ints[0], ints[1], ints[2]))
+        assert succeeded is False
         assert set(memory) == set(POISON)
 
 
 @pytest.mark.parametrize("grid", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 0)])
 def test_an_empty_grid_has_no_commands(library: Library, grid: tuple[int, int, int]) -> None:
-    taken, memory = library.matmul(0, grid)
-    assert taken is True
+    succeeded, memory = library.matmul(0, grid)
+    assert succeeded is True
     assert set(memory) == set(POISON)
 
 
@@ -161,8 +161,8 @@ def test_a_negative_extent_is_refused_even_if_both_say_it(library: Library, axis
 def test_without_matmuls_there_are_no_commands(bridge: Bridge, tmp_path: Path) -> None:
     library = Library(built(PARAMETERS["one of each"], [], bridge, tmp_path), PARAMETERS["one of each"])
     assert (library.c.get_matmul_num(), library.c.get_dma_num()) == (0, 0)
-    for taken, memory in (library.matmul(0, (2, 2, 2)), library.dma(0, (2, 2, 2))):
-        assert taken is False
+    for succeeded, memory in (library.matmul(0, (2, 2, 2)), library.dma(0, (2, 2, 2))):
+        assert succeeded is False
         assert set(memory) == set(POISON)
 
 

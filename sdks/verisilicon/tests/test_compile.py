@@ -69,12 +69,12 @@ def test_a_dot_has_a_command_unless_the_tensor_core_is_disabled(dot: Path) -> No
 
 
 def test_two_compilations_give_the_same_bytes_wherever_the_files_are(tmp_path: Path) -> None:
-    made = []
+    outputs = []
     for name in ("one", "another"):
         (tmp_path / name).mkdir()
         spirv, library = compiled(kernel("dot", tmp_path / name), ONE_THREAD)
-        made.append((spirv, library.read_bytes()))
-    assert made[0] == made[1]
+        outputs.append((spirv, library.read_bytes()))
+    assert outputs[0] == outputs[1]
 
 
 def test_a_copy_of_the_one_file_compiles_elsewhere(add: Path, tmp_path: Path) -> None:

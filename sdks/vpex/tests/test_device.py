@@ -73,19 +73,19 @@ def test_properties_are_the_hosts() -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 5), (2, 0, 3), (2, 3, 4, 5)], ids=str)
 def test_copies_there_and_back_are_the_same(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     values = (torch.randn(shape) * 50).to(dtype)
-    there = values.to("vsi")
-    assert there.device.type == "vsi" and there.shape == values.shape and there.dtype == dtype
-    assert torch.equal(there.cpu(), values)
-    assert torch.equal(there.clone().cpu(), values)
+    on_device = values.to("vsi")
+    assert on_device.device.type == "vsi" and on_device.shape == values.shape and on_device.dtype == dtype
+    assert torch.equal(on_device.cpu(), values)
+    assert torch.equal(on_device.clone().cpu(), values)
 
 
 def test_copies_change_type_and_layout() -> None:
     values = torch.arange(12.0).reshape(3, 4)
-    there = torch.empty(4, 3, dtype=torch.int32, device="vsi")
-    there.copy_(values.t())
-    assert there.cpu().tolist() == values.t().int().tolist()
-    assert torch.equal(there.to(torch.float64).cpu(), values.t().double())
-    assert there.t().contiguous().cpu().tolist() == values.int().tolist()
+    on_device = torch.empty(4, 3, dtype=torch.int32, device="vsi")
+    on_device.copy_(values.t())
+    assert on_device.cpu().tolist() == values.t().int().tolist()
+    assert torch.equal(on_device.to(torch.float64).cpu(), values.t().double())
+    assert on_device.t().contiguous().cpu().tolist() == values.int().tolist()
     elsewhere = torch.zeros(2, 4)
     elsewhere.copy_(values.to("vsi")[1:])
     assert torch.equal(elsewhere, values[1:])
@@ -187,8 +187,8 @@ def test_a_tensor_can_take_another_ones_storage() -> None:
 def test_other_operators_are_computed_on_the_cpu_and_counted() -> None:
     a, b = torch.randn(5, 7), torch.randn(7, 3)
     before = torch.vsi.fallbacks()
-    there = a.to("vsi") @ b.to("vsi")
-    assert there.device.type == "vsi" and torch.equal(there.cpu(), a @ b)
+    on_device = a.to("vsi") @ b.to("vsi")
+    assert on_device.device.type == "vsi" and torch.equal(on_device.cpu(), a @ b)
     after = torch.vsi.fallbacks()
     assert {name for name in after if after[name] != before.get(name, 0)} == {"aten::mm.out"}
 
@@ -215,9 +215,9 @@ def test_gradients_flow_through_the_device() -> None:
     model.zero_grad()
     model.vsi()
     model(values.vsi()).square().sum().backward()  # type: ignore[attr-defined]
-    found = [parameter.grad for parameter in model.parameters()]
+    gradients = [parameter.grad for parameter in model.parameters()]
     assert len(expected) == 4
-    for one, other in zip(expected, found, strict=True):
+    for one, other in zip(expected, gradients, strict=True):
         assert other is not None and other.device.type == "vsi"
         assert torch.equal(one, other.cpu())
 
@@ -250,13 +250,13 @@ def test_a_convolutions_result_is_contiguous_whatever_its_inputs_are() -> None:
 
 def test_conjugated_and_negated_views_are_copied_as_what_they_mean() -> None:
     values = torch.randn(3, 5, dtype=torch.complex64)
-    there = values.to("vsi")
-    assert torch.equal(there.conj().cpu(), values.conj())
-    assert torch.equal(there.conj().imag.cpu(), values.conj().imag)
+    on_device = values.to("vsi")
+    assert torch.equal(on_device.conj().cpu(), values.conj())
+    assert torch.equal(on_device.conj().imag.cpu(), values.conj().imag)
     target = torch.zeros(3, 5, dtype=torch.complex64)
-    target.conj().copy_(there)
+    target.conj().copy_(on_device)
     assert torch.equal(target, values.conj())
-    assert torch.view_as_real(there).untyped_storage().data_ptr() == there.untyped_storage().data_ptr()
+    assert torch.view_as_real(on_device).untyped_storage().data_ptr() == on_device.untyped_storage().data_ptr()
 
 
 def test_events_tell_time() -> None:

@@ -113,9 +113,9 @@ def _run_segments(command: CommandLine, data: bytes, text: str, source: str, opt
 
 def context() -> Context:
     """Return an xDSL context with the dialect, which accepts unknown operations."""
-    made = generic_context()
-    made.load_dialect(DPU)
-    return made
+    known = generic_context()
+    known.load_dialect(DPU)
+    return known
 
 
 def _reprinted(data: bytes, passes: list[str], options: list[str], source: str) -> str:

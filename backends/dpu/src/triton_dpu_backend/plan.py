@@ -206,11 +206,11 @@ def _hull(part: Footprint) -> tuple[int, int] | None:
     return (min(span.low for span in spans), max(span.high for span in spans)) if spans else None
 
 
-def _interval(array: Array, span: Span | None, whole: bool) -> ByteInterval | None:
+def _interval(array: Array, span: Span | None, is_whole: bool) -> ByteInterval | None:
     """Return the host addresses of a span within the array's allocation; None if there are none."""
     if span is None:
         return None
-    if whole:
+    if is_whole:
         low, high = array.low, array.high
     else:
         low, high = max(array.address + span.low, array.low), min(array.address + span.high, array.high)
@@ -227,14 +227,14 @@ def _round(
     atomics: Mapping[int, Merge | str],
 ) -> Round:
     """Return one round and its arrays. If there are fewer parts than DPUs, the last DPUs have no work."""
-    whole = {i for i in arrays if placements[i].copies_allocation}
+    replicated = {i for i in arrays if placements[i].copies_allocation}
 
     def intervals(spans: Mapping[int, Span | None]) -> dict[int, ByteInterval]:
-        return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in whole))}
+        return {i: at for i, array in arrays.items() if (at := _interval(array, spans[i], i in replicated))}
 
     reads = [intervals({i: footprint.reads for i, footprint in part.items()}) for part in parts]
     writes = [intervals({i: footprint.writes for i, footprint in part.items()}) for part in parts]
-    solid = [{i for i, footprint in part.items() if footprint.solid} - whole for part in parts]
+    solid = [{i for i, footprint in part.items() if footprint.solid} - replicated for part in parts]
     held = [_together(one, other) for one, other in zip(reads, writes, strict=True)]
     if len(parts) > 1:
         _check_atomics(arrays, held, writes, atomics)

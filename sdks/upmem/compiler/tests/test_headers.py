@@ -73,8 +73,8 @@ def test_functions_of_math_h_give_the_bits_of_numpys(tmp_path: Path, type: Any, 
     lines = [line.split() for line in launched(tmp_path).log.splitlines() if line and "===" not in line]
     assert len(lines) == x.size
     with np.errstate(all="ignore"):
-        whole = np.floor(np.abs(x))
-        away = np.where(np.isinf(x), x, np.copysign(whole + (np.abs(x) - whole >= 0.5).astype(type), x))
+        floor = np.floor(np.abs(x))
+        away = np.where(np.isinf(x), x, np.copysign(floor + (np.abs(x) - floor >= 0.5).astype(type), x))
         one = type(1)
         expected = [np.trunc(x), np.floor(x), np.ceil(x), away, np.abs(x), np.sqrt(x)]
         expected += [np.copysign(x, -one), np.fmin(x, one), np.fmax(x, one)]

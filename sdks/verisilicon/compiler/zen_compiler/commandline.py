@@ -155,10 +155,10 @@ def _threads(flags: set[str], values: Mapping[str, str]) -> int:
     def number(name: str, text: str) -> int:
         if not re.fullmatch("[0-9]{1,9}", text):
             raise UsageError(f"for the {_spelled(name)} option: {text!r} value invalid for uint argument")
-        found = int(text)
-        if not 1 <= found <= MAX_THREADS:
-            raise UsageError(f"for the {_spelled(name)} option: {found} is not from 1 to {MAX_THREADS}")
-        return found
+        value = int(text)
+        if not 1 <= value <= MAX_THREADS:
+            raise UsageError(f"for the {_spelled(name)} option: {value} is not from 1 to {MAX_THREADS}")
+        return value
 
     name = "workgroup-size-options"
     sizes = [number(name, text) for text in values[name].split(",")]
@@ -181,29 +181,29 @@ def _target(text: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]
         "exts": lambda names: _known(names, EXTENSIONS, "extension"),
         "module": re.compile,
     }
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for part in text.split():
         key, assigned, value = part.partition("=")
         if key not in known or not assigned:
             raise _wrong_target(f"no such pass option {part!r}; there are caps=, exts= and module=")
-        if key in found:
+        if key in options:
             raise _wrong_target(f"{key}= is given twice")
         try:
-            found[key] = known[key](value)
+            options[key] = known[key](value)
         except re.error as error:
             raise _wrong_target(f"module={value}: not a regular expression: {error}") from error
-    missing = [f"{key}=" for key in known if key not in found]
+    missing = [f"{key}=" for key in known if key not in options]
     if missing:
         raise _wrong_target(f"{' and '.join(missing)} not given")
-    return found["caps"], found["exts"], found["module"]  # type: ignore[return-value]
+    return options["caps"], options["exts"], options["module"]  # type: ignore[return-value]
 
 
 def _known(names: str, known: frozenset[str], what: str) -> frozenset[str]:
-    found = frozenset(filter(None, names.split(",")))
-    unknown = sorted(found - known)
+    asked = frozenset(filter(None, names.split(",")))
+    unknown = sorted(asked - known)
     if unknown:
         raise _wrong_target(f"unknown {what} {', '.join(map(repr, unknown))}")
-    return found
+    return asked
 
 
 def _wrong_target(why: str) -> UsageError:

@@ -22,9 +22,9 @@ READERS = (11, 13, 14)
 
 def opt() -> str:
     """Return the opt under test: the one that UPMEM_OPT names, else the first on PATH, as the plugin finds it."""
-    found = os.environ.get("UPMEM_OPT") or shutil.which("opt")
-    assert found, "UPMEM_OPT is not set, and no opt is on PATH"
-    return found
+    program = os.environ.get("UPMEM_OPT") or shutil.which("opt")
+    assert program, "UPMEM_OPT is not set, and no opt is on PATH"
+    return program
 
 
 def reader(version: int) -> str | None:
@@ -54,9 +54,9 @@ def refusal(ir: str, *options: str) -> str:
 
 def body(ir: str, name: str) -> str:
     """Return the text of one function."""
-    found = re.search(rf"^define [^\n]*@{name}\(.*?^}}$", ir, re.DOTALL | re.MULTILINE)
-    assert found, f"no function {name}"
-    return found[0]
+    function = re.search(rf"^define [^\n]*@{name}\(.*?^}}$", ir, re.DOTALL | re.MULTILINE)
+    assert function, f"no function {name}"
+    return function[0]
 
 
 COPY_IN = """declare void @llvm.memcpy.p0i8.p255i8.i32(i8*, i8 addrspace(255)*, i32, i1)
@@ -166,20 +166,20 @@ def test_a_memmove_is_a_copy() -> None:
 
 
 def test_only_functions_that_are_called_come_in() -> None:
-    written = legalize(COPY_IN.format(length=12, wram=8, mram=8, before=""))
-    assert "define internal void @__triton_copy_in(" in written
-    assert "define internal void @__triton_move(" in written
-    assert "@__triton_copy_out" not in written
-    assert "@__triton_mram_lock" not in written
+    legal = legalize(COPY_IN.format(length=12, wram=8, mram=8, before=""))
+    assert "define internal void @__triton_copy_in(" in legal
+    assert "define internal void @__triton_move(" in legal
+    assert "@__triton_copy_out" not in legal
+    assert "@__triton_mram_lock" not in legal
 
 
 def test_partial_words_are_written_under_the_lock() -> None:
-    written = legalize(COPY_OUT.format(length=12, wram=8, mram=8, before=""))
-    text = body(written, "__triton_copy_out")
+    legal = legalize(COPY_OUT.format(length=12, wram=8, mram=8, before=""))
+    text = body(legal, "__triton_copy_out")
     called = ("__triton_mram_lock", "llvm.dpu.ldma", "llvm.dpu.sdma", "__triton_mram_unlock")
     places = [text.index(f"@{name}(") for name in called]
     assert places == sorted(places)
-    assert "declare void @__triton_mram_lock()" in written
+    assert "declare void @__triton_mram_lock()" in legal
 
 
 SLOTS = """define void @kernel(i32 %n) {{
@@ -201,20 +201,20 @@ def slots(*sizes: int) -> str:
 
 
 def test_up_to_64_bytes_stay_on_the_stack() -> None:
-    written = legalize(slots(40, 24))
-    assert "__triton_scratch" not in written
-    assert written.count("alloca") == 2
-    assert written.count("align 8") == 2
+    legal = legalize(slots(40, 24))
+    assert "__triton_scratch" not in legal
+    assert legal.count("alloca") == 2
+    assert legal.count("align 8") == 2
 
 
 def test_large_slots_go_to_wram_with_one_row_per_tasklet() -> None:
-    written = legalize(slots(40, 20, 100))
+    legal = legalize(slots(40, 20, 100))
     # Each begins at a multiple of 8: 40 + 24 + 104.
-    assert "@__triton_scratch_kernel = internal global [16 x [168 x i8]] undef, align 8" in written
-    assert "alloca" not in written
-    places = re.findall(r"getelementptr inbounds .* @__triton_scratch_kernel, i32 0, i32 (%\S+), i32 (\d+)", written)
+    assert "@__triton_scratch_kernel = internal global [16 x [168 x i8]] undef, align 8" in legal
+    assert "alloca" not in legal
+    places = re.findall(r"getelementptr inbounds .* @__triton_scratch_kernel, i32 0, i32 (%\S+), i32 (\d+)", legal)
     assert [offset for _, offset in places] == ["0", "40", "64"]
-    assert f"{places[0][0]} = call i32 @llvm.dpu.tid.i32()" in written
+    assert f"{places[0][0]} = call i32 @llvm.dpu.tid.i32()" in legal
 
 
 def test_the_number_of_tasklets_is_an_option() -> None:
@@ -227,9 +227,9 @@ def test_a_number_of_tasklets_that_no_dpu_has_is_refused(number: int) -> None:
 
 
 def test_functions_have_scratch_of_their_own() -> None:
-    written = legalize(slots(100) + slots(80).replace("@kernel", "@other"))
-    assert "@__triton_scratch_kernel = internal global [16 x [104 x i8]]" in written
-    assert "@__triton_scratch_other = internal global [16 x [80 x i8]]" in written
+    legal = legalize(slots(100) + slots(80).replace("@kernel", "@other"))
+    assert "@__triton_scratch_kernel = internal global [16 x [104 x i8]]" in legal
+    assert "@__triton_scratch_other = internal global [16 x [80 x i8]]" in legal
 
 
 def test_lifetimes_of_moved_slots_are_forgotten() -> None:
@@ -255,15 +255,15 @@ define i32 @kernel() {
   ret i32 %r
 }
 """
-    written = legalize(ir)
-    assert "@__triton_program = external global [24 x [4 x i32]], align 4" in written
-    assert "@__triton_grid = external global [3 x i32], align 4" in written
-    tasklet = re.search(r"(%\S+) = call i32 @llvm\.dpu\.tid\.i32\(\)", written)
+    legal = legalize(ir)
+    assert "@__triton_program = external global [24 x [4 x i32]], align 4" in legal
+    assert "@__triton_grid = external global [3 x i32], align 4" in legal
+    tasklet = re.search(r"(%\S+) = call i32 @llvm\.dpu\.tid\.i32\(\)", legal)
     assert tasklet
-    assert f"@__triton_program, i32 0, i32 {tasklet[1]}, i32 1" in written
-    assert "@__triton_grid, i32 0, i32 2" in written
-    assert "__triton_program_id" not in written
-    assert "__triton_num_programs" not in written
+    assert f"@__triton_program, i32 0, i32 {tasklet[1]}, i32 1" in legal
+    assert "@__triton_grid, i32 0, i32 2" in legal
+    assert "__triton_program_id" not in legal
+    assert "__triton_num_programs" not in legal
 
 
 def test_the_entry_points_own_declarations_are_used() -> None:
@@ -306,10 +306,10 @@ def test_triple_and_layout_stay() -> None:
 
 def test_attributes_after_12_are_taken_off() -> None:
     ir = "define void @kernel(i8* %p) nosanitize_coverage vscale_range(1,2) nounwind {\n  ret void\n}\n"
-    written = legalize(ir)
-    assert "nounwind" in written
-    assert "nosanitize_coverage" not in written
-    assert "vscale_range" not in written
+    legal = legalize(ir)
+    assert "nounwind" in legal
+    assert "nosanitize_coverage" not in legal
+    assert "vscale_range" not in legal
 
 
 def test_the_new_and_the_legacy_pass_are_one() -> None:

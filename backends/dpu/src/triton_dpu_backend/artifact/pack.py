@@ -139,14 +139,14 @@ def _outs(kernel: Kernel, outs: Collection[int] | None, facts: Mapping[str, str]
     """Return the indices of the result arrays. Check them if it is known which arrays the kernel writes."""
     arrays = [parameter.index for parameter in kernel.host_parameters if parameter.is_pointer]
     code = facts.get("reach")
-    written = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]
+    results = [i for i in arrays if code is None or f"writes({i}, " in code or f"writes_any({i})" in code]
     if outs is None:
         if code is None:
             raise ScriptError(f"the IR does not say which arrays are results: give --out-indices, of {arrays}")
-        return written
+        return results
     for index in outs:
         if index not in arrays:
             raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} has no array there, but at {arrays}")
-        if index not in written:
-            raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} does not write it; it writes {written}")
+        if index not in results:
+            raise ScriptError(f"--out-indices {index}: the kernel {kernel.name} does not write it; it writes {results}")
     return sorted(set(outs))

@@ -58,18 +58,18 @@ def dump(
     files = {f"{name}.{suffix}": text for suffix, text in irs.items()}
     files |= {f"{name}.spv": spirv, f"{name}_cmd_gen.so": cmd_gen}
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / f"{name}_standalone.cpp"
+    launcher_source = folder / f"{name}_standalone.cpp"
     # The system releases the lock if the process dies.
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        written.unlink(missing_ok=True)
+        launcher_source.unlink(missing_ok=True)
         for file, content in files.items():
             _write(folder / file, content)
-        _write(written, source)
+        _write(launcher_source, source)
     finally:
         os.close(lock)
-    return written
+    return launcher_source
 
 
 def _write(path: Path, content: str | bytes) -> None:

@@ -30,7 +30,7 @@ def launcher(
     if names and len(names) != len(parameters):
         raise ValueError(f"{name} has {len(parameters)} parameters and {len(names)} names of them")
     text = ttir.decode() if isinstance(ttir, bytes) else ttir
-    takes = [
+    arguments = [
         parameter(type, called, 1 if type.startswith("*") else divisor)
         for type, called, divisor in zip(
             parameters,
@@ -39,9 +39,9 @@ def launcher(
             strict=True,
         )
     ]
-    tensors = [index for index, taken in enumerate(takes) if taken.is_tensor]
+    tensors = [index for index, argument in enumerate(arguments) if argument.is_tensor]
     types = [
-        *("void *" if taken.is_tensor else taken.element.c_type for taken in takes),
+        *("void *" if argument.is_tensor else argument.element.c_type for argument in arguments),
         "int",
         "int",
         "int",
@@ -50,8 +50,10 @@ def launcher(
     ]
     values = [
         *(
-            f"arguments[{index}].address()" if taken.is_tensor else f"arguments[{index}].as<{taken.element.c_type}>()"
-            for index, taken in enumerate(takes)
+            f"arguments[{index}].address()"
+            if argument.is_tensor
+            else f"arguments[{index}].as<{argument.element.c_type}>()"
+            for index, argument in enumerate(arguments)
         ),
         *(f"static_cast<int>(grid[{axis}])" for axis in range(3)),
         *(f"arguments[{index}].shape()" for index in tensors),
@@ -66,7 +68,7 @@ def launcher(
         npy=(folder / "npy.h").read_text().rstrip(),
         spans=spans.rstrip(),
         reach=textwrap.indent(_reach(text), "    ").rstrip(),
-        parameters="".join(f"\n    {_initializer(taken)}," for taken in takes) + ("\n" if takes else ""),
+        parameters="".join(f"\n    {_initializer(argument)}," for argument in arguments) + ("\n" if arguments else ""),
         matmul_takes=_list(["std::size_t", "const std::size_t *", *types]),
         matmul_passed=_list(["index", "grid.data()", *values]),
         dma_takes=_list(["std::size_t", *types]),
