@@ -22,7 +22,7 @@ from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp
 from ..ir.elements import IndexMapping, extents, index_mapping
-from ..ir.facts import first_number, pointer_sum
+from ..ir.facts import first_number, keeps_bits, pointer_sum
 
 # Longer ones are not multiplied out.
 _MOST_TERMS = 64
@@ -166,21 +166,19 @@ class Addresses:
             return self.of(op.operands[0])
         place = self.of(op.start) if op.gather is None else self.of(op.start) + self.of(op.gather)
         for d, axis in enumerate(op.axes):
-            match axis.owner:
-                case tile.AffineOp(stride=stride):
-                    place += self.of(stride) * Polynomial.atom(Axis(d))
-                case _:
-                    place += Polynomial.atom(Element(axis, (Axis(d),)))
+            if (stride := tile.even_stride(axis)) is not None:
+                place += self.of(stride) * Polynomial.atom(Axis(d))
+            else:
+                place += Polynomial.atom(Element(axis, (Axis(d),)))
         return self.of(op.base) + Polynomial.constant(pointee_bytes(op.base)) * place
 
     def conditions(self, op: Operation) -> list[Polynomial]:
         """Return polynomials that are at least 0 for each element that an access reaches."""
         found = []
         for d, range in enumerate(op.ranges if isinstance(op, tile.Access) else ()):
-            match range.owner:
-                case tile.RangeOp(low=low, high=high):
-                    at = Polynomial.atom(Axis(d))
-                    found += [at - self.of(low), self.of(high) - at - Polynomial.constant(1)]
+            low, high = tile.limits(range)
+            at = Polynomial.atom(Axis(d))
+            found += [at - self.of(low), self.of(high) - at - Polynomial.constant(1)]
         mask: SSAValue | None = getattr(op, "mask", None)
         return found if mask is None else [*found, *self._where_set(mask)]
 
@@ -210,8 +208,8 @@ class Addresses:
                 return Polynomial.atom(Axis(0)) + Polynomial.constant(first)
             case _ if moved := pointer_sum(op):
                 return self.of(moved[0]) + Polynomial.constant(pointee_bytes(moved[0])) * self.of(moved[1])
-            case tt.BitcastOp() if _bits(value) is None:
-                return self.of(op.src)
+            case Operation() if keeps_bits(op) and _bits(value) is None:
+                return self.of(op.operands[0])
             case ExtSIOp() | ExtUIOp() if (_bits(op.operands[0]) or 0) >= 32:
                 return self.of(op.operands[0])
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() if (_bits(value) or 0) >= 32:

@@ -23,6 +23,7 @@ from ..analysis.flow import extend_operands
 from ..errors import unsupported
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp
+from ..ir.build import recast
 
 
 def end_failed_programs(function: tt.FuncOp) -> None:
@@ -146,7 +147,7 @@ class _Guard:
             if argument.type == type:
                 return argument
             if isinstance(argument.type, tt.PointerType):
-                return builder.insert(tt.BitcastOp.create(operands=[argument], result_types=[type])).results[0]
+                return recast(builder, argument, type)
         raise unsupported(op, "a pointer that comes out of what follows an assertion")
 
 

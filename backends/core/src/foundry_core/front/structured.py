@@ -19,10 +19,10 @@ from ..analysis.flow import loop_blocks
 from ..errors import LoweringError, unsupported
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, ExtSIOp
-from ..ir.build import builder_before, like
+from ..ir.build import builder_before, like, recast
 from ..ir.effects import writes
 from ..ir.elements import Decomposition, index_mapping
-from ..ir.facts import pointer_sum
+from ..ir.facts import keeps_bits, pointer_sum
 from .blocks import replace_block_pointers
 from .calls import replace_functions
 from .induction import loops, replace_inductions
@@ -206,13 +206,11 @@ class _Accesses:
                 known = base is not of.source or not isinstance(base.type, TensorType)
                 if known and (after := self._offsets.mapped_sum(pointer, of, before)) is not None:
                     return base, after
-            case tt.BitcastOp():
-                base, before = self._pointer(op.src)
+            case Operation() if keeps_bits(op):
+                base, before = self._pointer(op.operands[0])
                 target = pointer.type.element_type
-                if base is not op.src and _bits(base.type) == _bits(target):
-                    builder = self._writer.scalars_after(pointer).builder
-                    cast = tt.BitcastOp.create(operands=[base], result_types=[target])
-                    return builder.insert(cast).results[0], before
+                if base is not op.operands[0] and _bits(base.type) == _bits(target):
+                    return recast(self._writer.scalars_after(pointer).builder, base, target), before
         return pointer, Sum(0, (STILL,) * len(shape(pointer)))
 
 

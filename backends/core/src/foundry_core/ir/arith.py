@@ -37,6 +37,7 @@ from xdsl.traits import ConstantLike, Pure
 
 from . import literals
 from .effects import OrderingEffect
+from .facts import SameBits
 from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, condition_type
 
 
@@ -267,6 +268,7 @@ class BitcastOp(_Cast):
     """The same bits as another type of the same width."""
 
     name = "arith.bitcast"
+    traits = traits_def(Pure(), SameBits())
 
 
 @irdl_op_definition

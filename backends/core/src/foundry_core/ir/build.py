@@ -83,6 +83,11 @@ def numbers(here: Builder, type: TensorType[Attribute], first: int = 0) -> SSAVa
     return here.insert(tt.MakeRangeOp.create(properties=bounds, result_types=[type])).results[0]
 
 
+def recast(here: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+    """Return the same bits, or the same address, as another type."""
+    return _written(here, tt.BitcastOp, value, type)
+
+
 def advance(here: Builder, pointers: SSAValue, offsets: SSAValue) -> SSAValue:
     """Move a pointer, or each pointer of a tile, by a number of elements."""
     return here.insert(tt.AddPtrOp(pointers, offsets)).result

@@ -5,6 +5,7 @@ operation's class.
 
     traits_def(Pure(), PointerSum())                            operand 0, pointers, moved by operand 1, in elements
     traits_def(Pure(), ConsecutiveNumbers(lambda op: 5))        5, 6, 7 and so on
+    traits_def(Pure(), SameBits())                              the bits of operand 0 as another type
     traits_def(Pure(), MatrixProduct())                         operand 2 plus operand 0 times operand 1
     traits_def(Pure(), AlongAxis(lambda op: 1, keeps=False))    combines along dimension 1, which the result lacks
 """
@@ -22,6 +23,10 @@ from xdsl.traits import OpTrait
 
 class PointerSum(OpTrait):
     """The result is operand 0, a pointer or a tile of pointers, moved by operand 1, in elements."""
+
+
+class SameBits(OpTrait):
+    """The result has the bits of operand 0, as another type."""
 
 
 class MatrixProduct(OpTrait):
@@ -71,6 +76,11 @@ def pointer_sum(op: object) -> tuple[SSAValue, SSAValue] | None:
     """Return the pointers and the offsets in elements that an operation adds; None if it does anything else."""
     found = isinstance(op, Operation) and op.has_trait(PointerSum)
     return (op.operands[0], op.operands[1]) if isinstance(op, Operation) and found else None
+
+
+def keeps_bits(op: object) -> bool:
+    """Return whether an operation only gives the bits of its operand another type."""
+    return isinstance(op, Operation) and op.has_trait(SameBits)
 
 
 def is_product(op: object) -> bool:

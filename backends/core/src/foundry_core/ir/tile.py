@@ -131,6 +131,27 @@ class RangeOp(IRDLOperation):
         super().__init__(operands=[low, high], result_types=[RangeType()])
 
 
+def stride(axis: SSAValue) -> SSAValue | None:
+    """Return the distance of neighbours along an axis, except where it wraps around; None for offsets from a tensor."""
+    return axis.owner.stride if isinstance(axis.owner, AffineOp | WrappedOp) else None
+
+
+def even_stride(axis: SSAValue) -> SSAValue | None:
+    """Return the distance of neighbours along an axis if it is the same everywhere."""
+    return axis.owner.stride if isinstance(axis.owner, AffineOp) else None
+
+
+def axis_offsets(axis: SSAValue) -> SSAValue | None:
+    """Return the tensor that has the offsets of an axis; None for an axis with a stride."""
+    return axis.owner.offsets if isinstance(axis.owner, IndexedOp) else None
+
+
+def limits(range: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Return the first index of a range, and the one behind its last."""
+    assert isinstance(range.owner, RangeOp)
+    return range.owner.low, range.owner.high
+
+
 @irdl_op_definition
 class PartOp(IRDLOperation):
     """The elements of a tensor at one index of its last dimension; the result has no such dimension."""
@@ -394,6 +415,11 @@ class StoreOp(Access):
     @property
     def elements(self) -> SSAValue:
         return self.value
+
+
+def only_writes(op: object) -> TypeGuard[StoreOp]:
+    """Return whether an operation writes a tile, and does nothing else."""
+    return isinstance(op, StoreOp)
 
 
 @irdl_op_definition

@@ -73,7 +73,7 @@ from xdsl.traits import (
 from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
-from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum
+from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum, SameBits, keeps_bits, pointer_sum
 from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, Word, condition_type
 
 AXES = ("x", "y", "z")
@@ -447,7 +447,7 @@ class AddPtrOp(IRDLOperation):
 
 def pointer_root(pointer: SSAValue) -> SSAValue:
     """Return the pointer from which sums and casts compute a pointer."""
-    while isinstance(pointer.owner, AddPtrOp | BitcastOp):
+    while isinstance(pointer.owner, Operation) and (pointer_sum(pointer.owner) or keeps_bits(pointer.owner)):
         pointer = pointer.owner.operands[0]
     return pointer
 
@@ -805,6 +805,7 @@ class BitcastOp(_Reshaping):
     """The same bits as another type of the same width; also between pointer types."""
 
     name = "tt.bitcast"
+    traits = traits_def(Pure(), SameBits())
 
 
 @irdl_op_definition

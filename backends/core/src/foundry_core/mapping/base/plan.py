@@ -155,7 +155,7 @@ class BufferPlan:
         read, written = argument(load.base), argument(sink.base)
         if read is not None and written is not None and read is not written:
             return False
-        in_place = isinstance(sink, tile.StoreOp) and _same_elements(load, sink)
+        in_place = tile.only_writes(sink) and _same_elements(load, sink)
         return not (in_place and _is_straight(load.result, sink, set()))
 
 
@@ -178,7 +178,7 @@ def stored_across(load: tile.Read, stored: Collection[SSAValue] = ()) -> int | N
         seen.add(value)
         for use in value.uses:
             match use.operation:
-                case tile.StoreOp() as store if store.value is value and store.gather is None:
+                case store if tile.only_writes(store) and store.value is value and store.gather is None:
                     columns = [dimensions[d] for d, n in enumerate(extents(value)) if n > 1 and is_unit(store.axes[d])]
                     if columns and rows[-1] not in columns:
                         return columns[-1]
@@ -191,8 +191,8 @@ def stored_across(load: tile.Read, stored: Collection[SSAValue] = ()) -> int | N
 
 def is_unit(axis: SSAValue) -> bool:
     """Return whether neighbours along an axis are neighbours in memory, except where the axis wraps around."""
-    op = axis.owner
-    return isinstance(op, tile.AffineOp | tile.WrappedOp) and constant_value(op.stride) == 1
+    stride = tile.stride(axis)
+    return stride is not None and constant_value(stride) == 1
 
 
 def argument(pointer: SSAValue) -> SSAValue | None:
@@ -208,7 +208,7 @@ def _number(value: SSAValue) -> object:
     return (op.bits, value.type) if isinstance(op, ConstantOp) else value
 
 
-def _same_elements(load: tile.Read, store: tile.StoreOp) -> bool:
+def _same_elements(load: tile.Read, store: tile.Access) -> bool:
     """Return whether element i of a store has the address of element i of a load, and no other element has it.
 
     Each element has a distinct address if the axes have constant strides and each stride is longer than the shorter
@@ -222,13 +222,14 @@ def _same_elements(load: tile.Read, store: tile.StoreOp) -> bool:
     shape = load.result.type.get_shape() if isinstance(load.result.type, TensorType) else ()
     strides: list[tuple[int, int]] = []
     for extent, ours, theirs in zip(shape, load.axes, store.axes, strict=True):
-        if not isinstance(ours.owner, tile.AffineOp) or not isinstance(theirs.owner, tile.AffineOp):
+        one, other = (tile.even_stride(axis) for axis in (ours, theirs))
+        if one is None or other is None:
             return False
-        one, other = constant_value(ours.owner.stride), constant_value(theirs.owner.stride)
-        if one is None or one != other:
+        step = constant_value(one)
+        if step is None or step != constant_value(other):
             return False
         if extent > 1:
-            strides.append((abs(one), extent))
+            strides.append((abs(step), extent))
     reach = 0
     for stride, extent in sorted(strides):
         if stride <= reach:

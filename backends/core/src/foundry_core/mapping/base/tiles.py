@@ -343,11 +343,11 @@ class Tiles:
         shape = extents(value)
         width = max(WIDTHS[in_register(element_name(value.type, op))], 8)
         vector_bytes = self.target.vector_bytes
-        if isinstance(op, tile.StoreOp) and self.plan.streams(value):
+        if tile.only_writes(op) and self.plan.streams(value):
             vector_bytes = min(vector_bytes, self.target.streaming_bytes)
         return min(_MOST_LANES, vector_bytes * 8 // width, shape[lane]) if shape else 1
 
-    def best_lane(self, value: SSAValue, access: tile.StoreOp | None = None) -> int:
+    def best_lane(self, value: SSAValue, access: tile.Access | None = None) -> int:
         """Return the dimension along which most of an expression is contiguous in memory; the last one in a tie."""
         shape = extents(value)
         votes = list(self._votes(value, {}))
@@ -470,6 +470,5 @@ class Tiles:
 
     def range(self, value: SSAValue) -> tuple[Reg, Reg]:
         """Return (low, high) of a tile.range."""
-        op = value.owner
-        assert isinstance(op, tile.RangeOp)
-        return self.index(op.low), self.index(op.high)
+        low, high = tile.limits(value)
+        return self.index(low), self.index(high)

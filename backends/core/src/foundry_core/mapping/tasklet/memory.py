@@ -129,7 +129,7 @@ class StagedMemory(GlobalMemory):
             found.add(op)
             pending += op.operands
             if tile.reads_late(op):
-                pending += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+                pending += [offsets for axis in op.axes if (offsets := tile.axis_offsets(axis)) is not None]
         return found
 
     @contextmanager
@@ -238,8 +238,8 @@ class StagedMemory(GlobalMemory):
             if value is not None:
                 self._stage(value, point, piece)
         for d, axis in enumerate(op.axes):
-            if isinstance(axis.owner, tile.IndexedOp):
-                self._stage(axis.owner.offsets, self._along(axis.owner, d, point), piece)
+            if (offsets := tile.axis_offsets(axis)) is not None:
+                self._stage(offsets, self._along(offsets, d, point), piece)
         stride = self._short_stride(op, point)
         if stride:
             entries = piece.staged.setdefault(op, [])
@@ -254,17 +254,18 @@ class StagedMemory(GlobalMemory):
             return 0
         if is_unit(axis):
             return 1
-        stride = constant_value(axis.owner.stride) if isinstance(axis.owner, tile.AffineOp) else None
+        even = tile.even_stride(axis)
+        stride = None if even is None else constant_value(even)
         size = WIDTHS[self._types(op)[1]] // 8
         return stride if stride is not None and 0 < stride * size <= _LONGEST_STRIDE else 0
 
-    def _along(self, axis: tile.IndexedOp, dimension: int, point: Point) -> Point:
+    def _along(self, offsets: SSAValue, dimension: int, point: Point) -> Point:
         """Return the point of an axis' offsets, which have the axis' extent in one dimension and 1 in all others."""
         zero = self._text.integer(0)
-        index = tuple(point.index[dimension] if extent > 1 else zero for extent in extents(axis.offsets))
-        if dimension != point.lane or all(extent == 1 for extent in extents(axis.offsets)):
+        index = tuple(point.index[dimension] if extent > 1 else zero for extent in extents(offsets))
+        if dimension != point.lane or all(extent == 1 for extent in extents(offsets)):
             return Point(index, 0, 1)
-        lane = next(d for d, extent in enumerate(extents(axis.offsets)) if extent > 1)
+        lane = next(d for d, extent in enumerate(extents(offsets)) if extent > 1)
         return Point(index, lane, point.lanes)
 
     def _fetch(self, op: tile.Read, point: Point, piece: Piece, stride: int) -> str:
@@ -437,10 +438,10 @@ class StagedMemory(GlobalMemory):
         if op.ranges:
             limits = [self._tiles.range(value) for value in op.ranges]
         roots = [op.value, *([op.mask] if op.mask is not None else [])]
-        in_rows = op.gather is None and isinstance(op.axes[lane].owner, tile.AffineOp) and is_unit(op.axes[lane])
+        in_rows = op.gather is None and tile.even_stride(op.axes[lane]) is not None and is_unit(op.axes[lane])
         if not in_rows:
             roots += [op.base] + ([op.gather] if op.gather is not None else [])
-            roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+            roots += [offsets for axis in op.axes if (offsets := tile.axis_offsets(axis)) is not None]
         # If elements are stored one by one, none after the end is computed, because it has nowhere to go.
         for piece in self.sweep(limits, shape, lane, roots, frozenset(op.ranges), in_rows, op):
             if in_rows:
@@ -458,7 +459,7 @@ class StagedMemory(GlobalMemory):
         if op.ranges and not everywhere:
             limits, inside = [self._tiles.range(value) for value in op.ranges], frozenset(op.ranges)
         roots = [operand for operand in op.operands if is_tile(operand)]
-        roots += [axis.owner.offsets for axis in op.axes if isinstance(axis.owner, tile.IndexedOp)]
+        roots += [offsets for axis in op.axes if (offsets := tile.axis_offsets(axis)) is not None]
         lane = self._tiles.best_lane(op.elements)
         # Elements after the end must not be changed, so none is computed.
         for piece in self.sweep(limits, shape, lane, roots, inside, rounded=False):
@@ -532,10 +533,9 @@ class StagedMemory(GlobalMemory):
     @staticmethod
     def _strides(accesses: Sequence[tile.Access]) -> list[SSAValue]:
         """Return the strides of some accesses that are known only at run time."""
-        axes = [axis.owner for access in accesses for axis in access.axes]
-        return list(
-            {op.stride: None for op in axes if isinstance(op, tile.AffineOp) and constant_value(op.stride) is None}
-        )
+        strides = [tile.even_stride(axis) for access in accesses for axis in access.axes]
+        unknown = (stride for stride in strides if stride is not None and constant_value(stride) is None)
+        return list(dict.fromkeys(unknown))
 
     @contextmanager
     def _loop(self, low: Reg, high: Reg, step: int, strides: Sequence[SSAValue]) -> Iterator[Reg]:
@@ -559,8 +559,9 @@ class StagedMemory(GlobalMemory):
             t.line(f"scf.yield {', '.join(x.name for x in after)} : {types}")
 
     def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
-        if isinstance(axis.owner, tile.AffineOp) and (i, axis.owner.stride) in self._products:
-            return self._products[i, axis.owner.stride]
+        stride = tile.even_stride(axis)
+        if stride is not None and (i, stride) in self._products:
+            return self._products[i, stride]
         return super()._offset_along(axis, i, point, memo)
 
     @contextmanager

@@ -59,7 +59,7 @@ class WorkItemPlan(BufferPlan):
 
     def _is_turned(self, value: SSAValue) -> bool:
         load = value.owner
-        if not tile.reads_late(load) or not all(isinstance(op, tile.StoreOp) for op in self.sinks(value)):
+        if not tile.reads_late(load) or not all(map(tile.only_writes, self.sinks(value))):
             return False
         elem = in_memory(element_name(value.type, load))
         size = math.prod(extents(value)) * WIDTHS[elem] // 8

@@ -131,8 +131,11 @@ class Prefetcher:
         lanes = [d for d, axis in enumerate(load.axes) if is_unit(axis)]
         if len(shape) != 2 or not lanes or load.gather is not None or is_tile(load.base):
             return None
-        axes = [axis.owner for axis in load.axes if isinstance(axis.owner, tile.AffineOp | tile.WrappedOp)]
-        still = [load.base, *(operand for axis in axes for operand in axis.operands)]
+        axes = [axis for axis in load.axes if tile.stride(axis) is not None]
+        still = [
+            load.base,
+            *(operand for axis in axes if isinstance(axis.owner, Operation) for operand in axis.owner.operands),
+        ]
         body = loop.body
         if len(axes) < 2 or any(is_inside(value, body) for value in still) or not is_inside(load.start, body):
             return None

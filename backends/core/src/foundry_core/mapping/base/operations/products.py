@@ -201,9 +201,8 @@ def demand(program: Mapping, op: Operation) -> Part:
         rematerializer, uses = Rematerializer(program), _Uses()
         if uses.follow(result) and len(uses.stores) == 1:
             for d, value in enumerate(uses.stores.pop().ranges):
-                assert isinstance(value.owner, tile.RangeOp)
                 # What one iteration does not store of a sum, the next one may.
-                ends[d] = rematerializer.index(value.owner.high, uses.loops) or ends[d]
+                ends[d] = rematerializer.index(tile.limits(value)[1], uses.loops) or ends[d]
         a, b = _terms(left, 1, rematerializer), _terms(right, 0, rematerializer)
         if a is not None and b is not None and depth not in (a, b):
             # Behind the last term, both factors are 0. One such term is added: it makes -0.0 a 0.0, as all of them do.
@@ -219,9 +218,7 @@ def _terms(value: SSAValue, dimension: int, rematerializer: Rematerializer) -> R
         return None
     if op.other is not None and not (isinstance(op.other.owner, ConstantOp) and op.other.owner.splat == 0):
         return None
-    limit = op.ranges[dimension].owner
-    assert isinstance(limit, tile.RangeOp)
-    return rematerializer.index(limit.high)
+    return rematerializer.index(tile.limits(op.ranges[dimension])[1])
 
 
 class _Uses:
@@ -233,7 +230,7 @@ class _Uses:
     """
 
     def __init__(self) -> None:
-        self.stores: set[tile.StoreOp] = set()
+        self.stores: set[tile.Access] = set()
         self.loops: set[CountedLoop] = set()
         self._seen: set[SSAValue] = set()
 
@@ -246,7 +243,7 @@ class _Uses:
 
     def _follow(self, use: Use) -> bool:
         match use.operation:
-            case tile.StoreOp() as op if use.index == 0:
+            case op if tile.only_writes(op) and use.index == 0:
                 self.stores.add(op)
                 return True
             case op if values := yield_targets(op, use.index):
