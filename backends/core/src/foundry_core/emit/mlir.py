@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -411,6 +411,14 @@ class Text:
         yield
         self._depth -= 1
         self.line(tail)
+
+    def when(self, condition: Reg) -> AbstractContextManager[None]:
+        """Open a branch that is taken if a condition is true."""
+        return self.nest(f"scf.if {condition.name} {{")
+
+    def otherwise(self) -> AbstractContextManager[None]:
+        """Open the other way of the branch that was closed just before."""
+        return self.nest("else {")
 
     @contextmanager
     def loop(self, low: Reg, high: Reg, step: int) -> Iterator[Reg]:

@@ -71,7 +71,8 @@ class _Writer:
         for op in block.ops:
             match op:
                 case tt.MakeTensorPtrOp():
-                    self._make(op, builder)
+                    values = [_wide(self._new(value), builder) for value in (*op.shape, *op.strides, *op.offsets)]
+                    self.pointers[op.result] = _Pointer(_tile(op.result.type), (self._new(op.base), *values))
                 case tt.AdvanceOp():
                     self._advance(op, builder)
                 case tt.LoadOp() | tt.StoreOp() if op.ptr in self.pointers:
@@ -115,10 +116,6 @@ class _Writer:
             else:
                 self.values[value] = made = next(rest)
                 made.name_hint = value.name_hint
-
-    def _make(self, op: tt.MakeTensorPtrOp, builder: Builder) -> None:
-        numbers = [_wide(self._new(value), builder) for value in (*op.shape, *op.strides, *op.offsets)]
-        self.pointers[op.result] = _Pointer(_tile(op.result.type), (self._new(op.base), *numbers))
 
     def _advance(self, op: tt.AdvanceOp, builder: Builder) -> None:
         pointer = self.pointers[op.ptr]

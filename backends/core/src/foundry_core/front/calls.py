@@ -14,7 +14,7 @@ from __future__ import annotations
 from xdsl.builder import Builder
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..errors import unsupported
@@ -75,13 +75,10 @@ def replace_functions(body: Block) -> None:
     """Rewrite the functions under a block that have an operation; leave the others."""
     for op in list(body.walk()):
         if isinstance(op, tt.ExternElementwiseOp) and op.symbol.data in SYMBOLS:
-            Rewriter.replace_op(op, _operation(op, SYMBOLS[op.symbol.data]))
-
-
-def _operation(op: tt.ExternElementwiseOp, kind: type[Operation]) -> Operation:
-    properties: dict[str, Attribute] = {}
-    if "fastmath" in kind.get_irdl_definition().properties:  # type: ignore[attr-defined]
-        properties["fastmath"] = FastMathFlagsAttr("none")
-    made = kind.create(operands=op.srcs, result_types=[op.result.type], properties=properties)
-    made.location = op.location
-    return made
+            kind = SYMBOLS[op.symbol.data]
+            properties: dict[str, Attribute] = {}
+            if "fastmath" in kind.get_irdl_definition().properties:  # type: ignore[attr-defined]
+                properties["fastmath"] = FastMathFlagsAttr("none")
+            replacement = kind.create(operands=op.srcs, result_types=[op.result.type], properties=properties)
+            replacement.location = op.location
+            Rewriter.replace_op(op, replacement)

@@ -14,10 +14,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..ir import tt
-from ..ir.arith import ConstantOp, ExtSIOp, TruncIOp
+from ..ir.arith import ConstantOp, TruncIOp
 from ..ir.build import advance, splat
 from ..ir.facts import pointer_sum
-from .offsets import Offsets, offset_bits, shape
+from .offsets import Offsets, offset_bits, widen
 from .scalars import Scalars, Writer
 
 
@@ -75,7 +75,7 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
     scalars = Scalars(Builder(InsertPoint.before(yielded)))
     total = moved
     for step, found in zip(steps, sums, strict=True):
-        amount = scalars.value(found.start) if even else _wide(step, scalars)
+        amount = scalars.value(found.start) if even else widen(step, scalars)
         total = scalars.builder.insert(arith.AddiOp(total, amount)).result
     yielded.operands[index] = total
     here = Builder(InsertPoint.at_start(block))
@@ -93,13 +93,6 @@ def _replace_one(loop: scf.ForOp, index: int, steps: list[SSAValue], is_pointer:
         old.replace_all_uses_with(_moved(after, initial, new) if i == index and old.uses else new)
     Rewriter.erase_op(loop)
     return replaced
-
-
-def _wide(value: SSAValue, scalars: Scalars) -> SSAValue:
-    assert isinstance(value.type, TensorType)
-    if value.type.element_type == i64:
-        return value
-    return scalars.builder.insert(ExtSIOp(value, TensorType(i64, shape(value)))).result
 
 
 def _moved(here: Builder, initial: SSAValue, by: SSAValue) -> SSAValue:

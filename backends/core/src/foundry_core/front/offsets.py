@@ -89,6 +89,14 @@ def alike(type: Attribute, element: Attribute) -> Attribute:
     return TensorType(element, type.get_shape(), type.encoding) if isinstance(type, TensorType) else element
 
 
+def widen(offsets: SSAValue, scalars: Scalars) -> SSAValue:
+    """Sign extend a tensor of integers to i64."""
+    assert isinstance(offsets.type, TensorType)
+    if offsets.type.element_type == i64:
+        return offsets
+    return scalars.builder.insert(ExtSIOp(offsets, TensorType(i64, shape(offsets)))).result
+
+
 def splat_constant(value: SSAValue) -> int | None:
     """Return the number that all elements of an integer constant have; None if they differ or it is no constant."""
     op = value.owner
@@ -246,15 +254,9 @@ class Offsets:
 
     @staticmethod
     def _plus(a: SSAValue | None, b: SSAValue, scalars: Scalars) -> SSAValue:
-        def wide(value: SSAValue) -> SSAValue:
-            assert isinstance(value.type, TensorType)
-            if value.type.element_type == i64:
-                return value
-            return scalars.builder.insert(ExtSIOp(value, TensorType(i64, shape(value)))).result
-
         if a is None:
             return b
-        return scalars.builder.insert(arith.AddiOp(wide(a), wide(b))).result
+        return scalars.builder.insert(arith.AddiOp(widen(a, scalars), widen(b, scalars))).result
 
     def _subtracted(self, op: arith.SubiOp) -> Sum | None:
         a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)

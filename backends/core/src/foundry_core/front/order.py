@@ -128,7 +128,9 @@ class BarrierPlan:
 
     def _operation(self, op: Operation, pending: set[Pending]) -> set[Pending]:
         if op in self._meetings.accesses and op not in self.before:
-            met = [(each, op) for each in pending if self._must_follow(each, op)]
+            # What other programs wait for tells them that everything before it is there.
+            ends = isinstance(op, tt.AtomicStoreOp)
+            met = [(each, op) for each in pending if ends or self._meetings.may_meet(each, op)]
             if met:
                 self.before[op] = met
         if self._waits(op):
@@ -169,10 +171,6 @@ class BarrierPlan:
                 ends = ends if len(blocks) > 1 else ends | entry
                 return {Pending(op, loops - {loop}) for op, loops in ends}
             entry = entry | again
-
-    def _must_follow(self, earlier: Pending, op: Operation) -> bool:
-        # What other programs wait for tells them that everything before it is there.
-        return isinstance(op, tt.AtomicStoreOp) or self._meetings.may_meet(earlier, op)
 
 
 class UnorderedPairs(BarrierPlan):

@@ -591,7 +591,7 @@ def _bits(value: SSAValue, place: _Place) -> _Place | None:
         case arith.AddiOp():
             # Nothing is carried where one of two bits is 0.
             return _merged(a, b, _ZERO, _ONE) if all(_ZERO in pair for pair in zip(a, b, strict=True)) else None
-    by = _whole(b)
+    by = None if max(b) >= 0 else sum((bit == _ONE) << n for n, bit in enumerate(reversed(b)))
     if isinstance(op, arith.MuliOp):
         return None if by is None or b.count(_ONE) != 1 else a[by.bit_length() - 1 :] + (_ZERO,) * (by.bit_length() - 1)
     return None if by is None or by >= width or a[0] != _ZERO else (_ZERO,) * by + a[: width - by]
@@ -608,11 +608,6 @@ def _merged(a: _Place, b: _Place, kept: int, forced: int) -> _Place | None:
         else:
             return None
     return tuple(found)
-
-
-def _whole(bits: _Place) -> int | None:
-    """Return the number of constant bits."""
-    return None if max(bits) >= 0 else sum((bit == _ONE) << n for n, bit in enumerate(reversed(bits)))
 
 
 def _reshapes(value: SSAValue) -> Iterator[SSAValue]:

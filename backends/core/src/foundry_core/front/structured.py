@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1, i64
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerType, ModuleOp, TensorType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
@@ -18,7 +18,7 @@ from xdsl.transforms.dead_code_elimination import dce
 from ..analysis.flow import loop_blocks
 from ..errors import LoweringError, unsupported
 from ..ir import tile, tt
-from ..ir.arith import ConstantOp, ExtSIOp
+from ..ir.arith import ConstantOp
 from ..ir.build import builder_before, like, recast
 from ..ir.effects import writes
 from ..ir.elements import Decomposition, index_mapping
@@ -27,10 +27,10 @@ from .blocks import replace_block_pointers
 from .calls import replace_functions
 from .induction import loops, replace_inductions
 from .masks import Masks
-from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant
+from .offsets import STILL, AffineAxis, Axis, GatherAxis, ModuloAxis, Offsets, Sum, shape, splat_constant, widen
 from .pairs import replace_pairs
 from .returns import replace_returns
-from .scalars import Scalar, Scalars, Writer
+from .scalars import Scalars, Writer
 from .scaled import replace_scaled
 from .sums import widen_sums
 
@@ -162,15 +162,12 @@ class _Accesses:
     def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
         base, found = self._pointer(pointer)
         scalars = self._writer.scalars_after(pointer)
-        axes = [self._axis(dimension, axis, pointer) for dimension, axis in enumerate(found.axes)]
-        return base, scalars.value(found.start), axes, found.rest
-
-    def _axis(self, dimension: int, axis: Axis, pointer: SSAValue) -> SSAValue:
         # Dimensions do not share an axis, because their extents differ.
-        key = (dimension, axis, pointer)
-        if key not in self._axes:
-            self._axes[key] = self._write_axis(axis, self._writer.scalars_after(pointer))
-        return self._axes[key]
+        keys = [(dimension, axis, pointer) for dimension, axis in enumerate(found.axes)]
+        for key in keys:
+            if key not in self._axes:
+                self._axes[key] = self._write_axis(key[1], scalars)
+        return base, scalars.value(found.start), [self._axes[key] for key in keys], found.rest
 
     @staticmethod
     def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:
@@ -181,7 +178,11 @@ class _Accesses:
                 start, size, step = (scalars.value(part) for part in (first, modulus, stride))
                 return scalars.builder.insert(tile.WrappedOp(start, size, step, IntegerType(width))).result
             case GatherAxis(offsets, scale):
-                return scalars.builder.insert(tile.IndexedOp(_scaled(offsets, scale, scalars))).result
+                if scale != 1:
+                    offsets = widen(offsets, scalars)
+                    factor = like(scalars.builder, scalars.value(scale), offsets.type)
+                    offsets = scalars.builder.insert(arith.MuliOp(offsets, factor)).result
+                return scalars.builder.insert(tile.IndexedOp(offsets)).result
 
     def _pointer(self, pointer: SSAValue) -> tuple[SSAValue, Sum]:
         """Return (base, offsets in elements) of a pointer or of a tensor of pointers.
@@ -219,17 +220,6 @@ def _bits(pointer: Attribute) -> int:
     if isinstance(pointer, tt.PointerType) and isinstance(pointer.pointee, FixedBitwidthType):
         return max(8, pointer.pointee.bitwidth)
     raise LoweringError(f"{pointer} as a pointer")
-
-
-def _scaled(offsets: SSAValue, scale: Scalar, scalars: Scalars) -> SSAValue:
-    if scale == 1:
-        return offsets
-    assert isinstance(offsets.type, TensorType)
-    wide = TensorType(i64, shape(offsets))
-    if offsets.type.element_type != i64:
-        offsets = scalars.builder.insert(ExtSIOp(offsets, wide)).result
-    factor = like(scalars.builder, scalars.value(scale), wide)
-    return scalars.builder.insert(arith.MuliOp(offsets, factor)).result
 
 
 def decompose_operations(body: Block) -> None:

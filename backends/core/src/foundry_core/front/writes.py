@@ -62,17 +62,13 @@ class Sources:
             value = pending.pop()
             if value not in seen:
                 seen.add(value)
-                sources = self._of(value)
+                sources = incoming_values(value)
+                if sources is None:
+                    sources = [] if isinstance(value.owner, Block) else list(value.owner.operands)
+                sources = [source for source in sources if _is_pointer(source)]
                 unknown |= isinstance(value.owner, tt.LoadOp) or (not sources and value not in self._parameters)
                 pending += sources
         return [argument.index for argument in self._parameters if argument in seen], unknown
-
-    @staticmethod
-    def _of(value: SSAValue) -> list[SSAValue]:
-        sources = incoming_values(value)
-        if sources is None:
-            sources = [] if isinstance(value.owner, Block) else list(value.owner.operands)
-        return [source for source in sources if _is_pointer(source)]
 
 
 def _is_pointer(value: SSAValue) -> bool:

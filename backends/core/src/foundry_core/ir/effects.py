@@ -89,18 +89,14 @@ _UNDECLARED_BY_XDSL: dict[type[Operation], MemoryEffect] = {
 }
 
 
-def _declared(op: Operation) -> list[MemoryEffect]:
-    known = _UNDECLARED_BY_XDSL.get(type(op))
-    return [known] if known is not None else [trait for trait in op.traits if isinstance(trait, MemoryEffect)]
-
-
 def effects(op: Operation) -> frozenset[EffectInstance]:
     """Return all effects of an operation, including those of all operations in its regions.
 
     Raises:
         UnsupportedOperation: the operation, or one in its regions, declares no effects.
     """
-    declared = _declared(op)
+    known = _UNDECLARED_BY_XDSL.get(type(op))
+    declared = [known] if known is not None else [trait for trait in op.traits if isinstance(trait, MemoryEffect)]
     if not declared:
         raise unsupported(op, "an operation whose effects on memory are not declared")
     found: set[EffectInstance] = set()

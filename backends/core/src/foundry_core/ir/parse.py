@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
-from xdsl.ir import Dialect, SSAValue, TypeAttribute
+from xdsl.ir import Dialect, TypeAttribute
 from xdsl.parser import Parser
 
 from ..errors import LoweringError, UnsupportedOperation, source_line
@@ -168,16 +168,6 @@ def _locations(text: str, known: Context) -> dict[str, LocationAttr]:
     return found
 
 
-def _without_barriers(text: str) -> str:
-    """Replace barriers between the threads of a program by tile.keep, an operation that only has an effect.
-
-    Every mapping keeps Triton's order of a program's loads and stores, so a barrier changes nothing. Inductor and users
-    insert barriers because a GPU backend does not keep that order. The effect remains, because a loop with a barrier is
-    not deleted.
-    """
-    return _BARRIER.sub(r"\1tile.keep\n", text)
-
-
 def _refuse_unknown(text: str, known: set[str], locations: Mapping[str, LocationAttr]) -> None:
     """Refuse the first operation that no dialect here has, with its source line; the parser would name neither."""
     lines = text.splitlines()
@@ -205,7 +195,10 @@ def parse(text: str) -> ModuleOp:
     try:
         locations = _locations(text, known)
         text = _LOOP_HINT.sub(KEEPS_CODE, _LOOP_ALIAS.sub("", _ALIAS.sub("", text)))
-        text = _CARRIES_NOTHING.sub(r"\1 () : ", _without_barriers(text))
+        # Every mapping keeps Triton's order of a program's loads and stores, so a barrier changes nothing. Inductor
+        # and users insert barriers because a GPU backend does not keep that order. The effect remains, because a loop
+        # with a barrier is not deleted.
+        text = _CARRIES_NOTHING.sub(r"\1 () : ", _BARRIER.sub(r"\1tile.keep\n", text))
         _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
         module = Reader(known, text, locations).parse_module()
     except LoweringError:
@@ -216,7 +209,10 @@ def parse(text: str) -> ModuleOp:
     refuse_undeclared(module)
     for op in module.walk():
         for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
-            _shorten_name(value)
+            # xDSL removes one number from the end of a name, and its printer appends one that may exist already. With a
+            # variable `a_1` in the kernel, MLIR names values a_1, a_1_0 and a_1_1, and two would be printed as a_1.
+            while value.name_hint is not None and _NUMBERED.search(value.name_hint):
+                value.name_hint = value.name_hint
     return module
 
 
@@ -249,13 +245,3 @@ def read_structured(text: str) -> ModuleOp:
     module = parse(text)
     remember(text, module)
     return module
-
-
-def _shorten_name(value: SSAValue) -> None:
-    """Remove all numbers from the end of a value's name.
-
-    xDSL removes one number, and its printer appends one that may exist already. With a variable `a_1` in the kernel,
-    MLIR names values a_1, a_1_0 and a_1_1, and two of them would be printed as a_1.
-    """
-    while value.name_hint is not None and _NUMBERED.search(value.name_hint):
-        value.name_hint = value.name_hint

@@ -34,8 +34,15 @@ class _Fields(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        found: dict[str, Attribute] = {}
         with parser.in_angle_brackets():
-            return [DictionaryAttr(_braces(parser))]
+            parser.parse_punctuation("{")
+            while not parser.parse_optional_punctuation("}"):
+                name = parser.parse_identifier()
+                parser.parse_punctuation("=")
+                found[name] = _value(parser)
+                parser.parse_optional_punctuation(",")
+        return [DictionaryAttr(found)]
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -57,17 +64,6 @@ class _Fields(ParametrizedAttribute):
         found = self.fields.data[name]
         assert isinstance(found, IntAttr)
         return int(found.data)
-
-
-def _braces(parser: AttrParser) -> dict[str, Attribute]:
-    found: dict[str, Attribute] = {}
-    parser.parse_punctuation("{")
-    while not parser.parse_optional_punctuation("}"):
-        name = parser.parse_identifier()
-        parser.parse_punctuation("=")
-        found[name] = _value(parser)
-        parser.parse_optional_punctuation(",")
-    return found
 
 
 def _value(parser: AttrParser) -> Attribute:

@@ -83,7 +83,9 @@ class GlobalMemory:
         first, modulus = (t.cast("arith.trunci", self._tiles.scalar(part), elem) for part in (axis.first, axis.modulus))
         remainder = self._numeric.divide("arith.remsi", first, modulus)
         (use, *_) = axis.result.uses
-        extent = self._extent_of(use.operation, axis.result)
+        access = use.operation
+        assert isinstance(access, tile.Access)
+        extent = extents(access.elements)[list(access.axes).index(axis.result)]
         last = t.binary("arith.addi", remainder, t.integer(extent, elem))
         # As an unsigned number, a negative `first` is beyond the end as well. Otherwise `last` does not overflow.
         plain = t.compare("ult", first, t.integer((1 << (bits - 1)) - extent, elem))
@@ -92,11 +94,6 @@ class GlobalMemory:
         self._wrapped[axis.result] = WrappedAxis(
             first, modulus, stride, t.to_index(remainder), t.to_index(modulus), plain, no_wrap
         )
-
-    @staticmethod
-    def _extent_of(user: Operation, axis: SSAValue) -> int:
-        assert isinstance(user, tile.Access)
-        return extents(user.elements)[list(user.axes).index(axis)]
 
     def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
         """Return what one axis adds to an address at index i, in elements."""
@@ -353,9 +350,6 @@ class GlobalMemory:
         zero = self._text.integer(0, elem, point.lanes) if elem[0] == "i" else None
         return zero or self._text.float_constant(0.0, elem, point.lanes)
 
-    def _load_one(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
-        return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
-
     def _bits_of_one(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         conditions = self._exist(op, point)
         if op.mask is not None:
@@ -390,10 +384,8 @@ class GlobalMemory:
         """Load one number."""
         return self._load_one(op, Point((), 0, 1), {})
 
-    def _spill(self, elem: str, lanes: int) -> str:
-        if (elem, lanes) not in self._spills:
-            self._spills[elem, lanes] = self._text.private(elem, lanes)
-        return self._spills[elem, lanes]
+    def _load_one(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
+        return self._numeric.from_memory(self._bits_of_one(op, point, memo), self._types(op)[0])
 
     def _bits_of_each(self, op: tile.Read, point: Point, memo: Memo) -> Reg:
         """Load one element after another into a small array, then read the array as a vector."""
@@ -449,7 +441,7 @@ class GlobalMemory:
         if op.mask is not None:
             conditions.append(self._tiles.evaluate(op.mask, point, {}))
         if buffer is None:
-            with self._text.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            with self._text.when(self.all(conditions)) if conditions else nullcontext():
                 self._executed(op, point)
             return
         if not conditions:
@@ -521,7 +513,7 @@ class GlobalMemory:
             conditions = self._exist(op, point)
             if op.mask is not None:
                 conditions.append(self._tiles.evaluate(op.mask, point, {}))
-            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            with t.when(self.all(conditions)) if conditions else nullcontext():
                 self._store_run(op, point, self._tiles.evaluate(op.value, point, memo), memo)
             return
         value = self._tiles.evaluate(op.value, point, memo)
@@ -532,9 +524,9 @@ class GlobalMemory:
         elif runs is None:
             some(op, point, value, memo)
         else:
-            with t.nest(f"scf.if {self.all(runs).name} {{", "}"):
+            with t.when(self.all(runs)):
                 self._store_run(op, point, value, dict(memo))
-            with t.nest("else {"):
+            with t.otherwise():
                 some(op, point, value, dict(memo))
 
     def _store_run(self, op: tile.StoreOp, point: Point, value: Reg, memo: Memo) -> None:
@@ -545,13 +537,15 @@ class GlobalMemory:
         """Store one element after another, in the order of the lanes."""
         t = self._text
         elem, memory = self._types(op)
-        spill = self._spill(memory, point.lanes)
+        if (memory, point.lanes) not in self._spills:
+            self._spills[memory, point.lanes] = t.private(memory, point.lanes)
+        spill = self._spills[memory, point.lanes]
         t.store(self._numeric.to_memory(value, elem), spill, PRIVATE)
         with t.loop(t.integer(0), t.integer(point.lanes), 1) as lane:
             single = self._single(point, lane)
             conditions = self._exist(op, single)
             if op.mask is not None:
                 conditions.append(self._tiles.evaluate(op.mask, single, {}))
-            with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+            with t.when(self.all(conditions)) if conditions else nullcontext():
                 bits = t.load(t.address(spill, lane, memory, PRIVATE), memory, 1, PRIVATE)
                 t.store(bits, self._address(op, single, {}), GLOBAL)

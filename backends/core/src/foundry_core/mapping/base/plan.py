@@ -99,32 +99,30 @@ class BufferPlan:
     def _is_index(self, value: SSAValue) -> bool:
         """Return whether a tile is cheap integer arithmetic on ranges and scalars, which is recomputed, not stored."""
         if value not in self._index:
-            self._index[value] = self._found_index(value)
+            op, of, type = value.owner, source(value), value.type
+            if isinstance(op, Block):
+                is_index = False
+            elif isinstance(op, ConstantOp) or first_number(op) is not None or (of is not None and not is_tile(of)):
+                is_index = True
+            elif not isinstance(type, TensorType) or not isinstance(type.element_type, IntegerType):
+                is_index = False
+            else:
+                is_index = (of is not None or is_elementwise(op)) and all(map(self._is_index, op.operands))
+            self._index[value] = is_index
         return self._index[value]
-
-    def _found_index(self, value: SSAValue) -> bool:
-        op = value.owner
-        if isinstance(op, Block):
-            return False
-        of = source(value)
-        if isinstance(op, ConstantOp) or first_number(op) is not None or (of is not None and not is_tile(of)):
-            return True
-        if not isinstance(value.type, TensorType) or not isinstance(value.type.element_type, IntegerType):
-            return False
-        return (of is not None or is_elementwise(op)) and all(self._is_index(operand) for operand in op.operands)
 
     def _is_costly(self, value: SSAValue) -> bool:
         if value not in self._costly:
-            self._costly[value] = self._found_costly(value)
+            op = value.owner
+            if isinstance(op, Block) or is_sink(op):
+                self._costly[value] = False
+            else:
+                self._costly[value] = (
+                    reads(op)
+                    or is_costly(op)
+                    or any(self._is_costly(operand) for operand in filter(is_tile, op.operands))
+                )
         return self._costly[value]
-
-    def _found_costly(self, value: SSAValue) -> bool:
-        op = value.owner
-        if isinstance(op, Block) or is_sink(op):
-            return False
-        if reads(op) or is_costly(op):
-            return True
-        return any(self._is_costly(operand) for operand in op.operands if is_tile(operand))
 
     def _must_store(self, value: SSAValue) -> bool:
         op = value.owner

@@ -100,18 +100,17 @@ class Program(Mapping):
                 # An operation with an effect must be written here; it is never evaluated later.
                 raise unsupported(op)
             case _ if op.results and all(not is_tile(result) for result in op.results):
-                tiles.scalars[op.results[0]] = self._scalar(op)
+                if type(op) in self.scalar_values:
+                    tiles.scalars[op.results[0]] = self.scalar_values[type(op)](self, op)
+                elif is_elementwise(op):
+                    operands = [tiles.scalar(operand) for operand in op.operands]
+                    tiles.scalars[op.results[0]] = apply_row(tiles.numeric, op, operands)
+                else:
+                    raise unsupported(op)
             case _:
                 for result in op.results:
                     if result in tiles.plan.stored:
                         self._store_tile(result, op)
-
-    def _scalar(self, op: Operation) -> Reg:
-        if type(op) in self.scalar_values:
-            return self.scalar_values[type(op)](self, op)
-        if is_elementwise(op):
-            return apply_row(self.tiles.numeric, op, [self.tiles.scalar(operand) for operand in op.operands])
-        raise unsupported(op)
 
     def _store_tile(self, value: SSAValue, op: Operation, ends: Sequence[Reg] | None = None) -> Buffer:
         """Store a tile in a buffer; for a load, order the dimensions as they are contiguous in memory."""
@@ -269,26 +268,20 @@ class Program(Mapping):
 
     def _reads(self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]) -> tuple[set[str], set[str]]:
         """Return the names of all buffers that a tile reads, and of those not read at element i for its element i."""
-        if value not in known:
-            known[value] = self._found_reads(value, known)
-        return known[value]
-
-    def _found_reads(
-        self, value: SSAValue, known: dict[SSAValue, tuple[set[str], set[str]]]
-    ) -> tuple[set[str], set[str]]:
-        tiles = self.tiles
-        if value in tiles.buffers:
-            return {tiles.buffers[value].name}, set()
-        op = value.owner
-        read, moved = set[str](), set[str]()
-        if isinstance(op, Operation):
+        if value in known:
+            return known[value]
+        op, read, moved = value.owner, set[str](), set[str]()
+        if value in self.tiles.buffers:
+            read = {self.tiles.buffers[value].name}
+        elif isinstance(op, Operation):
             for operand in op.operands:
                 if is_tile(operand) or isinstance(operand.type, tile.AxisType):
                     inner = self._reads(operand, known)
                     read, moved = read | inner[0], moved | inner[1]
             if not is_elementwise(op):
                 moved = read
-        return read, moved
+        known[value] = read, moved
+        return known[value]
 
     def _if(self, op: scf.IfOp) -> None:
         tiles = self.tiles

@@ -195,7 +195,7 @@ class Tiles:
                 copy(zero, end, lanes * count, several)
             if end != extent[lane]:
                 rest = t.select(t.compare("slt", end, zero), zero, end)
-                with t.nest(f"scf.if {t.compare('slt', rest, ends[lane]).name} {{"):
+                with t.when(t.compare("slt", rest, ends[lane])):
                     copy(rest, ends[lane], lanes, tested)
 
     def fill_at_once(
@@ -219,9 +219,9 @@ class Tiles:
         if condition is None:
             write(inside)
             return
-        with self.text.nest(f"scf.if {condition.name} {{"):
+        with self.text.when(condition):
             write(inside)
-        with self.text.nest("else {"):
+        with self.text.otherwise():
             write(frozenset())
 
     def points(

@@ -42,7 +42,11 @@ class Layout:
 
     def offset(self, register: int) -> int:
         """Return the element of a register in the first lane of the first warp."""
-        return _xor(self.registers, register)
+        found = 0
+        for bit, basis in enumerate(self.registers):
+            if register >> bit & 1:
+                found ^= basis
+        return found
 
     @functools.cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -163,14 +167,6 @@ def arrange_layout(like: Layout, low: int = 0) -> Layout:
         return (*bases, *[0] * (size - len(bases)))
 
     return Layout(like.shape, (*first, *rest), filled(lanes, len(like.lanes)), filled(warps, len(like.warps)))
-
-
-def _xor(bases: Sequence[int], number: int) -> int:
-    found = 0
-    for bit, basis in enumerate(bases):
-        if number >> bit & 1:
-            found ^= basis
-    return found
 
 
 def _bits(size: int) -> int:

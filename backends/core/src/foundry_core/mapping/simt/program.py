@@ -156,11 +156,7 @@ class SimtProgram(Values):
             raise
         except LoweringError as error:
             raise unsupported(op, str(error)) from error
-        if self._named:
-            self._name(op)
-
-    def _name(self, op: Operation) -> None:
-        for result in op.results:
+        for result in op.results if self._named else ():
             for number, reg in enumerate(self.values.get(result, ())):
                 self.code.name(reg, f"{result.name_hint or op.name}.{number}")
 

@@ -352,7 +352,7 @@ class StagedMemory(GlobalMemory):
         with t.loop(low, high, 1) as place:
             single = self._single(point, place)
             piece.inner = (single.index[point.lane], place)
-            with t.nest(f"scf.if {self._tiles.evaluate(op.mask, single, {}).name} {{"):
+            with t.when(self._tiles.evaluate(op.mask, single, {})):
                 t.store(self._smaller(place, t.load(cells[0], t.index, 1, PRIVATE)), cells[0], PRIVATE)
                 t.store(self._space.plus(place, t.integer(1)), cells[1], PRIVATE)
         piece.inner = before
@@ -382,7 +382,7 @@ class StagedMemory(GlobalMemory):
         begin = self._address(op, Point(point.index, point.lane, 1), {})
         address = t.op(f"llvm.ptrtoint {begin} : {GLOBAL} to i32", "i32")
         into = t.binary("arith.andi", address, mask)
-        with t.nest(f"scf.if {t.compare('sgt', high, low).name} {{"):
+        with t.when(t.compare("sgt", high, low)):
             words = t.integer(-DMA_ALIGNMENT)
             before = self._space.plus(into, self._space.times(low, step))
             # Up to the end of the last element, less than a stride after its start.
@@ -515,7 +515,10 @@ class StagedMemory(GlobalMemory):
         t = self._text
         length = self.length(roots, shape[lane])
         accesses = [op for op in self._expression(roots) if tile.reads_late(op)]
-        strides = self._strides([*accesses, *([access] if access is not None else [])])
+        axes = [axis for op in (*accesses, *([access] if access is not None else [])) for axis in op.axes]
+        # The strides that are known only at run time.
+        every = [stride for axis in axes if (stride := tile.even_stride(axis)) is not None]
+        strides = list(dict.fromkeys(stride for stride in every if constant_value(stride) is None))
         with ExitStack() as opened:
             at = [t.integer(0)] * len(shape)
             for d in (*(d for d in range(len(shape)) if d != lane), lane):
@@ -529,13 +532,6 @@ class StagedMemory(GlobalMemory):
             if not (self._space.known(low, 0) and self._space.known(high, shape[lane])):
                 count = self._smaller(count, t.binary("arith.subi", high, index[lane]))
             yield Point(index, lane, length, inside), count
-
-    @staticmethod
-    def _strides(accesses: Sequence[tile.Access]) -> list[SSAValue]:
-        """Return the strides of some accesses that are known only at run time."""
-        strides = [tile.even_stride(axis) for access in accesses for axis in access.axes]
-        unknown = (stride for stride in strides if stride is not None and constant_value(stride) is None)
-        return list(dict.fromkeys(unknown))
 
     @contextmanager
     def _loop(self, low: Reg, high: Reg, step: int, strides: Sequence[SSAValue]) -> Iterator[Reg]:
@@ -583,10 +579,10 @@ class StagedMemory(GlobalMemory):
         axis = op.axes[point.lane]
         if isinstance(axis.owner, tile.WrappedOp):
             conditions.append(self._wrapped[axis].no_wrap)
-        with t.nest(f"scf.if {self.all(conditions).name} {{"):
+        with t.when(self.all(conditions)):
             to = self._tiles.private.address(buffer, point.index)
             t.copy(to, PRIVATE, source, GLOBAL, t.integer(point.lanes * size), DMA_ALIGNMENT)
-        with t.nest("else {"):
+        with t.otherwise():
             yield
 
     def _fills(self, op: tile.Read, buffer: Buffer, lane: int) -> bool:
@@ -611,7 +607,7 @@ class StagedMemory(GlobalMemory):
         conditions = self._exist(op, point)
         if op.mask is not None:
             conditions.append(self._tiles.evaluate(op.mask, point, {}))
-        with t.nest(f"scf.if {self.all(conditions).name} {{") if conditions else nullcontext():
+        with t.when(self.all(conditions)) if conditions else nullcontext():
             memo: Memo = {}
             elem, memory = self._types(op)
             value = self._numeric.to_memory(self._tiles.evaluate(op.value, point, memo), elem)
@@ -661,18 +657,18 @@ class StagedMemory(GlobalMemory):
             whole = t.compare("eq", into, t.integer(0))
             if not self._space.known(piece.count, point.lanes):
                 whole = t.binary("arith.andi", whole, t.compare("eq", piece.count, t.integer(point.lanes)))
-            with t.nest(f"scf.if {whole.name} {{", "}"):
+            with t.when(whole):
                 t.copy(target, GLOBAL, start, PRIVATE, t.integer(length), DMA_ALIGNMENT)
-            with t.nest("else {"):
+            with t.otherwise():
                 copy_out(t.integer(0), piece.count, start)
 
         loaded = self._only_moved(op, piece)
         if loaded is not None:
             there = t.op(f"llvm.ptrtoint {loaded} : {PRIVATE} to i32", "i32")
             offset = t.binary("arith.andi", t.binary("arith.subi", there, address), t.integer(DMA_ALIGNMENT - 1))
-            with t.nest(f"scf.if {t.compare('eq', offset, t.integer(0)).name} {{"):
+            with t.when(t.compare("eq", offset, t.integer(0))):
                 copy_piece(loaded)
-            with t.nest("else {"):
+            with t.otherwise():
                 self.iterate(piece, roots, compute)
                 copy_out(t.integer(0), piece.count)
             return
@@ -682,9 +678,9 @@ class StagedMemory(GlobalMemory):
             return
         unmasked = self._unmasked(op.mask)
         if unmasked is not None:
-            with t.nest(f"scf.if {unmasked.name} {{", "}"):
+            with t.when(unmasked):
                 copy_out(t.integer(0), piece.count)
-            with t.nest("else {"):
+            with t.otherwise():
                 self._copy_chosen(piece, chosen, copy_out)
             return
         self._copy_chosen(piece, chosen, copy_out)
@@ -717,7 +713,7 @@ class StagedMemory(GlobalMemory):
             inside = t.choose(t.compare("slt", place, piece.count), flag, lambda: t.integer(0, "i1"))
             running = t.compare("sge", begin, t.integer(0))
             ends = t.binary("arith.andi", running, t.binary("arith.xori", inside, t.integer(1, "i1")))
-            with t.nest(f"scf.if {ends.name} {{"):
+            with t.when(ends):
                 copy_out(begin, place)
             following = t.select(inside, t.select(running, begin, place), none)
             t.line(f"scf.yield {following.name} : {t.index}")

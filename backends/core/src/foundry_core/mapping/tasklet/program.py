@@ -133,26 +133,16 @@ def lower_tasklet(module: ModuleOp, target: TaskletTarget) -> TaskletKernel:
         LoweringError: the kernel's tiles need more WRAM than a DPU has.
     """
     function = kernel(module)
-    _refuse_addresses(function)
+    for op in function.walk():
+        if isinstance(op, tt.IntToPtrOp | tt.PtrToIntOp):
+            why = "an address in the host's memory means nothing on a DPU, which has copies in its MRAM"
+            raise unsupported(op, why)
     shape = target.shape
     lowered = _split(module, target, _SHAPES[shape])
     while shape < _ROLLED and _instructions(lowered.text) > target.iram_instructions:
         shape += 1
         lowered = _split(module, target, _SHAPES[shape])
     return replace(lowered, shape=shape)
-
-
-def _refuse_addresses(function: tt.FuncOp) -> None:
-    """Refuse pointers that are made of numbers, and numbers that are made of pointers.
-
-    Raises:
-        UnsupportedOperation: names the operation.
-    """
-    for op in function.walk():
-        if isinstance(op, tt.IntToPtrOp | tt.PtrToIntOp):
-            raise unsupported(
-                op, "an address in the host's memory means nothing on a DPU, which has copies in its MRAM"
-            )
 
 
 def _split(module: ModuleOp, target: TaskletTarget, shape: _Shape) -> TaskletKernel:
@@ -401,19 +391,11 @@ class TaskletReduction(Reduction):
         return self._tiles.text.carry(next, end, step, first, lambda i, running: combine(running, at(i)))
 
 
-def _reduce(program: TaskletProgram, op: Operation) -> None:
-    TaskletReduction(program, op).write()
-
-
-def _slice(program: Program, op: tile.SliceOp) -> Reg:
-    return program.text.call(_SLICE, [], "i32")
-
-
 class TaskletProgram(Program):
     """A kernel whose programs each run on one tasklet at a time."""
 
-    statements = Program.statements.replace(write_reduction, _reduce)
-    scalar_values = Program.scalar_values | {tile.SliceOp: _slice}
+    statements = Program.statements.replace(write_reduction, lambda program, op: TaskletReduction(program, op).write())
+    scalar_values = Program.scalar_values | {tile.SliceOp: lambda program, _: program.text.call(_SLICE, [], "i32")}
     tiles: TaskletTiles
     text: TaskletText
 

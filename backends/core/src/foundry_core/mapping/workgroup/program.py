@@ -89,14 +89,15 @@ class WorkGroupReduction(Reduction):
             # Each work-item combines consecutive elements, so that the parts are in their order.
             length = -(-turns // most) * step
             parts, first, stride = -(-count // length), self._space.times(me, t.integer(length)), step
-            end = self._smaller(self._space.plus(first, t.integer(length)), t.integer(count))
+            last, end = self._space.plus(first, t.integer(length)), t.integer(count)
+            end = t.select(t.compare("slt", last, end), last, end)
         found = [
             Buffer(t.local(array_type(elem), parts * lanes), in_register(elem), (parts, lanes), (0, 1), LOCAL)
             for elem in (element_name(src.type, self._op) for src in self._op.operands)
         ]
         # The work-items that have a part; all of them if there are at least as many steps as work-items.
         has_one = t.compare("slt", me, t.integer(parts))
-        with self._space.barriers(), t.nest(f"scf.if {has_one.name} {{"):
+        with self._space.barriers(), t.when(has_one):
             values = self._folded(first, self._space.plus(first, t.integer(stride)), end, stride, point)
             self._write(found, Point((me, t.integer(0)), 1, lanes), values)
         zero = t.integer(0)
@@ -106,19 +107,13 @@ class WorkGroupReduction(Reduction):
 
         return self._combined(part(zero), t.integer(1), t.integer(parts), 1, part)
 
-    def _smaller(self, x: Reg, y: Reg) -> Reg:
-        t = self._tiles.text
-        return t.select(t.compare("slt", x, y), x, y)
-
-
-def _reduce(program: WorkGroup, op: Operation) -> None:
-    WorkGroupReduction(program, op).write()
-
 
 class WorkGroup(WorkItem):
     """A kernel in which each OpenCL work-group executes one program."""
 
-    statements = WorkItem.statements.replace(write_reduction, _reduce)
+    statements = WorkItem.statements.replace(
+        write_reduction, lambda program, op: WorkGroupReduction(program, op).write()
+    )
     keeps_sums = False
     tiles: WorkGroupTiles
 

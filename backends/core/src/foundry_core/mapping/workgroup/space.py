@@ -55,7 +55,7 @@ class WorkGroupSpace(Space):
             yield
             return
         first = self.text.compare("eq", self.work_item, self.text.integer(0))
-        with self.text.nest(f"scf.if {first.name} {{"):
+        with self.text.when(first):
             yield
 
     @contextmanager

@@ -96,7 +96,8 @@ class SumsInRegisters(Program):
         sums = [self._sums.get(buffer.name) for buffer in buffers if buffer is not None]
         found = [each for each in sums if each is not None and each.runs is not None]
         masked = any(run.inside for each in found for run in each.runs or [])
-        if not masked or len(found) < len(sums) or not _is_pure(block) or KEEPS_CODE in op.attributes:
+        has_effects = any(is_sink(inner) for inner in block.ops if inner is not block.last_op)
+        if not masked or len(found) < len(sums) or has_effects or KEEPS_CODE in op.attributes:
             return values
         last = _last(block)
         arguments = [block.args[0], *self._split(block.args[1:])[0]]
@@ -148,8 +149,3 @@ class SumsInRegisters(Program):
 def _last(block: Block) -> Operation:
     assert block.last_op is not None
     return block.last_op
-
-
-def _is_pure(block: Block) -> bool:
-    """Return whether a loop's iterations do nothing but compute what the loop carries."""
-    return not any(is_sink(op) for op in block.ops if op is not block.last_op)

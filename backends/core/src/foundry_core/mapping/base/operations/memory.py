@@ -74,7 +74,7 @@ def _check(program: Mapping, op: tile.CheckOp) -> None:
             tiles.private.write(cell, place, t.integer(1, "i1"))
         with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
             fails = invert_condition(t, tiles.evaluate(op.condition, point, {}))
-            with t.nest(f"scf.if {fails.name} {{"):
+            with t.when(fails):
                 if cell is not None:
                     tiles.private.write(cell, place, t.integer(0, "i1"))
                 value = tiles.evaluate(op.value, point, {}) if op.value is not None else None
@@ -109,13 +109,13 @@ def _check_tile(program: Mapping, op: tile.CheckOp, cell: Buffer | None, place: 
             all_passed = t.binary("arith.andi", all_passed, t.extract(found, number))
         if cell is not None:
             tiles.private.write(cell, place, all_passed)
-        with t.nest(f"scf.if {invert_condition(t, all_passed).name} {{"):
+        with t.when(invert_condition(t, all_passed)):
             seen, first, value = (Buffer(t.private(kind, 1), kind, (1,), (0,)) for kind in ("i8", t.index, WORD))
             tiles.private.write(seen, only, t.integer(0, "i8"))
             with tiles.space.iterate(shape, max(len(shape) - 1, 0), 1) as point:
                 fails = invert_condition(t, tiles.evaluate(op.condition, point, {}))
                 unseen = t.compare("eq", tiles.private.read(seen, only), t.integer(0, "i8"))
-                with t.nest(f"scf.if {t.binary('arith.andi', fails, unseen).name} {{"):
+                with t.when(t.binary("arith.andi", fails, unseen)):
                     tiles.private.write(seen, only, t.integer(1, "i8"))
                     tiles.private.write(first, only, _linear(program, shape, point))
                     tiles.private.write(value, only, tiles.evaluate(op.value, point, {}))
@@ -140,7 +140,7 @@ def _write(program: Mapping, words: tuple[int, int, int], site: int, index: Reg,
     counter, limit, first = words
     number = program.tiles.memory.claim(t.offset_address(log.name, counter, WORD, GLOBAL))
     capacity = t.cast("arith.trunci", t.load(t.offset_address(log.name, limit, WORD, GLOBAL), WORD, 1, GLOBAL), "i32")
-    with t.nest(f"scf.if {t.compare('ult', number, capacity).name} {{"):
+    with t.when(t.compare("ult", number, capacity)):
         record = record_words(t, site, index, map(program.program_id, range(3)), value)
         offset = space.times(t.cast("arith.extui", number, t.index), t.integer(RECORD))
         place = t.address(t.offset_address(log.name, first, WORD, GLOBAL), offset, WORD, GLOBAL)

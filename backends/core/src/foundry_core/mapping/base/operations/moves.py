@@ -162,7 +162,7 @@ def _histogram(program: Mapping, op: tt.HistogramOp) -> None:
         counted = t.compare("ult", value, t.integer(bins, value.elem))
         if mask is not None:
             counted = t.binary("arith.andi", counted, private.read(mask, point))
-        with t.nest(f"scf.if {counted.name} {{"):
+        with t.when(counted):
             place = Point((t.cast("arith.trunci", value, t.index),), 0, 1)
             private.write(counts, place, t.binary("arith.addi", private.read(counts, place), t.integer(1, counts.elem)))
     tiles.buffers[op.result] = counts

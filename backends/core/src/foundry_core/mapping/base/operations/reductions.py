@@ -156,7 +156,9 @@ class Reduction:
         lane = len(rest) - 1
         lanes = self._combination.lanes(min(self._tiles.lanes(result, self._op, lane) for result in self._op.results))
         with self._tiles.space.iterate(rest, lane, lanes) as point:
-            self._write(outputs, point, self._across_lanes(point))
+            # One vector of results at a time.
+            index = (*point.index[: self._axis], self._tiles.text.integer(0), *point.index[self._axis :])
+            self._write(outputs, point, self._fold(self._shape[self._axis], 1, Point(index, rank - 1, point.lanes)))
 
     def _write(self, outputs: Sequence[Buffer], point: Point, values: Sequence[Reg]) -> None:
         for output, value in zip(outputs, values, strict=True):
@@ -214,9 +216,9 @@ class Reduction:
         else:
             # A row that is a multiple of `several` long then has no single vectors behind it.
             is_long = t.compare("sle", group, until)
-            with t.nest(f"scf.if {is_long.name} {{"):
+            with t.when(is_long):
                 self._write(cells, cell, several(zero))
-            with t.nest("else {"):
+            with t.otherwise():
                 self._write(cells, cell, at(zero))
             start = t.select(is_long, group, one)
             whole = t.select(is_long, t.binary("arith.andi", until, t.integer(-_AT_ONCE * step)), one)
@@ -275,13 +277,6 @@ class Reduction:
             half = len(parts) // 2
             parts = [self._combination.write(parts[i], parts[i + half]) for i in range(half)]
         return parts[0]
-
-    def _across_lanes(self, rest: Point) -> list[Reg]:
-        """Combine all elements along a dimension that is not the last, one vector of results at a time."""
-        zero = self._tiles.text.integer(0)
-        index = (*rest.index[: self._axis], zero, *rest.index[self._axis :])
-        point = Point(index, len(self._shape) - 1, rest.lanes)
-        return self._fold(self._shape[self._axis], 1, point)
 
 
 def array_type(elem: str) -> str:

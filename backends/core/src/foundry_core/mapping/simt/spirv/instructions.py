@@ -300,15 +300,12 @@ class Code:
         if x.elem == "i1":
             return self._pure(_BOOLEANS[name], "i1", x, y)
         if x.is_float:
-            return self._float(_INTEGERS[name], x, y)
+            found = self._pure(_INTEGERS[name], x.elem, x, y)
+            # Triton fuses a product and a sum where its operation math.fma says so, and nowhere else.
+            if name != "arith.divf":
+                self.module.exact.append(self.id(found))
+            return found
         return self._with_bounds(name, self._integer(name, x, y), x, y)
-
-    def _float(self, name: str, x: Reg, y: Reg) -> Reg:
-        found = self._pure(name, x.elem, x, y)
-        # Triton fuses a product and a sum where its operation math.fma says so, and nowhere else.
-        if name != "FDiv":
-            self.module.exact.append(self.id(found))
-        return found
 
     def _integer(self, name: str, x: Reg, y: Reg) -> Reg:
         a, b = self.value(x), self.value(y)
@@ -354,7 +351,10 @@ class Code:
         if elem == x.elem:
             return x
         if x.elem == "i1":
-            return self._from_boolean(name, x, elem)
+            true = -1 if name in ("arith.extsi", "arith.sitofp") else 1
+            if elem[0] == "f":
+                return self.select(x, self.float_constant(float(true), elem), self.float_constant(0.0, elem))
+            return self.select(x, self.integer(true, elem), self.integer(0, elem))
         if elem == "i1":
             one = self.integer(1, x.elem)
             return self.compare("ne", self.binary("arith.andi", x, one), self.integer(0, x.elem))
@@ -379,12 +379,6 @@ class Code:
         if within and (name == "arith.extsi" or within[0] >= 0):
             self.assume_bounds(found, *within)
         return found
-
-    def _from_boolean(self, name: str, x: Reg, elem: str) -> Reg:
-        true = -1 if name in ("arith.extsi", "arith.sitofp") else 1
-        if elem[0] == "f":
-            return self.select(x, self.float_constant(float(true), elem), self.float_constant(0.0, elem))
-        return self.select(x, self.integer(true, elem), self.integer(0, elem))
 
     def compare(self, predicate: str, x: Reg, y: Reg) -> Reg:
         if x.elem == "i1":

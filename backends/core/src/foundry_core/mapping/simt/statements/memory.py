@@ -167,7 +167,8 @@ def _store(program: SimtProgram, op: tt.StoreOp) -> None:
     size = WIDTHS[in_memory(elem)] // 8
     addresses, values = program.values[op.ptr], program.values[op.value]
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
-    once = _written_once(program, op)
+    is_tile = isinstance(op.ptr.type, TensorType)
+    once = owner_predicate(program, program.layout(op.ptr)) if is_tile else first_invocation(program)
     kept = list({(address, mask): k for k, (address, mask) in enumerate(zip(addresses, masks, strict=True))}.values())
     for run in runs(t, [addresses[k] for k in kept], [masks[k] for k in kept], size, _WIDEST // size):
         run = [kept[k] for k in run]
@@ -178,12 +179,6 @@ def _store(program: SimtProgram, op: tt.StoreOp) -> None:
             program.group.store(addresses[run[0]], regs, max(alignment, size))
 
         t.do_when(t.all_of(masks[run[0]], once), write)
-
-
-def _written_once(program: SimtProgram, op: tt.StoreOp) -> Reg | None:
-    if isinstance(op.ptr.type, TensorType):
-        return owner_predicate(program, program.layout(op.ptr))
-    return first_invocation(program)
 
 
 def pointee(op: Operation, pointer: SSAValue) -> str:

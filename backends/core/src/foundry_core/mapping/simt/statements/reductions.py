@@ -340,7 +340,7 @@ class _Step:
         layout, group = self._layout, self._program.group
         sources = [self._number(layout.registers, register) for register in range(layout.size)]
         if any(basis in self._wanted for basis in layout.warps):
-            return [self._through_memory(regs) for regs in values]
+            return [through_memory(self._program, self._op, regs, layout, layout, bits=self._wanted) for regs in values]
         if any(basis in self._wanted for basis in layout.lanes):
             lane = self._moved(layout.lanes, group.lane())
             moved = [
@@ -348,6 +348,3 @@ class _Step:
             ]
             return [[regs[k] for k in sources] for regs in moved]
         return [[regs[k] for k in sources] for regs in values]
-
-    def _through_memory(self, regs: Sequence[Reg]) -> list[Reg]:
-        return through_memory(self._program, self._op, regs, self._layout, self._layout, bits=self._wanted)
