@@ -106,20 +106,16 @@ class _Accesses:
         self._axes: dict[tuple[int, Axis, SSAValue], SSAValue] = {}
 
     def load(self, op: tt.LoadOp | tt.AtomicLoadOp) -> None:
-        base, start, axes, gather = self._place(op.ptr)
-        ranges, mask = self._where(op.mask)
         kind = tile.VolatileLoadOp if isinstance(op, tt.AtomicLoadOp) or op.is_volatile else tile.LoadOp
         other = op.other if isinstance(op, tt.LoadOp) else None
-        load = kind(base, start, axes, gather, ranges, mask, other, op.result.type)
+        load = kind(self._place(op.ptr, op.mask), other, op.result.type)
         load.location = op.location
         Builder(InsertPoint.before(op)).insert(load)
         load.result.name_hint = op.result.name_hint
         op.result.replace_all_uses_with(load.result)
 
     def store(self, op: tt.StoreOp) -> None:
-        base, start, axes, gather = self._place(op.ptr)
-        ranges, mask = self._where(op.mask)
-        store = tile.StoreOp(base, start, axes, gather, ranges, mask, op.value)
+        store = tile.StoreOp(self._place(op.ptr, op.mask), op.value)
         store.location = op.location
         Builder(InsertPoint.before(op)).insert(store)
 
@@ -132,9 +128,7 @@ class _Accesses:
     ) -> None:
         # Triton gives every operation a mask; a scalar one may be a constant, and is then needless.
         known = splat_constant(mask) if mask is not None else 1
-        base, start, axes, gather = self._place(op.ptr)
-        ranges, mask = self._where(None if known else mask)
-        atomic = tile.AtomicOp(kind, base, start, axes, gather, ranges, mask, op.value, compare)
+        atomic = tile.AtomicOp(kind, self._place(op.ptr, None if known else mask), op.value, compare)
         atomic.location = op.location
         Builder(InsertPoint.before(op)).insert(atomic)
         if op.results:
@@ -144,7 +138,7 @@ class _Accesses:
     def wait(self, op: tt.AtomicPollOp) -> None:
         if op.timeout is not None:
             raise unsupported(op, "with a time-out: kernels cannot read a clock on this device")
-        poll = tile.PollOp(*self._place(op.ptr), op.expected)
+        poll = tile.PollOp(self._place(op.ptr), op.expected)
         poll.location = op.location
         here = Builder(InsertPoint.before(op))
         here.insert(poll)
@@ -152,14 +146,7 @@ class _Accesses:
         done = here.insert(ConstantOp.integer(1, i1)).result
         op.result.replace_all_uses_with(like(here, done, op.result.type))
 
-    def _where(self, mask: SSAValue | None) -> tuple[list[SSAValue], SSAValue | None]:
-        if mask is None:
-            return [], None
-        if not isinstance(mask.type, TensorType):
-            return [], mask
-        return self._masks.ranges(mask), self._masks.rectangle(mask).rest
-
-    def _place(self, pointer: SSAValue) -> tuple[SSAValue, SSAValue, list[SSAValue], SSAValue | None]:
+    def _place(self, pointer: SSAValue, mask: SSAValue | None = None) -> tile.Place:
         base, found = self._pointer(pointer)
         scalars = self._writer.scalars_after(pointer)
         # Dimensions do not share an axis, because their extents differ.
@@ -167,7 +154,11 @@ class _Accesses:
         for key in keys:
             if key not in self._axes:
                 self._axes[key] = self._write_axis(key[1], scalars)
-        return base, scalars.value(found.start), [self._axes[key] for key in keys], found.rest
+        start, axes = scalars.value(found.start), [self._axes[key] for key in keys]
+        if mask is None or not isinstance(mask.type, TensorType):
+            return tile.Place(base, start, axes, found.rest, mask=mask)
+        ranges, rest = self._masks.ranges(mask), self._masks.rectangle(mask).rest
+        return tile.Place(base, start, axes, found.rest, ranges, rest)
 
     @staticmethod
     def _write_axis(axis: Axis, scalars: Scalars) -> SSAValue:

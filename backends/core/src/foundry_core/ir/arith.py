@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS, Arith
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntAttr, IntegerAttr, IntegerType, TensorType, i1
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import AnyAttr as Any_
 from xdsl.irdl import (
     IRDLOperation,
@@ -38,7 +38,7 @@ from xdsl.traits import ConstantLike, Pure
 from . import literals
 from .effects import OrderingEffect
 from .facts import SameBits
-from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, condition_type
+from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, condition_type, defined_operations
 
 
 @irdl_op_definition
@@ -278,21 +278,7 @@ class RemFOp(BinaryOperation):
     name = "arith.remf"
 
 
-_OURS: list[type[Operation]] = [
-    ConstantOp,
-    CmpiOp,
-    CmpfOp,
-    SelectOp,
-    ExtSIOp,
-    ExtUIOp,
-    TruncIOp,
-    SIToFPOp,
-    UIToFPOp,
-    FPToSIOp,
-    FPToUIOp,
-    BitcastOp,
-    RemFOp,
-]
+_OURS = defined_operations(globals(), "arith")
 ArithOnTensors = Dialect(
     "arith",
     [op for op in Arith.operations if op.name not in {ours.name for ours in _OURS}] + _OURS,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import StringAttr, TensorType, i1
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import (
     AnyAttr,
     AttrConstraint,
@@ -115,6 +115,16 @@ class Unkept(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print nothing."""
+
+
+def defined_operations(module: Mapping[str, object], dialect: str) -> list[type[Operation]]:
+    """Return the operations of a dialect that a module defines.
+
+    Args:
+        module: what `globals` returns there.
+    """
+    kinds = [kind for kind in module.values() if isinstance(kind, type) and issubclass(kind, IRDLOperation)]
+    return [kind for kind in kinds if getattr(kind, "name", "").startswith(f"{dialect}.")]
 
 
 class BinaryOperation(IRDLOperation):

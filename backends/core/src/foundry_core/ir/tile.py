@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, TypeAlias, TypeGuard
+from typing import ClassVar, NamedTuple, TypeAlias, TypeGuard
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -54,7 +54,7 @@ from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure,
 
 from .effects import LogEffect, OrderingEffect, is_sink
 from .elements import ByDimension, FixedIndex, extents
-from .syntax import FollowsFrom, Word, condition_type
+from .syntax import FollowsFrom, Word, condition_type, defined_operations
 
 
 @irdl_attr_definition
@@ -320,7 +320,18 @@ class PairsReturnOp(IRDLOperation):
         super().__init__(operands=[values])
 
 
-# The place of an access in assembly.
+class Place(NamedTuple):
+    """Where an access reaches; see the top of this module."""
+
+    base: SSAValue
+    start: SSAValue
+    axes: Sequence[SSAValue]
+    gather: SSAValue | None = None
+    ranges: Sequence[SSAValue] = ()
+    mask: SSAValue | None = None
+
+
+# A place in assembly.
 _PLACE = (
     "$base `[` $start (`,` $axes^)? `]` (`+` $gather^ `:` type($gather))? "
     "(`in` ` ` `[` $ranges^ `]`)? (`where` $mask^)?"
@@ -340,6 +351,10 @@ class Access(IRDLOperation, ABC):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     @property
+    def place(self) -> Place:
+        return Place(self.base, self.start, self.axes, self.gather, self.ranges, self.mask)
+
+    @property
     @abstractmethod
     def elements(self) -> SSAValue:
         """The tile that is read or written. Its element type and its shape are those of the memory that is accessed."""
@@ -352,18 +367,8 @@ class Read(Access, ABC):
     result = result_def(Access._TILE)
     assembly_format = f"{_PLACE} (`else` $other^)? attr-dict `:` type($base) `->` type($result)"
 
-    def __init__(
-        self,
-        base: SSAValue,
-        start: SSAValue,
-        axes: Sequence[SSAValue],
-        gather: SSAValue | None,
-        ranges: Sequence[SSAValue],
-        mask: SSAValue | None,
-        other: SSAValue | None,
-        result: Attribute,
-    ) -> None:
-        super().__init__(operands=[other, base, start, axes, gather, ranges, mask], result_types=[result])
+    def __init__(self, place: Place, other: SSAValue | None, result: Attribute) -> None:
+        super().__init__(operands=[other, *place], result_types=[result])
 
     @property
     def elements(self) -> SSAValue:
@@ -400,17 +405,8 @@ class StoreOp(Access):
     traits = traits_def(MemoryWriteEffect())
     assembly_format = f"$value `to` {_PLACE} attr-dict `:` type($value) `to` type($base)"
 
-    def __init__(
-        self,
-        base: SSAValue,
-        start: SSAValue,
-        axes: Sequence[SSAValue],
-        gather: SSAValue | None,
-        ranges: Sequence[SSAValue],
-        mask: SSAValue | None,
-        value: SSAValue,
-    ) -> None:
-        super().__init__(operands=[value, base, start, axes, gather, ranges, mask])
+    def __init__(self, place: Place, value: SSAValue) -> None:
+        super().__init__(operands=[value, *place])
 
     @property
     def elements(self) -> SSAValue:
@@ -442,22 +438,9 @@ class AtomicOp(Access):
         f"custom<Word>($kind) $value (`for` $compare^)? `at` {_PLACE} attr-dict `:` type($value) `at` type($base)"
     )
 
-    def __init__(
-        self,
-        kind: str,
-        base: SSAValue,
-        start: SSAValue,
-        axes: Sequence[SSAValue],
-        gather: SSAValue | None,
-        ranges: Sequence[SSAValue],
-        mask: SSAValue | None,
-        value: SSAValue,
-        compare: SSAValue | None = None,
-    ) -> None:
+    def __init__(self, kind: str, place: Place, value: SSAValue, compare: SSAValue | None = None) -> None:
         super().__init__(
-            operands=[value, compare, base, start, axes, gather, ranges, mask],
-            properties={"kind": StringAttr(kind)},
-            result_types=[value.type],
+            operands=[value, compare, *place], properties={"kind": StringAttr(kind)}, result_types=[value.type]
         )
 
     @property
@@ -474,10 +457,8 @@ class PollOp(Access):
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
     assembly_format = f"$expected `at` {_PLACE} attr-dict `:` type($expected) `at` type($base)"
 
-    def __init__(
-        self, base: SSAValue, start: SSAValue, axes: Sequence[SSAValue], gather: SSAValue | None, expected: SSAValue
-    ) -> None:
-        super().__init__(operands=[expected, base, start, axes, gather, [], None])
+    def __init__(self, place: Place, expected: SSAValue) -> None:
+        super().__init__(operands=[expected, *place])
 
     @property
     def elements(self) -> SSAValue:
@@ -487,27 +468,4 @@ class PollOp(Access):
 # Accesses that happen once for each element, at their position.
 Executed: TypeAlias = AtomicOp | VolatileLoadOp | PollOp
 
-Tile = Dialect(
-    "tile",
-    [
-        AffineOp,
-        WrappedOp,
-        IndexedOp,
-        RangeOp,
-        PartOp,
-        RoundOp,
-        SliceOp,
-        PairsOp,
-        PairsReturnOp,
-        KeepOp,
-        RecordOp,
-        CheckOp,
-        DistanceOp,
-        LoadOp,
-        VolatileLoadOp,
-        StoreOp,
-        AtomicOp,
-        PollOp,
-    ],
-    [AxisType, RangeType],
-)
+Tile = Dialect("tile", defined_operations(globals(), "tile"), [AxisType, RangeType])

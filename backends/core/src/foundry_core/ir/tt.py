@@ -74,7 +74,7 @@ from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
 from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum, SameBits, keeps_bits, pointer_sum
-from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, Word, condition_type
+from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, Word, condition_type, defined_operations
 
 AXES = ("x", "y", "z")
 
@@ -935,55 +935,4 @@ class AssertOp(IRDLOperation):
     assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
 
 
-TT = Dialect(
-    "tt",
-    [
-        FuncOp,
-        ReturnOp,
-        CallOp,
-        GetProgramIdOp,
-        GetNumProgramsOp,
-        MakeRangeOp,
-        SplatOp,
-        UnsplatOp,
-        BroadcastOp,
-        ExpandDimsOp,
-        TransOp,
-        ReshapeOp,
-        CatOp,
-        JoinOp,
-        SplitOp,
-        GatherOp,
-        MapElementwiseOp,
-        MapElementwiseReturnOp,
-        AddPtrOp,
-        MakeTensorPtrOp,
-        AdvanceOp,
-        LoadOp,
-        StoreOp,
-        AtomicRMWOp,
-        AtomicCASOp,
-        AtomicLoadOp,
-        AtomicStoreOp,
-        AtomicPollOp,
-        DotOp,
-        DotScaledOp,
-        ReduceOp,
-        ReduceReturnOp,
-        ScanOp,
-        ScanReturnOp,
-        HistogramOp,
-        BitcastOp,
-        IntToPtrOp,
-        PtrToIntOp,
-        FpToFpOp,
-        ClampFOp,
-        PreciseSqrtOp,
-        PreciseDivFOp,
-        MulhiUIOp,
-        ExternElementwiseOp,
-        PrintOp,
-        AssertOp,
-    ],
-    [PointerType, CachePolicyAttr],
-)
+TT = Dialect("tt", defined_operations(globals(), "tt"), [PointerType, CachePolicyAttr])

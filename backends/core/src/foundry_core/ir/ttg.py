@@ -25,6 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from .elements import ByDimension
+from .syntax import defined_operations
 
 
 class _Fields(ParametrizedAttribute):
@@ -234,6 +235,6 @@ class MemoryTransOp(IRDLOperation):
 
 TTG = Dialect(
     "ttg",
-    [ConvertLayoutOp, LocalAllocOp, LocalLoadOp, LocalStoreOp, LocalDeallocOp, MemoryIndexOp, MemoryTransOp],
+    defined_operations(globals(), "ttg"),
     [BlockedLayout, SliceLayout, DotOperandLayout, LinearLayout, SharedLayout, SharedMemory, MemoryType],
 )

@@ -232,10 +232,11 @@ class _Accesses:
             assert isinstance(limits, tile.RangeOp)
             ranges[d] = self._once(op, (ranges[d],), lambda: self._clamped(write, limits))
         made: tile.Access
+        place = op.place._replace(start=start, axes=axes, ranges=ranges)
         if isinstance(op, tile.Read):
-            made = type(op)(op.base, start, axes, op.gather, ranges, op.mask, op.other, op.result.type)
+            made = type(op)(place, op.other, op.result.type)
         else:
-            made = tile.StoreOp(op.base, start, axes, op.gather, ranges, op.mask, op.elements)
+            made = tile.StoreOp(place, op.elements)
         made.location = op.location
         return made
 
