@@ -21,6 +21,7 @@ import triton
 import vec_add
 from foundry_core.tensor import Tensor
 from guarded import Guarded
+from modes import run_command
 from report import Case, run_script
 
 HOST_CWD = Path("/mnt/host_cwd")
@@ -53,11 +54,7 @@ def multiply_on(dpus: int) -> float:
     c = Guarded((m, n), np.float32, fence=4096, padding=3)
     with_dpus(dpus, lambda: matmul.launch(a, b, c.array, (16, 16, 32), 2))
     c.check_fences("C")
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    error = np.abs(c.array - exact)
-    allowed = matmul.allowed_error(a, b, exact, np.float32)
-    assert (error <= allowed).all(), f"{np.count_nonzero(~(error <= allowed))} elements are wrong"
-    return float((error / allowed).max())
+    return matmul.check_product(a, b, c.array)
 
 
 def with_dpus(dpus: int, launch: Callable[[], None]) -> None:
@@ -72,10 +69,7 @@ def with_dpus(dpus: int, launch: Callable[[], None]) -> None:
 
 def lines(text: str, folder: Path) -> str:
     """Run command lines in a folder that replaces /mnt/host_cwd, and return their output."""
-    done = subprocess.run(
-        ["bash", "-ec", text.replace(str(HOST_CWD), str(folder))], cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, f"{text}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    done = run_command("bash", "-ec", text.replace(str(HOST_CWD), str(folder)), folder=folder)
     return done.stdout + done.stderr
 
 

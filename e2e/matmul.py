@@ -174,15 +174,20 @@ def check(
         matrix.fill(random.uniform(-1, 1, matrix.array.shape))
     launch(a.array, b.array, c.array, (block_m, block_n, block_k), group)
     c.check_fences("C")
-    exact = a.array.astype(np.float64) @ b.array.astype(np.float64)
-    allowed = allowed_error(a.array, b.array, exact, dtype_out)
-    error = np.abs(c.array.astype(np.float64) - exact)
+    return check_product(a.array, b.array, c.array)
+
+
+def check_product(a: npt.NDArray[Any], b: npt.NDArray[Any], c: npt.NDArray[Any]) -> float:
+    """Compare C with A B in float64; return the largest error as a share of its bound."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    allowed = allowed_error(a, b, exact, c.dtype)
+    error = np.abs(c.astype(np.float64) - exact)
     right = error <= allowed  # false for NaN, the value of an element that was never stored
     if not right.all():
         row, column = np.argwhere(~right)[0]
         raise AssertionError(
             f"{np.count_nonzero(~right)} of {right.size} elements are wrong; the first is [{row}, {column}]: "
-            f"{c.array[row, column]}, not {exact[row, column]} +- {allowed[row, column]:.3g}"
+            f"{c[row, column]}, not {exact[row, column]} +- {allowed[row, column]:.3g}"
         )
     return float((error / allowed).max())
 

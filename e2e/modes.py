@@ -46,17 +46,24 @@ def interpret() -> None:
 
 
 def run_other(name: str, *arguments: str, **variables: str | None) -> None:
-    """Run another script of this folder; the script must succeed.
+    """Run another script of this folder; the script must succeed."""
+    run_command(sys.executable, HERE / name, *arguments, **variables)
+
+
+def run_command(
+    *command: str | Path, folder: Path | None = None, **variables: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, which must succeed; return what it printed.
 
     Args:
         variables: environment variables to set; None removes one.
     """
-    env = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
-    for variable, value in variables.items():
-        if value is None:
-            env.pop(variable, None)
-    done = subprocess.run([sys.executable, HERE / name, *arguments], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, f"{name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    env = {name: value for name, value in {**os.environ, **variables}.items() if value is not None}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, (
+        f"{' '.join(map(str, command))}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    )
+    return done
 
 
 def check_compile_only() -> None:

@@ -16,7 +16,6 @@ import itertools
 import math
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -29,6 +28,7 @@ import numpy as np
 import triton
 import vec_add
 from foundry_core.tensor import Tensor
+from modes import run_command
 from report import Case, Outcome, run_script
 
 HERE = Path(__file__).resolve().parent
@@ -111,13 +111,7 @@ def lines(text: str, folder: Path, **variables: str | None) -> str:
     Args:
         variables: environment variables to set; None removes one.
     """
-    env = {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
-    for name, value in variables.items():
-        if value is None:
-            env.pop(name, None)
-    done = subprocess.run(["bash", "-ec", text], cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, f"{text}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
-    return done.stdout
+    return run_command("bash", "-ec", text, folder=folder, **variables).stdout
 
 
 def in_a_copy(flow: Callable[[Path], None]) -> None:
@@ -263,11 +257,7 @@ def standalone(line: str) -> float:
         for index, array in enumerate((a, b)):
             np.testing.assert_array_equal(np.load(folder / f"outputs/arg_{index}.npy"), array)
         c = np.load(folder / "outputs/arg_2.npy")
-    exact = a.astype(np.float64) @ b.astype(np.float64)
-    allowed = matmul.allowed_error(a, b, exact, np.float32)
-    error = np.abs(c - exact)
-    assert (error <= allowed).all(), f"{np.count_nonzero(~(error <= allowed))} of {c.size} elements are wrong"
-    return float((error / allowed).max())
+    return matmul.check_product(a, b, c)
 
 
 def cases() -> Iterator[Case]:

@@ -91,11 +91,14 @@ class DeviceAssertionError(Failure, RuntimeError, AssertionError):
 
     def __init__(self, kernel: str, failures: Sequence[Record], count: int) -> None:
         first = failures[0]
-        site, self.program = first.site, first.program
-        self.kernel, self.message, self.count = kernel, site.text, count
-        self.file, self.line = site.places[0] if site.places else ("", 0)
-        self.index = site.index(first.element)
-        lines = [_failure(failure) for failure in failures[:_SHOWN]]
+        self.kernel, self.program, self.message, self.count = kernel, first.program, first.site.text, count
+        self.file, self.line = first.site.places[0] if first.site.places else ("", 0)
+        self.index = first.site.index(first.element)
+        lines = []
+        for site, program, element, _ in failures[:_SHOWN]:
+            index = f" index {tuple_text(site.index(element))}" if site.shape else ""
+            text = f" `{site.text}`" if site.text else ""
+            lines.append(f"{site.location()}: program {tuple_text(program)}{index}: assertion{text} failed")
         if count > len(lines):
             lines.append(f"and {count - len(lines)} more")
         super().__init__(
@@ -175,13 +178,6 @@ class FoundRecords(Exception):
     def __init__(self, records: Sequence[Record], count: int) -> None:
         super().__init__()
         self.records, self.count = records, count
-
-
-def _failure(record: Record) -> str:
-    site = record.site
-    index = f" index {tuple_text(site.index(record.element))}" if site.shape else ""
-    text = f" `{site.text}`" if site.text else ""
-    return f"{site.location()}: program {tuple_text(record.program)}{index}: assertion{text} failed"
 
 
 def tuple_text(numbers: Sequence[int]) -> str:
@@ -302,16 +298,12 @@ def _value(site: Site, bits: int) -> str:
     if site.type[0] == "f":
         code = ("<I", "<f") if site.type == "f32" else ("<Q", "<d")
         (number,) = struct.unpack(code[1], struct.pack(code[0], bits))
-        return _hexadecimal(number) if site.hex else f"{number:f}"
+        if not site.hex or not math.isfinite(number):
+            return f"{number:f}"
+        # C's %a has no zeros at the end, which Python writes.
+        digits, exponent = number.hex().split("p")
+        return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
     width = int(site.type[1:])
     if site.hex:
         return f"{bits:#0{2 + width // 4}x}"
     return str(bits - (1 << width) if site.signed and width > 1 and bits >> (width - 1) else bits)
-
-
-def _hexadecimal(number: float) -> str:
-    """Return a number as C's %a writes it: without zeros at the end, which Python writes."""
-    if not math.isfinite(number):
-        return f"{number:f}"
-    digits, exponent = number.hex().split("p")
-    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"

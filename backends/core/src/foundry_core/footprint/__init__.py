@@ -25,6 +25,7 @@ from ..front.structured import kernel
 from ..ir import tt
 from ..ir.parse import read_structured
 from .accesses import ByteRanges
+from .integers import wrap_integer
 from .interval import Interval, exactly, fit
 from .values import Pointer, Value, integer_bits
 from .walk import Walk
@@ -103,7 +104,10 @@ class Footprints:
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
-        found = self._analyse(values, grid, np.asarray(bounds, np.int64))
+        limits = np.asarray(bounds, np.int64)
+        firsts, ids, reads, writes = self._ranges(limits, grid)
+        Walk(len(firsts), ids, grid, reads, writes).interpret(self._body, self._arguments(values))
+        found = _collect(reads, writes, np.searchsorted(firsts, limits[:-1]), len(firsts))
         self._known[key] = found
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
@@ -118,10 +122,8 @@ class Footprints:
                 known.
         """
         bounds = np.asarray([0, math.prod(grid)], np.int64)
-        firsts = _pieces(bounds)
-        lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
-        count = Count((lasts - firsts + 1).tolist(), _ids(firsts, lasts, grid), grid, reads, writes)
+        firsts, ids, reads, writes = self._ranges(bounds, grid)
+        count = Count(np.diff([*firsts, bounds[-1]]).tolist(), ids, grid, reads, writes)
         count.interpret(self._body, self._arguments(values))
         for accesses in (reads, writes):
             for parameter, ends in accesses.bounds.items():
@@ -129,15 +131,13 @@ class Footprints:
                 count.work.bytes += min(int(reached), sizes[parameter]) if known else sizes[parameter]
         return count.work
 
-    def _analyse(
-        self, values: Sequence[Any], grid: Sequence[int], bounds: npt.NDArray[np.int64]
-    ) -> list[dict[int, Footprint]]:
+    def _ranges(
+        self, bounds: npt.NDArray[np.int64], grid: Sequence[int]
+    ) -> tuple[npt.NDArray[np.int64], list[Interval], ByteRanges, ByteRanges]:
+        """Return the first programs of the ranges that have one interval each, their ids, and nothing reached yet."""
         firsts = _pieces(bounds)
-        lasts = np.append(firsts[1:], bounds[-1]) - 1
-        reads, writes = ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
-        Walk(len(firsts), _ids(firsts, lasts, grid), grid, reads, writes).interpret(self._body, self._arguments(values))
-        starts = np.searchsorted(firsts, bounds[:-1])
-        return _collect(reads, writes, starts, len(firsts))
+        ids = _ids(firsts, np.append(firsts[1:], bounds[-1]) - 1, grid)
+        return firsts, ids, ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
 
     def _arguments(self, values: Sequence[Any]) -> list[Value]:
         arguments: list[Value] = [None] * len(self._body.args)
@@ -146,14 +146,8 @@ class Footprints:
         for i in self.integers:
             bits = integer_bits(self._body.args[i].type)
             assert bits is not None
-            arguments[i] = fit(exactly(np.float64(_signed(operator.index(values[i]), bits))), bits)
+            arguments[i] = fit(exactly(np.float64(wrap_integer(operator.index(values[i]), bits))), bits)
         return arguments
-
-
-def _signed(number: int, bits: int) -> int:
-    """Return the number that a kernel reads from the low bits of a number, as a signed integer."""
-    half = 1 << (bits - 1)
-    return number & 1 if bits == 1 else (number + half) % (2 * half) - half
 
 
 def _pieces(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -220,8 +220,8 @@ class _Writer(Interpreter[_Value]):
         for inner in op.walk():
             if isinstance(inner, tile.Access):
                 self._any(inner)
-            else:
-                _refuse_memory(inner)
+            elif not inner.regions and (reads(inner) or writes(inner)):
+                raise unsupported(inner, "what it reaches in memory is not known")
         return [None] * len(op.results)
 
     def _any(self, op: tile.Access) -> None:
@@ -237,16 +237,12 @@ class _Writer(Interpreter[_Value]):
         return [argument.index for argument in self._body.args if isinstance(argument.type, tt.PointerType)]
 
     def access(self, op: tile.Access) -> Sequence[_Value]:
-        self._access(op)
-        return [None] * len(op.results)
-
-    def _access(self, op: tile.Access) -> None:
         type = op.elements.type
         pointer = self.values[op.base]
         span = self._span(op, type.get_shape() if isinstance(type, TensorType) else ())
         if span is None or not isinstance(pointer, _Pointer):
             self._any(op)
-            return
+            return [None] * len(op.results)
         # The mask of a single element is a number. Any other mask leaves out elements that are not known here.
         condition = self._number(op.mask) if op.mask is not None else None
         exact = "1"
@@ -259,6 +255,7 @@ class _Writer(Interpreter[_Value]):
                 self._write(line)
             for verb in _verbs(op):
                 self._write(f"{verb}({pointer.parameter}, span, {exact});")
+        return [None] * len(op.results)
 
     def _span(self, op: tile.Access, shape: Sequence[int]) -> list[str] | None:
         """Return the start of an access, and a line for each of its axes; None if they depend on data."""
@@ -286,12 +283,6 @@ class _Writer(Interpreter[_Value]):
 
 def _verbs(op: tile.Access) -> list[str]:
     return [verb for verb, is_made in (("reads", reads(op)), ("writes", writes(op))) if is_made]
-
-
-def _refuse_memory(op: Operation) -> None:
-    """Refuse an operation that reaches memory and is not a tile.Access. Its regions are checked separately."""
-    if not op.regions and (reads(op) or writes(op)):
-        raise unsupported(op, "what it reaches in memory is not known")
 
 
 def _bits(type: Attribute) -> int | None:

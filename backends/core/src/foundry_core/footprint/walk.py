@@ -92,7 +92,8 @@ class Walk(Interpreter[Value]):
         """Return the result of an operation before it wraps around; None if it is unknown."""
         match op:
             case ConstantOp():
-                return _constant(op)
+                values = op.integers
+                return Interval(np.float64(min(values)), np.float64(max(values))) if values else None
             case tt.GetProgramIdOp():
                 return self._ids[op.axis.value.data]
             case tt.GetNumProgramsOp():
@@ -107,12 +108,11 @@ class Walk(Interpreter[Value]):
         return meaning.intervals(bits_of, numbers)
 
     def access(self, op: tile.Access) -> list[Value]:
-        for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
-            if is_made and not self._trial:
-                self._access(accesses, op)
+        if not self._trial:
+            self._record(op)
         return [unknown_value(result.type) for result in op.results]
 
-    def _access(self, accesses: ByteRanges, op: tile.Access) -> None:
+    def _record(self, op: tile.Access) -> None:
         pointer = self.values[op.base]
         assert isinstance(pointer, Pointer)
         axes = [axis for axis in self.lookup(op.axes) if isinstance(axis, Axis)]
@@ -127,7 +127,9 @@ class Walk(Interpreter[Value]):
             mask = self._number(op.mask)
             active, certain = active & np.greater(mask.high, 0), certain & np.greater(mask.low, 0)
         reached = box(start, axes, ranges, shape, loose=op.gather is not None)
-        accesses.add(pointer, reached, item_bytes(op.base.type), active, certain)
+        for accesses, is_made in ((self._reads, reads(op)), (self._writes, writes(op))):
+            if is_made:
+                accesses.add(pointer, reached, item_bytes(op.base.type), active, certain)
 
     def branch(self, op: scf.IfOp, condition: Value, ways: Sequence[Part[Value]]) -> list[Value]:
         assert isinstance(condition, Interval)
@@ -142,13 +144,12 @@ class Walk(Interpreter[Value]):
             self._active, self._certain = active & may, certain & must
             found.append(way(()))
         self._active, self._certain = active, certain
-        return [self._either_way(condition, *pair) for pair in zip(*found, strict=True)]
-
-    @staticmethod
-    def _either_way(condition: Interval, then: Value, other: Value) -> Value:
-        if isinstance(then, Interval) and isinstance(other, Interval):
-            return choose(condition, then, other)
-        return either(then, other)
+        return [
+            choose(condition, then, other)
+            if isinstance(then, Interval) and isinstance(other, Interval)
+            else either(then, other)
+            for then, other in zip(*found, strict=True)
+        ]
 
     def map(self, op: tt.MapElementwiseOp, tiles: Sequence[Value], function: Part[Value]) -> list[Value]:
         pack = op.pack.value.data
@@ -201,11 +202,6 @@ class Walk(Interpreter[Value]):
         for value, factor in steps:
             total = add(total, mul(self._number(value), exactly(np.float64(factor))))
         return total
-
-
-def _constant(op: ConstantOp) -> Interval | None:
-    numbers = op.integers
-    return Interval(np.float64(min(numbers)), np.float64(max(numbers))) if numbers else None
 
 
 def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, float]] | None:

@@ -93,18 +93,28 @@ class SynchronousLauncher(Generic[Function]):
         if 0 not in grid:
             picked = self.parameters.pick(arguments)
             if self._check and not self._noted:
-                self._say_notes()
+                self._noted = True
+                for note in self.log.notes if self.log is not None else []:
+                    print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
             watch = self._watch(grid, arguments, picked) if self._check else None
             try:
                 if observer is None:
                     self.launch(grid, function, picked)
                 else:
-                    observer(self, grid, picked, lambda: self._finish(grid, function, picked))
+
+                    def finish() -> None:
+                        self.launch(grid, function, picked)
+                        self.wait()
+
+                    observer(self, grid, picked, finish)
             except (struct.error, TypeError):
                 self.parameters.refuse_scalars(picked)
                 raise
             except FoundRecords as found:
-                self._handle(found, picked, grid)
+                from ..checked.findings import handle
+
+                names = self.parameters.names
+                handle(self._kernel, found.records, found.count, names, picked, grid, self._check)
             except DeviceAssertionError as error:
                 if self._check != checked.REPORT:
                     raise
@@ -119,10 +129,6 @@ class SynchronousLauncher(Generic[Function]):
         if sites:
             self.log = Log(self._kernel, sites)
             self.parameters.add_checks(self.log.sites)
-
-    def _finish(self, grid: Grid, function: Function, arguments: Sequence[Any]) -> None:
-        self.launch(grid, function, arguments)
-        self.wait()
 
     def _checked(self, *sides: Any) -> Grid:
         """Return a grid as Python's integers.
@@ -142,17 +148,6 @@ class SynchronousLauncher(Generic[Function]):
             return x, y, z
         shown = " x ".join(map(str, sides))
         raise GridError(f"kernel {self._kernel} is launched on a grid of {shown} programs", why=why, next=next)
-
-    def _say_notes(self) -> None:
-        """Say once what the checked mode does not check in this kernel."""
-        self._noted = True
-        for note in self.log.notes if self.log is not None else []:
-            print(f"checked mode: kernel {self._kernel}: {note}", file=sys.stderr)
-
-    def _handle(self, found: FoundRecords, arguments: Sequence[Any], grid: Grid) -> None:
-        from ..checked.findings import handle
-
-        handle(self._kernel, found.records, found.count, self.parameters.names, arguments, grid, self._check)
 
     def _watch(self, grid: Grid, arguments: Sequence[Any], picked: Sequence[Any]) -> Watch:
         from ..checked.arrays import Launch, Watch

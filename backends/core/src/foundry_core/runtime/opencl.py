@@ -305,14 +305,14 @@ def start_compilers() -> None:
 
     At the first kernel that it builds, PoCL takes up to 0.4 s of processor time for this, as long as our stages take.
     """
+
+    def build_nothing(context: cl.Context) -> None:
+        with suppress(cl.Error):  # the first kernel will say it
+            cl.Program(context, EMPTY).build()
+
     with suppress(IndexError):  # there is none left; kernels may be compiled in several threads
         while True:
-            threading.Thread(target=_build_nothing, args=(_not_started.pop(),)).start()
-
-
-def _build_nothing(context: cl.Context) -> None:
-    with suppress(cl.Error):  # the first kernel will say it
-        cl.Program(context, EMPTY).build()
+            threading.Thread(target=build_nothing, args=(_not_started.pop(),)).start()
 
 
 class OpenCLDevice:

@@ -89,7 +89,11 @@ def _replace(testing: Any) -> None:
                 grad_to_none=given["grad_to_none"] or (),
                 cold=cold,
             )
-            return _summary(taken, given["quantiles"], given["return_mode"])
+            if given["quantiles"] is not None:
+                found = [float(each) for each in np.quantile(taken, given["quantiles"])]
+                return found[0] if len(found) == 1 else found
+            mode = given["return_mode"]
+            return taken if mode == "all" else float(getattr(np, mode)(taken))
 
         return measure
 
@@ -138,10 +142,3 @@ def samples(
     taken = [sample() for _ in range(max(LEAST_SAMPLES, int(rep / whole)))]
     device.synchronize()
     return [start.elapsed_time(end) for start, end in taken]
-
-
-def _summary(taken: list[float], quantiles: Sequence[float] | None, mode: str) -> float | list[float]:
-    if quantiles is not None:
-        found = [float(each) for each in np.quantile(taken, quantiles)]
-        return found[0] if len(found) == 1 else found
-    return taken if mode == "all" else float(getattr(np, mode)(taken))

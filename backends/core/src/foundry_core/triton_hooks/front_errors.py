@@ -226,24 +226,19 @@ def install(backends: Any) -> None:
     # What it takes depends on the release, and callers ask its signature.
     @functools.wraps(native)
     def make_ir(self: Any, *arguments: Any, **named: Any) -> Any:
-        if any(isinstance(each, options) for each in (*arguments, *named.values())):
-            _refuse_arrays(self)
+        ours = any(isinstance(each, options) for each in (*arguments, *named.values()))
+        for name, value in _parameters(self)[0].items() if ours else ():
+            if hasattr(value, "data_ptr") or getattr(type(value), "__hash__", None) is None:
+                raise no_constant(self.fn, name, value)
         try:
             return native(self, *arguments, **named)
         except CompilationError as error:
-            if any(isinstance(each, options) for each in (*arguments, *named.values())):
+            if ours:
                 _explain(error, self)
             raise
 
     make_ir.names_lines = True  # type: ignore[attr-defined]
     ASTSource.make_ir = make_ir
-
-
-def _refuse_arrays(source: Any) -> None:
-    """Refuse a kernel with an array among its constants."""
-    for name, value in _parameters(source)[0].items():
-        if hasattr(value, "data_ptr") or getattr(type(value), "__hash__", None) is None:
-            raise no_constant(source.fn, name, value)
 
 
 def _explain(error: CompilationError, source: Any) -> None:
@@ -264,7 +259,11 @@ def _explain(error: CompilationError, source: Any) -> None:
     lines.append(error.message)
     if "\n  next: " not in said:
         constants, passed = _parameters(source) if function is source.fn else ({}, {})
-        why, next = _advice(said, wrong.node, constants, passed, function.fn.__globals__)
+        why, next = "", ""
+        for pattern, advise in _ADVICE:
+            if found := re.search(pattern, said):
+                why, next = advise(_Mistake(found, wrong.node, constants, passed, function.fn.__globals__))
+                break
         why = why or ("" if said in str(error) else said)
         lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
     error.message = "\n".join(lines)
@@ -289,15 +288,6 @@ def _parameters(source: Any) -> tuple[dict[str, Any], dict[str, str]]:
             constants[names[key[0]]] = value
     passed = {name: type for name, type in source.signature.items() if name not in constants and isinstance(type, str)}
     return constants, passed
-
-
-def _advice(
-    said: str, node: Any, constants: Mapping[str, Any], passed: Mapping[str, str], names: Mapping[str, Any]
-) -> Advice:
-    for pattern, advise in _ADVICE:
-        if found := re.search(pattern, said):
-            return advise(_Mistake(found, node, constants, passed, names))
-    return "", ""
 
 
 _END_RECURSION = "  next: write a loop, or let a tl.constexpr parameter end the recursion: if n == 0: ... else: ..."

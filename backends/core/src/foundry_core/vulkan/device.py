@@ -73,11 +73,7 @@ class _State(IntEnum):
     FORKED = 3
 
 
-def _say(text: bytes) -> None:
-    _said.append(text.decode(errors="replace"))
-
-
-_note = Messages(_say)
+_note = Messages(lambda text: _said.append(text.decode(errors="replace")))
 
 
 @once
@@ -433,10 +429,9 @@ class VulkanDevice:
         """Return the float types whose subnormal numbers the device may take for zeros in arithmetic."""
         # A bf16 is an f32 in registers, with the same exponents.
         types = {16: ("f16",), 32: ("f32", "bf16"), 64: ("f64",)}
-        return frozenset(name for width, names in types.items() for name in names * (not self._keeps(width)))
-
-    def _keeps(self, width: int) -> bool:
-        return bool(getattr(self.properties, f"denorm{width}"))
+        return frozenset(
+            name for width, names in types.items() if not getattr(self.properties, f"denorm{width}") for name in names
+        )
 
     def device_report(self) -> DeviceReport:
         """Return the description of this device for reports."""
