@@ -21,8 +21,7 @@ import triton
 import vec_add
 from foundry_core.tensor import Tensor
 from guarded import Guarded
-from modes import run_command
-from report import Case, run_script
+from report import Case, run_command, run_script
 
 HOST_CWD = Path("/mnt/host_cwd")
 # A divisor of the work, its neighbours, primes, a rank.

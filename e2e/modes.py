@@ -8,7 +8,6 @@ e2e/modes.py interpret.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ import triton
 import triton.language as tl
 import vec_add
 from foundry_core.tensor import Tensor
-from report import Case
+from report import Case, run_command
 
 HERE = Path(__file__).resolve().parent
 # Global arrays: Triton looks at every global of a kernel's module.
@@ -48,22 +47,6 @@ def interpret() -> None:
 def run_other(name: str, *arguments: str, **variables: str | None) -> None:
     """Run another script of this folder; the script must succeed."""
     run_command(sys.executable, HERE / name, *arguments, **variables)
-
-
-def run_command(
-    *command: str | Path, folder: Path | None = None, **variables: str | None
-) -> subprocess.CompletedProcess[str]:
-    """Run a command, which must succeed; return what it printed.
-
-    Args:
-        variables: environment variables to set; None removes one.
-    """
-    env = {name: value for name, value in {**os.environ, **variables}.items() if value is not None}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, (
-        f"{' '.join(map(str, command))}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
-    )
-    return done
 
 
 def check_compile_only() -> None:

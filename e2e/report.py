@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import subprocess
 import sys
 import time
 import traceback
@@ -178,3 +179,19 @@ def _modelled(launches: Sequence[Any]) -> dict[str, int] | None:
         "cycles": sum(launch.cycles for launch in launches),
         "dma_bytes": sum(launch.dma_read_bytes + launch.dma_write_bytes for launch in launches),
     }
+
+
+def run_command(
+    *command: str | Path, folder: Path | None = None, **variables: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, which must succeed; return what it printed.
+
+    Args:
+        variables: environment variables to set; None removes one.
+    """
+    env = {name: value for name, value in {**os.environ, **variables}.items() if value is not None}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, (
+        f"{' '.join(map(str, command))}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+    )
+    return done

@@ -28,8 +28,7 @@ import numpy as np
 import triton
 import vec_add
 from foundry_core.tensor import Tensor
-from modes import run_command
-from report import Case, Outcome, run_script
+from report import Case, Outcome, run_command, run_script
 
 HERE = Path(__file__).resolve().parent
 # ./foundry puts the plugin's sources here. Without it, the sources are those of the checkout of this file.
