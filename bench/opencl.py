@@ -44,14 +44,14 @@ def _elements(name: str) -> tuple[int, ...]:
     return tuple(block for (block,) in _ROWS[name]["blocks"])
 
 
-def _of_reduction(what: str, *_: Any) -> Mapping[str, Options]:
+def _reduction_launches(what: str, *_: Any) -> Mapping[str, Options]:
     if what == "sum":
         parts = _ROWS["reductions"]["parts"]
         return {f"{programs} programs, block {block}": {"parts": programs, "BLOCK": block} for programs, block in parts}
     return _blocks("reductions") if what == "sum-columns" else _ONE
 
 
-def _of_gather(_: int, columns: int, *__: Any) -> Mapping[str, Options]:
+def _gather_launches(rows: int, columns: int, *_: Any) -> Mapping[str, Options]:
     return _ONE if columns else _blocks("gather")
 
 
@@ -63,9 +63,9 @@ MEASUREMENTS: dict[str, Measuring | Suite] = {
     "layer-norm": _suite("layer-norm", layer_norm.problem),
     "attention": _suite("attention", attention.problem),
     "gemv": _suite("gemv", gemv.problem),
-    "reductions": _suite("reductions", reductions.problem, _of_reduction),
+    "reductions": _suite("reductions", reductions.problem, _reduction_launches),
     "transpose": _suite("transpose", transpose.problem),
-    "gather": _suite("gather", partial(gather.problem, blocks=_elements("gather")), _of_gather),
+    "gather": _suite("gather", partial(gather.problem, blocks=_elements("gather")), _gather_launches),
     "tutorials": tutorials.SUITE,
     "first": first_launch.measure,
     "compile": first_launch.measure_stages,

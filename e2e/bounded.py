@@ -96,19 +96,6 @@ def _smooth(function: Any, slope: Callable[[torch.Tensor], torch.Tensor]) -> Cal
     return bounded
 
 
-def _abs(x: Bounded) -> Bounded:
-    return Bounded(x.value.abs(), x.error, x.dtype)
-
-
-def _relu(x: Bounded) -> Bounded:
-    return Bounded(torch.relu(x.value), x.error, x.dtype)
-
-
-def _sigmoid(x: Bounded) -> Bounded:
-    """Compute 1 / (1 + exp(-x))."""
-    return x._other(1.0) / (torch.exp(-x) + 1.0)
-
-
 def _softmax(x: Bounded, dim: int) -> Bounded:
     """Compute exp(x - max) / sum. A sum of n positive terms is rounded n times; each partial sum is at most the sum."""
     powers = torch.exp(x._rounded(x.value - x.value.amax(dim, keepdim=True), 2 * x.error))
@@ -117,9 +104,9 @@ def _softmax(x: Bounded, dim: int) -> Bounded:
 
 
 _FUNCTIONS: dict[Any, Callable[..., Bounded]] = {
-    torch.abs: _abs,
-    torch.relu: _relu,
-    torch.sigmoid: _sigmoid,
+    torch.abs: lambda x: Bounded(x.value.abs(), x.error, x.dtype),
+    torch.relu: lambda x: Bounded(torch.relu(x.value), x.error, x.dtype),
+    torch.sigmoid: lambda x: x._other(1.0) / (torch.exp(-x) + 1.0),
     torch.softmax: _softmax,
     torch.exp: _smooth(torch.exp, torch.exp),
     torch.tanh: _smooth(torch.tanh, lambda x: 1 - torch.tanh(x) ** 2),

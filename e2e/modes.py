@@ -46,7 +46,7 @@ def interpret() -> None:
 
 def run_other(name: str, *arguments: str, **variables: str | None) -> None:
     """Run another script of this folder; the script must succeed."""
-    run_command(sys.executable, HERE / name, *arguments, **variables)
+    run_command(sys.executable, HERE / name, *arguments, variables=variables)
 
 
 def check_compile_only() -> None:

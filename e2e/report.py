@@ -182,14 +182,14 @@ def _modelled(launches: Sequence[Any]) -> dict[str, int] | None:
 
 
 def run_command(
-    *command: str | Path, folder: Path | None = None, **variables: str | None
+    *command: str | Path, variables: Mapping[str, str | None] | None = None, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, which must succeed; return what it printed.
 
     Args:
         variables: environment variables to set; None removes one.
     """
-    env = {name: value for name, value in {**os.environ, **variables}.items() if value is not None}
+    env = {name: value for name, value in {**os.environ, **(variables or {})}.items() if value is not None}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, (
         f"{' '.join(map(str, command))}\nended with status {done.returncode}:\n{done.stdout}{done.stderr}"

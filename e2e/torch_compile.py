@@ -229,12 +229,9 @@ def trained() -> float:
     for (name, found), same, bound in zip(model.named_parameters(), eager.parameters(), bounds, strict=True):
         assert found.grad is not None and same.grad is not None, f"{name} has no gradient"
         assert found.grad.device.type == "vsi"
-        shares.append(share_of_allowed(found.grad.cpu(), same.grad, Bounded(*_like(bound, same.grad))))
+        bound = Bounded(bound.value.view_as(same.grad), bound.error.view_as(same.grad), bound.dtype)
+        shares.append(share_of_allowed(found.grad.cpu(), same.grad, bound))
     return max(shares)
-
-
-def _like(bound: Bounded, tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.dtype]:
-    return bound.value.view_as(tensor), bound.error.view_as(tensor), bound.dtype
 
 
 def from_caches() -> str:

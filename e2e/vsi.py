@@ -110,7 +110,7 @@ def lines(text: str, folder: Path, **variables: str | None) -> str:
     Args:
         variables: environment variables to set; None removes one.
     """
-    return run_command("bash", "-ec", text, folder=folder, **variables).stdout
+    return run_command("bash", "-ec", text, folder=folder, variables=variables).stdout
 
 
 def in_a_copy(flow: Callable[[Path], None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,9 +32,18 @@ def memory_spans(tensors: Sequence[TensorLike], *, whole_allocations: bool = Fal
         high = storage.data_ptr() + storage.nbytes()
         if low < high:
             reached.append((low, high))
+    return merged(sorted(reached))
+
+
+def merged(ranges: Iterable[tuple[int, int]], *, gap: int = 0) -> list[tuple[int, int]]:
+    """Return ranges, given in ascending order, with those joined that overlap.
+
+    Args:
+        gap: 1 to join those that only touch, too.
+    """
     spans: list[tuple[int, int]] = []
-    for low, high in sorted(reached):
-        if spans and low < spans[-1][1]:
+    for low, high in ranges:
+        if spans and low < spans[-1][1] + gap:
             spans[-1] = spans[-1][0], max(high, spans[-1][1])
         else:
             spans.append((low, high))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..spans import merged
 from ..tensor import Storage, Tensor, note_address, reachable
 from .memory import memory_of, poison_mask
 
@@ -76,13 +77,7 @@ def table(tensor: Any, size: int) -> list[Any]:
 
     It is the same for each array.
     """
-    rows: list[list[int]] = []
-    for low, high in sorted(reachable()):
-        if rows and low <= rows[-1][1]:
-            rows[-1][1] = max(rows[-1][1], high)
-        else:
-            rows.append([low, high])
-    parts = [(low, high - low) for low, high in rows]
+    parts = [(low, high - low) for low, high in merged(sorted(reachable()), gap=1)]
     return [Tensor(np.array(parts or [(0, 0)], np.int64)), len(parts)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
@@ -93,8 +92,13 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
         module = inline_calls(parse(ttir))
         stored = write_set(module)
         sites = replace_prints(module)
-        instrument = functools.partial(_instrument, sites=sites, shares=shares, compares=compares) if check else None
-        end_failed_programs(kernel(structure(module, instrument)))
+
+        def add_checks(function: tt.FuncOp) -> None:
+            from ..checked.instrument import instrument
+
+            instrument(function, sites, shares=shares, compares=compares)
+
+        end_failed_programs(kernel(structure(module, add_checks if check else None)))
     for op in module.walk():
         op.location = source_line(op.location) or UNKNOWN_LOC
     text = StringIO()
@@ -103,12 +107,6 @@ def read_kernel(ttir: str, *, check: bool = False, shares: bool = True, compares
     printed = _EARLY_LOCATION.sub(" {", text.getvalue().replace(" loc(unknown)", "")) + "\n"
     remember(printed, module)
     return StructuredKernel(printed, stored, sites)
-
-
-def _instrument(function: tt.FuncOp, sites: list[Site], **kinds: bool) -> None:
-    from ..checked.instrument import instrument
-
-    instrument(function, sites, **kinds)
 
 
 def written_arguments(ttir: str) -> WriteSet | None:

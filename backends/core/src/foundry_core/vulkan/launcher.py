@@ -13,7 +13,7 @@ import numpy as np
 
 from ..log import FIRST_FAILURE, Log
 from ..scalars import passed
-from ..spans import memory_spans
+from ..spans import memory_spans, merged
 from .array import DeviceTensor
 from .device import HostArrays, Pipeline, VulkanDevice
 from .library import VulkanError
@@ -106,7 +106,9 @@ class PipelineLauncher:
         )
         with _on_device(device, spans, written, in_place=in_place) as ranges:
             for number, tensor in hosts.items():
-                values[number] = _placed(tensor, ranges)
+                at = tensor.data_ptr()
+                # A tensor without elements is in no range.
+                values[number] = next((int(to + at - low) for low, high, to in ranges if low <= at < high), 0)
             try:
                 device.launch(self._pipeline, grid, self._packed(grid, values))
                 if hosts:
@@ -128,14 +130,6 @@ def _refuse(tensor: Any) -> None:
         )
 
 
-def _placed(tensor: Any, ranges: Sequence[Range]) -> int:
-    at = tensor.data_ptr()
-    for low, high, address in ranges:
-        if low <= at < high:
-            return int(address + at - low)
-    return 0  # a tensor without elements
-
-
 @contextmanager
 def _on_device(
     device: VulkanDevice, spans: Sequence[tuple[int, int]], outputs: Sequence[int], *, in_place: bool
@@ -149,7 +143,8 @@ def _on_device(
     """
     if in_place:
         page = os.sysconf("SC_PAGE_SIZE")
-        pages = _merged((low // page * page, -(-high // page) * page) for low, high in spans)
+        # A device may refuse to share a page twice.
+        pages = merged((low // page * page, -(-high // page) * page) for low, high in spans)
         shared: list[ImportedMemory] = []
         try:
             shared.extend(ImportedMemory(device, low, high) for low, high in pages)
@@ -169,17 +164,6 @@ def _on_device(
     for (low, high), buffer in zip(spans, buffers, strict=True):
         if any(low <= at < high for at in outputs):
             device.download(buffer, 0, low, high - low)
-
-
-def _merged(ranges: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges, in ascending order, with those joined that overlap: a device may refuse to share memory twice."""
-    merged: list[tuple[int, int]] = []
-    for low, high in ranges:
-        if merged and low < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(high, merged[-1][1])
-        else:
-            merged.append((low, high))
-    return merged
 
 
 @contextmanager

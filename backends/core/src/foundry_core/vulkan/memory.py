@@ -75,7 +75,9 @@ class MemoryPool:
         Raises:
             DeviceMemoryError: there is no memory left.
         """
-        rounded = _rounded(size)
+        # From 8 sizes to each power of two, so that blocks fit later requests; at most an eighth is lost.
+        step = max(_ALIGNMENT, 1 << max(0, size.bit_length() - 4))
+        rounded = max(1, -(-size // step)) * step
         if rounded > self._device.properties.most_buffer >= size:
             rounded = size
         with self._lock:
@@ -137,12 +139,6 @@ class MemoryPool:
                     library().free(self._device.handle, free.popleft()[1].handle)
                     self.held -= size
                     self.allocations -= 1
-
-
-def _rounded(size: int) -> int:
-    """Return a size from 8 to each power of two, so that blocks fit later requests; at most an eighth is lost."""
-    step = max(_ALIGNMENT, 1 << max(0, size.bit_length() - 4))
-    return max(1, -(-size // step)) * step
 
 
 class DeviceBuffer:
