@@ -55,8 +55,22 @@ class _Mistake:
 
 # Why, and what to do next. "" for why: Triton's own message says it.
 Advice = tuple[str, str]
+_Advise = Callable[[_Mistake], Advice]
+# By a pattern of Triton's message; the first that matches counts.
+_ADVICE: dict[str, _Advise] = {}
 
 
+def _advises(pattern: str) -> Callable[[_Advise], _Advise]:
+    """Decorate the function that gives advice on messages with this pattern."""
+
+    def register(advise: _Advise) -> _Advise:
+        _ADVICE[pattern] = advise
+        return advise
+
+    return register
+
+
+@_advises(r"must be a power of (?:2|two)")
 def _no_power_of_two(mistake: _Mistake) -> Advice:
     why, wanted = "the extents of a block are powers of two", "triton.next_power_of_2(...)"
     sizes = {name: value for name, value in mistake.constants.items() if type(value) is int and value & (value - 1)}
@@ -67,6 +81,7 @@ def _no_power_of_two(mistake: _Mistake) -> Advice:
     return why, f"launch with {wanted}, and mask the elements beyond the end: tl.load(x + i, mask=i < n, other=0)"
 
 
+@_advises(r"must be of type tl.constexpr|must have type `constexpr|is not a constexpr")
 def _no_constexpr(mistake: _Mistake) -> Advice:
     if names := mistake.named(mistake.passed):
         why = f"{names[0]} is passed when the kernel is launched, and this number must be known when it is compiled"
@@ -79,6 +94,7 @@ def _no_constexpr(mistake: _Mistake) -> Advice:
     return why, "make it of numbers and of parameters that are declared as tl.constexpr, such as BLOCK: tl.constexpr"
 
 
+@_advises(r"invalid operands of type (pointer<\w+>|.*?) and (pointer<\w+>|[\w.]*)")
 def _operands(mistake: _Mistake) -> Advice:
     pointer, other = (f"{type}".startswith("pointer<") for type in mistake.found.groups())
     if not pointer and not other:
@@ -90,6 +106,7 @@ def _operands(mistake: _Mistake) -> Advice:
     return f"{which}, and its elements are not loaded", "load them first, tl.load(x + i), or pass a number"
 
 
+@_advises(r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop")
 def _carried(mistake: _Mistake) -> Advice:
     name, _, type = mistake.found.groups()
     block = re.fullmatch(r"<\[(.*)\], (.*)>", type)
@@ -102,6 +119,7 @@ def _carried(mistake: _Mistake) -> Advice:
     return "", f"give {name} one type: convert it in the loop, or before it with .to({element})"
 
 
+@_advises(r"Unsupported ptr type (.*?) in")
 def _no_pointer(mistake: _Mistake) -> Advice:
     numbers = {name: type for name, type in mistake.passed.items() if not type.startswith("*")}
     names = mistake.named({**numbers, **mistake.constants})
@@ -109,20 +127,8 @@ def _no_pointer(mistake: _Mistake) -> Advice:
     return f"{which}, and what is accessed must be a pointer", "pass an array for it, and add the offsets to it: x + i"
 
 
-def _none(mistake: _Mistake) -> Advice:
-    names = mistake.named({name: value for name, value in mistake.constants.items() if value is None})
-    if not names:
-        return "", ""
-    return f"the launch passes None for {names[0]}", f"pass a value, or test it first: if {names[0]} is not None:"
-
-
-def _global(mistake: _Mistake) -> Advice:
-    name = mistake.found[1]
-    if callable(mistake.globals.get(name)):
-        return "it is a function of Python", f"decorate it with @triton.jit: def {name}(...)"
-    return "", f"define it as {name} = tl.constexpr(...), or pass it as a parameter {name}: tl.constexpr"
-
-
+# What functions of NumPy and of math say of a tile.
+@_advises(r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method")
 def _function(mistake: _Mistake) -> Advice:
     called = resolve_reference(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None
     if not callable(called) or str(getattr(called, "__module__", "")).startswith("triton"):
@@ -130,6 +136,23 @@ def _function(mistake: _Mistake) -> Advice:
     return "it is a function of Python", replacement(called)
 
 
+@_advises(r"'NoneType' object has no attribute")
+def _none(mistake: _Mistake) -> Advice:
+    names = mistake.named({name: value for name, value in mistake.constants.items() if value is None})
+    if not names:
+        return "", ""
+    return f"the launch passes None for {names[0]}", f"pass a value, or test it first: if {names[0]} is not None:"
+
+
+@_advises(r"Cannot access global variable (\w+)")
+def _global(mistake: _Mistake) -> Advice:
+    name = mistake.found[1]
+    if callable(mistake.globals.get(name)):
+        return "it is a function of Python", f"decorate it with @triton.jit: def {name}(...)"
+    return "", f"define it as {name} = tl.constexpr(...), or pass it as a parameter {name}: tl.constexpr"
+
+
+@_advises(r"exceeds triton maximum tensor numel \((\d+)\)")
 def _too_large(mistake: _Mistake) -> Advice:
     most = int(mistake.found[1])
     sizes = {name: value for name, value in mistake.constants.items() if type(value) is int and value > 1}
@@ -140,6 +163,7 @@ def _too_large(mistake: _Mistake) -> Advice:
     )
 
 
+@_advises(r"(?:module 'triton\.language\S*'|'tensor' object) has no attribute '(\w+)'")
 def _attribute(mistake: _Mistake) -> Advice:
     name = mistake.found[1]
     why = f"tl has no {name}"
@@ -149,6 +173,7 @@ def _attribute(mistake: _Mistake) -> Advice:
     return why, f"did you mean tl.{near}?" if near else "write it with functions of triton.language, or of libdevice"
 
 
+@_advises(r"Did you forget to add @triton.jit")
 def _indexed(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript):
         return _function(mistake)
@@ -158,62 +183,38 @@ def _indexed(mistake: _Mistake) -> Advice:
     return "only None and : index a tile", "load the element by itself: tl.load(x + i)"
 
 
+# Triton 3.2.0 says only this.
+@_advises(r"^AssertionError\(\)$")
+@_advises(r"__setitem__ is not supported")
 def _changed(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript | ast.Assign):
         return "", ""
     return "a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)"
 
 
-def _says(why: str, next: str) -> Callable[[_Mistake], Advice]:
-    return lambda mistake: (why, next)
-
-
-_ADVICE: tuple[tuple[str, Callable[[_Mistake], Advice]], ...] = (
-    (r"must be a power of (?:2|two)", _no_power_of_two),
-    (r"must be of type tl.constexpr|must have type `constexpr|is not a constexpr", _no_constexpr),
-    (r"invalid operands of type (pointer<\w+>|.*?) and (pointer<\w+>|[\w.]*)", _operands),
-    (r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop", _carried),
-    (r"Unsupported ptr type (.*?) in", _no_pointer),
-    # What functions of NumPy and of math say of a tile.
-    (r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method", _function),
-    (r"'NoneType' object has no attribute", _none),
-    (r"(?:module 'triton\.language\S*'|'tensor' object) has no attribute '(\w+)'", _attribute),
-    (r"exceeds triton maximum tensor numel \((\d+)\)", _too_large),
-    (
-        r"Both operands must be same dtype. Got (\w+) and (\w+)",
-        _says("", "convert one of them to the type of the other: a.to(b.dtype)"),
+# What is always the same advice.
+_FIXED: dict[str, Advice] = {
+    r"Both operands must be same dtype. Got (\w+) and (\w+)": (
+        "",
+        "convert one of them to the type of the other: a.to(b.dtype)",
     ),
-    (r"Expected dtype \[.*?\] but got", _says("", "convert the operand: x.to(tl.float32)")),
-    (r"Did you forget to add @triton.jit", _indexed),
-    (r"Cannot access global variable (\w+)", _global),
-    (
-        r"Boolean value of Tensor with more than one value",
-        _says(
-            "`if` and `while` take one condition, and this has one for each element",
-            "choose elements, tl.where(condition, a, b), or mask the store: mask=condition",
-        ),
+    r"Expected dtype \[.*?\] but got": ("", "convert the operand: x.to(tl.float32)"),
+    r"Boolean value of Tensor with more than one value": (
+        "`if` and `while` take one condition, and this has one for each element",
+        "choose elements, tl.where(condition, a, b), or mask the store: mask=condition",
     ),
-    (
-        r"unsupported AST node type: (?:Break|Continue)",
-        _says("a loop of a kernel cannot be left early", "write a while with this condition, or an if around the rest"),
+    r"unsupported AST node type: (?:Break|Continue)": (
+        "a loop of a kernel cannot be left early",
+        "write a while with this condition, or an if around the rest",
     ),
-    (r"__setitem__ is not supported", _changed),
-    # Triton 3.2.0 says only this.
-    (r"^AssertionError\(\)$", _changed),
-    (r"unsupported tensor index", _says("a pointer has no elements", "add the offset and load: tl.load(x + 0)")),
-    (
-        r"incompatible dimensions",
-        _says("", "give both the same shape; an extent of 1, as of x[:, None], fits any other"),
+    r"unsupported tensor index": ("a pointer has no elements", "add the offset and load: tl.load(x + 0)"),
+    r"incompatible dimensions": ("", "give both the same shape; an extent of 1, as of x[:, None], fits any other"),
+    r"(?:Mask|Other|Value) argument cannot be block type": (
+        "one pointer accesses one element",
+        "make a block of pointers, x + tl.arange(0, BLOCK), or reduce the value first: tl.sum(value)",
     ),
-    (
-        r"(?:Mask|Other|Value) argument cannot be block type",
-        _says(
-            "one pointer accesses one element",
-            "make a block of pointers, x + tl.arange(0, BLOCK), or reduce the value first: tl.sum(value)",
-        ),
-    ),
-    (r"Mask must have boolean scalar type", _says("a mask is a condition", "compare: mask=m != 0")),
-)
+    r"Mask must have boolean scalar type": ("a mask is a condition", "compare: mask=m != 0"),
+}
 
 
 def install(backends: Any) -> None:
@@ -260,9 +261,10 @@ def _explain(error: CompilationError, source: Any) -> None:
     if "\n  next: " not in said:
         constants, passed = _parameters(source) if function is source.fn else ({}, {})
         why, next = "", ""
-        for pattern, advise in _ADVICE:
+        for pattern, advice in (_ADVICE | _FIXED).items():
             if found := re.search(pattern, said):
-                why, next = advise(_Mistake(found, wrong.node, constants, passed, function.fn.__globals__))
+                mistake = _Mistake(found, wrong.node, constants, passed, function.fn.__globals__)
+                why, next = advice if isinstance(advice, tuple) else advice(mistake)
                 break
         why = why or ("" if said in str(error) else said)
         lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
