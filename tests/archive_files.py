@@ -40,6 +40,17 @@ def tar(file: Path, files: Mapping[str, bytes | str], mode: Literal["w", "w:gz"]
     return file
 
 
+def packed(files: Mapping[str, bytes]) -> bytes:
+    """Return a tar of files."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return data.getvalue()
+
+
 def sums(data: bytes | bytearray) -> bytes:
     """Write the right checksum into each header of a tar."""
     changed, at = bytearray(data), -1

@@ -176,7 +176,6 @@ def libraries(folder: Path) -> Sequence[bytes]:
 
 def images(_: Path) -> Sequence[bytes]:
     """Return an archive of an image as engines write it."""
-    data = io.BytesIO()
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -185,16 +184,8 @@ def images(_: Path) -> Sequence[bytes]:
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + "0" * 64]},
     }
     manifest = [{"Config": "c.json", "RepoTags": ["a:b"], "Layers": ["l.tar"]}]
-    with tarfile.open(fileobj=data, mode="w") as tar:
-        for name, content in (
-            ("c.json", _compact(config)),
-            ("l.tar", tars(Path())[0]),
-            ("manifest.json", _compact(manifest)),
-        ):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return [sums(data.getvalue())]
+    parts = {"c.json": _compact(config), "l.tar": tars(Path())[0], "manifest.json": _compact(manifest)}
+    return [sums(archive_files.packed(parts))]
 
 
 def _compact(value: object) -> bytes:

@@ -8,6 +8,7 @@ import json
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from toolchains.archives import docker_archive
 from toolchains.archives.tar_file import EPOCH
@@ -39,7 +40,15 @@ def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
     return data.getvalue()
 
 
-def save(path: Path, layers: Sequence[bytes], plain: Sequence[bytes] | None = None, /, **config: object) -> Path:
+def save(
+    path: Path,
+    layers: Sequence[bytes],
+    plain: Sequence[bytes] | None = None,
+    /,
+    *,
+    tags: Sequence[str] | None = None,
+    **config: object,
+) -> Path:
     """Write an archive as an engine does. `plain` are the layers before compression."""
     digests = [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain or layers]
     content = {
@@ -50,14 +59,14 @@ def save(path: Path, layers: Sequence[bytes], plain: Sequence[bytes] | None = No
         "history": [{"created": "2031-05-05T05:05:05.5Z", "created_by": "COPY"} for _ in layers],
         "rootfs": {"type": "layers", "diff_ids": digests},
     } | config
-    manifest = [{"Config": "c.json", "RepoTags": None, "Layers": [f"{i}/layer.tar" for i in range(len(layers))]}]
+    manifest = [{"Config": "c.json", "RepoTags": tags, "Layers": [f"{i}/layer.tar" for i in range(len(layers))]}]
     files = {f"{i}/layer.tar": data for i, data in enumerate(layers)}
     files |= {"c.json": json.dumps(content).encode(), "manifest.json": json.dumps(manifest).encode()}
     path.write_bytes(layer(*(entry(name, data) for name, data in files.items())))
     return path
 
 
-def normalised(tmp_path: Path, *layers: bytes, **config: object) -> bytes:
+def normalised(tmp_path: Path, *layers: bytes, **config: Any) -> bytes:
     result = tmp_path / "normal.tar"
     docker_archive.normalise(save(tmp_path / "saved.tar", layers, **config), result, name=NAME)
     return result.read_bytes()

@@ -16,11 +16,11 @@ NAME = "triton-1.0-cp312-abi3-manylinux_2_28_x86_64.whl"
 PATCH = patch_series.hello("python/triton/knobs.py", "first = 1")
 
 
-def library() -> bytes:
+def library(commit: str = LLVM) -> bytes:
     """Return a shared object for strip. At its end is what strip drops, including the string of a libtriton.so."""
     mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
     libc = next(Path(path) for path in mapped if Path(path).name.startswith("libc.so"))
-    return libc.read_bytes() + b"\0LLVM version 22.0.0git\0LLVM version 22.0.0git (" + LLVM.encode() + b")\0"
+    return libc.read_bytes() + b"\0LLVM version 22.0.0git\0LLVM version 22.0.0git (" + commit.encode() + b")\0"
 
 
 FILES = {

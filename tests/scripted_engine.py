@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import struct
-import tarfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +12,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
+
+from archive_files import packed
 
 ID = "1" * 64
 UPGRADED = b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
@@ -36,16 +36,6 @@ def frame(stream: int, content: bytes, size: int | None = None) -> bytes:
     return struct.pack(">BxxxL", stream, len(content) if size is None else size) + content
 
 
-def tar(**files: bytes) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return packed.getvalue()
-
-
 IMAGE = {"Id": ID, "RepoTags": ["a:b"], "Config": {"Labels": {}}, "Size": 1, "RootFS": {"Layers": []}}
 LISTED: dict[str, object] = {"Id": ID, "Names": ["/a"], "RepoTags": None, "Labels": {}, "Created": 1, "Size": 1}
 # What Docker answers, by the SDK's name of a request: its method, its path, and the answer.
@@ -61,9 +51,9 @@ GOOD: Mapping[str, tuple[str, str, bytes]] = {
     "exec_start": ("POST", "/exec/[^/]+/start", UPGRADED + frame(1, b"out\n") + frame(2, b"err\n")),
     "exec_inspect": ("GET", "/exec/[^/]+/json", http('{"ExitCode": 0}')),
     "put_archive": ("PUT", "/containers/[^/]+/archive", http("")),
-    "get_archive": ("GET", "/containers/[^/]+/archive", http(tar(file=b"content"))),
+    "get_archive": ("GET", "/containers/[^/]+/archive", http(packed({"file": b"content"}))),
     "inspect_image": ("GET", "/images/.+/json", http(json.dumps(IMAGE))),
-    "get_image": ("GET", "/images/.+/get", http(tar(file=b"content"))),
+    "get_image": ("GET", "/images/.+/get", http(packed({"file": b"content"}))),
     "load_image": ("POST", "/images/load", chunked(b'{"stream": "Loaded"}\r\n')),
     "push": ("POST", "/images/.+/push", chunked(b'{"status": "Pushed"}\r\n')),
     "pull": ("POST", "/images/create", chunked(b'{"status": "Pulled"}\r\n')),

@@ -1,4 +1,4 @@
-"""What container tests share: an image of a few megabytes from this host's tools, an empty store, made-up engines."""
+"""What container tests share: an image of a few megabytes from this host's tools, and an empty store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from toolchains.archives import docker_archive
-from toolchains.engine.client import Engine, ImageInfo
+from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.system import paths
 
@@ -75,30 +74,3 @@ def empty_store(root: Path) -> Store:
     if not (root / "images").exists():
         (root / "images").symlink_to(paths.cache() / "images")
     return Store(root)
-
-
-class RecordingEngine:
-    """A fake engine that has every image. Records what it is asked for."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.asked: list[tuple[str, ...]] = []
-        self._names = names
-
-    def image(self, name: str) -> ImageInfo | None:
-        self.asked.append(("image", name))
-        return ImageInfo("sha256:1", self._names, {}, 1, ())
-
-    def tag(self, name: str, other: str) -> None:
-        self.asked.append(("tag", other))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
-class _NoEngine:
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the engine was asked to {name}")
-
-
-# An engine that must not be used.
-NO_ENGINE: Any = _NoEngine()

@@ -154,7 +154,7 @@ def test_lock_with_an_unsafe_name_is_malformed(tmp_path: Path, change: dict[str,
         (lambda _: Patched("c", "p", "s/1", "/usr/../../x"), "component 'c' has a path that leaves its folder: usr/"),
     ],
 )
-def test_targets_sources_and_patched_packages_are_looked_at_as_well(
+def test_targets_sources_and_patched_packages_are_checked_too(
     make: Callable[[LockedTarget], object], said: str
 ) -> None:
     with pytest.raises(PinError, match=said):

@@ -66,17 +66,13 @@ def test_clock_order_owners_and_engine_traces_leave_no_mark(tmp_path: Path) -> N
     assert layers_of(one)[0]["etc/b"][1] == b"bee"
 
 
-def test_content_mode_owner_and_old_dates_are_kept(tmp_path: Path) -> None:
+def test_content_mode_owner_attributes_and_old_dates_are_kept(tmp_path: Path) -> None:
     data = layer(entry("f", b"content", mode=0o4711, uid=33, gid=44, mtime=1000))
     info, content = layers_of(normalised(tmp_path, data))[0]["f"]
     assert (info.mode, info.uid, info.gid, info.mtime, content) == (0o4711, 33, 44, 1000, b"content")
-
-
-def test_a_date_after_the_epoch_becomes_the_epoch(tmp_path: Path) -> None:
+    # A date after the epoch becomes the epoch.
     assert layers_of(normalised(tmp_path, layer(entry("f", mtime=EPOCH + 1))))[0]["f"][0].mtime == EPOCH
-
-
-def test_extended_attributes_are_kept(tmp_path: Path) -> None:
+    # Extended attributes are kept.
     capability = {"SCHILY.xattr.security.capability": "x"}
     data = layer(entry("ping", b"", pax_headers=capability))
     assert layers_of(normalised(tmp_path, data))[0]["ping"][0].pax_headers == capability
@@ -97,27 +93,22 @@ def test_a_folder_that_a_layer_repeats_unchanged_is_dropped(tmp_path: Path) -> N
     assert set(layers_of(normalised(tmp_path, lower, upper))[1]) == {"var", "tmp"}
 
 
-def test_a_whiteout_stays_only_where_there_is_something_to_hide(tmp_path: Path) -> None:
+def test_only_whiteouts_that_hide_something_are_kept(tmp_path: Path) -> None:
     lower = layer(folder("d"), entry("d/old", b"1"), entry("d/kept", b"2"))
     upper = layer(entry("d/.wh.old"), entry("d/.wh.never"), entry("gone/.wh..wh..opq"))
     assert set(layers_of(normalised(tmp_path, lower, upper))[1]) == {"d/.wh.old"}
-
-
-def test_repeated_whiteout_is_dropped_from_the_layers_above(tmp_path: Path) -> None:
+    # One that a layer above repeats is dropped.
     lower = layer(folder("d"), folder("d/in"), entry("d/in/x", b"1"))
     upper = layer(entry(".wh.d"))
     again = layer(entry(".wh.d"), folder("d"))
     assert [set(found) for found in layers_of(normalised(tmp_path, lower, upper, again))[1:]] == [{".wh.d"}, {"d"}]
 
 
-def test_compressed_layers_give_the_same_image(tmp_path: Path) -> None:
+def test_compressed_or_normalised_layers_give_the_same_image(tmp_path: Path) -> None:
     plain = layer(entry("f", b"content"))
     result = tmp_path / "normal.tar"
     docker_archive.normalise(save(tmp_path / "z.tar", [gzip.compress(plain)], [plain]), result, name=NAME)
     assert result.read_bytes() == normalised(tmp_path, plain)
-
-
-def test_normalising_twice_changes_nothing(tmp_path: Path) -> None:
     once = normalised(tmp_path, layer(entry("b", b"1"), link("a", "b")), layer(folder("d", mtime=EPOCH + 3)))
     (tmp_path / "once.tar").write_bytes(once)
     docker_archive.normalise(tmp_path / "once.tar", tmp_path / "twice.tar", name=NAME)
@@ -202,7 +193,7 @@ def test_a_layer_in_an_unknown_compression_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 100_000])
 @pytest.mark.parametrize("kind", ["bytes", "file"])
-def test_a_wheel_for_which_there_is_no_room_prints_nothing(
+def test_wheel_without_room_prints_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, size: int
 ) -> None:
     printed: list[Any] = []
@@ -239,14 +230,11 @@ def test_a_size_that_no_header_has_is_refused_before_it_is_read(kind: bytes, siz
         assert [each.name for each in itertools.islice(tar, 3)] == ["first"]
 
 
-def test_a_damaged_header_is_not_the_end_of_a_tar() -> None:
+def test_damaged_header_is_not_the_end_of_a_tar() -> None:
     data = bytearray(layer(entry("first", b"content"), entry("second", b"content")))
     data[1024 + 100] ^= 1
     with pytest.raises(tarfile.TarError, match="damaged header"), opened(io.BytesIO(data)) as tar:
         tar.getnames()
-
-
-def test_a_tar_that_ends_without_its_end_is_read() -> None:
     with opened(io.BytesIO(layer(entry("first", b"content"))[:1024])) as tar:
         assert tar.getnames() == ["first"]
 

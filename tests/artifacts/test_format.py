@@ -106,9 +106,7 @@ def test_other_bytes_have_another_revision(what: str, tmp_path: Path) -> None:
     assert (revision, hashlib.sha256(written(what, tmp_path)).hexdigest()) == (expected, sha256)
 
 
-def test_another_repacked_triton_has_another_revision(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_repacking_has_a_new_revision(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stripped = tmp_path / "stripped"
     stripped.write_bytes(b"what strip leaves depends on the machine's libc")
     monkeypatch.setattr(triton_wheel, "_stripped", lambda *_: stripped)

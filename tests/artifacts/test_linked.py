@@ -42,7 +42,10 @@ def target() -> LockedTarget:
     return replace(found, linked=(Linked("toy", shell, ("/usr/share/man*",)),))
 
 
-def test_the_name_depends_on_recipe_packages_and_left_out_files(recipe: Path, target: LockedTarget) -> None:
+def test_name_depends_on_recipe_packages_and_left_out_files(recipe: Path, target: LockedTarget, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", offline=True)
+    store.part("linked", linked.identity(target.linked[0]), lambda folder: None)
+    assert linked.fetch_if_needed(target, store) == target
     (what,) = target.linked
     names = {linked.identity(each) for each in (what, replace(what, debs=()), replace(what, left_out=()))}
     (recipe / "words" / "hello").write_text("good day\n")
@@ -50,12 +53,6 @@ def test_the_name_depends_on_recipe_packages_and_left_out_files(recipe: Path, ta
     (recipe / "link.sh").write_text(SCRIPT + "\n")
     names.add(linked.identity(what))
     assert len(names) == 5
-
-
-def test_with_the_part_in_the_store_nothing_is_fetched(recipe: Path, target: LockedTarget, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store", offline=True)
-    store.part("linked", linked.identity(target.linked[0]), lambda folder: None)
-    assert linked.fetch_if_needed(target, store) == target
 
 
 def store_with_packages(root: Path, target: LockedTarget) -> Store:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny import NO_ENGINE, empty_store
+from fakes import NO_ENGINE
+from tiny import empty_store
 
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
@@ -60,9 +61,15 @@ def test_an_edit_in_what_is_built_changes_the_name(toy: Path, locked: LockedTarg
     assert native.identity("toy", locked) != before
 
 
-def test_builder_packages_change_the_name_of_a_native_part(toy: Path, locked: LockedTarget) -> None:
+def test_builder_packages_change_the_name_of_a_native_part(toy: Path, locked: LockedTarget, tmp_path: Path) -> None:
     others = [replace(locked, debs=locked.debs[1:]), replace(locked, wheels=()), replace(locked, sdists=())]
     assert len({native.identity("toy", builder) for builder in (locked, *others)}) == 4
+    with pytest.raises(UsageError, match="toolchains/recipes/nothing"):
+        native.identity("nothing", locked)
+    # With the part in the store, nothing is fetched.
+    store = Store(tmp_path / "store", offline=True)
+    store.part("native", native.identity("toy", locked), lambda folder: None)
+    assert native.fetch_if_needed(["toy"], locked, store) == locked
 
 
 @pytest.fixture
@@ -79,9 +86,7 @@ def apart(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return apart
 
 
-def test_an_edit_in_the_folder_that_a_recipe_names_changes_the_name(
-    apart: Path, toy: Path, locked: LockedTarget
-) -> None:
+def test_edit_in_the_folder_that_a_recipe_names_changes_the_name(apart: Path, toy: Path, locked: LockedTarget) -> None:
     found = {native.identity("toy", locked)}
     for path in (apart / "told.c", apart / "CMakeLists.txt", toy / "conanfile.py"):
         append(path)
@@ -108,17 +113,6 @@ def test_an_edit_in_a_recipes_tests_or_readme_builds_nothing(toy: Path, locked: 
     assert native.identity("toy", locked) == before
     (toy / "tests.c").write_text("")
     assert native.identity("toy", locked) != before
-
-
-def test_a_recipe_that_does_not_exist_is_named(toy: Path, locked: LockedTarget) -> None:
-    with pytest.raises(UsageError, match="toolchains/recipes/nothing"):
-        native.identity("nothing", locked)
-
-
-def test_with_all_parts_in_the_store_nothing_is_fetched(toy: Path, locked: LockedTarget, tmp_path: Path) -> None:
-    store = Store(tmp_path / "store", offline=True)
-    store.part("native", native.identity("toy", locked), lambda folder: None)
-    assert native.fetch_if_needed(["toy"], locked, store) == locked
 
 
 def members(part: native.NativePart) -> dict[str, bytes]:
@@ -149,9 +143,7 @@ def test_a_recipe_becomes_a_tar_of_what_it_installs_with_the_same_bytes_without_
 
 
 @pytest.mark.docker
-def test_a_compilers_error_is_shown_and_leaves_no_part(
-    toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path
-) -> None:
+def test_compiler_error_leaves_no_part(toy: Path, builder: tuple[Engine, LockedTarget], tmp_path: Path) -> None:
     (toy / "told.c").write_text("int told = nothing;\n")
     store = empty_store(tmp_path / "store")
     with pytest.raises(CommandError, match=r"the native part toy could not be built") as caught:

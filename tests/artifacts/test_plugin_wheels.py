@@ -37,27 +37,26 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_an_edit_in_sources_changes_the_identity_and_one_in_tests_does_not(toy: Path) -> None:
+def test_tests_of_core_that_run_on_the_host_are_no_part_of_its_identity() -> None:
+    assert {inner.split("/")[0] for inner in plugin_wheels._sources("core") if "/" in inner} == {"src"}
+
+
+def test_only_sources_of_the_wheel_change_the_identity(toy: Path) -> None:
     before = plugin_wheels.identity("toy")
     (toy / "tests").mkdir()
     (toy / "tests/test_toy.py").write_text("def test(): pass\n")
     assert plugin_wheels.identity("toy") == before
     (toy / "src/toy/__init__.py").write_text("A = 2\n")
     assert plugin_wheels.identity("toy") != before
-
-
-def test_tests_of_core_that_run_on_the_host_are_no_part_of_its_identity() -> None:
-    folders = {inner.split("/")[0] for inner in plugin_wheels._sources("core") if "/" in inner}
-    assert folders == {"src"}
-
-
-def test_a_folder_that_the_package_excludes_is_no_part_of_the_identity(toy: Path) -> None:
+    # Nor does a folder that the package excludes.
     (toy / "pyproject.toml").write_text(PROJECT + '[tool.hatch.build.targets.sdist]\nexclude = ["notes"]\n')
     before = plugin_wheels.identity("toy")
     for name, same in (("notes", True), ("other", False)):
         (toy / name).mkdir()
         (toy / name / "text").touch()
         assert (plugin_wheels.identity("toy") == before) == same
+    with pytest.raises(UsageError, match="backends/nothing"):
+        plugin_wheels.identity("nothing")
 
 
 @pytest.mark.slow
@@ -72,16 +71,13 @@ def test_two_stores_at_two_times_hold_the_same_bytes(toy: Path, tmp_path: Path) 
     assert one.identity == other.identity == plugin_wheels.identity("toy")
 
 
-def test_the_wheel_holds_what_was_digested(toy: Path, tmp_path: Path) -> None:
+def test_wheel_holds_what_was_digested_and_keeps_executables(toy: Path, tmp_path: Path) -> None:
     (toy / "src/toy/__pycache__").mkdir()
     (toy / "src/toy/__pycache__/left.pyc").write_text("")
     with zipfile.ZipFile(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) as archive:
         names = {name for name in archive.namelist() if ".dist-info" not in name}
         assert names == {"toy/__init__.py"}
         assert archive.read("toy/__init__.py") == b"A = 1\n"
-
-
-def test_an_executable_file_stays_one_and_no_other_becomes_one(toy: Path, tmp_path: Path) -> None:
     (toy / "src/toy/run").write_text("#!/bin/sh\n")
     (toy / "src/toy/run").chmod(0o755)
     assert wheel_file.executables(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) == {"toy/run"}
@@ -96,19 +92,11 @@ class Hook(BuildHookInterface):
 """
 
 
-def test_the_wheel_for_an_image_is_built_without_the_hooks_that_add_a_users_files(toy: Path, tmp_path: Path) -> None:
+def test_wheel_for_an_image_is_built_without_hooks(toy: Path, tmp_path: Path) -> None:
     (toy / "hatch_build.py").write_text(HOOK)
     (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
     with zipfile.ZipFile(plugin_wheels.wheel("toy", Store(tmp_path / "store")).path) as archive:
         assert "toy/__init__.py" in archive.namelist()
-
-
-def test_a_backend_that_does_not_exist_is_named(toy: Path) -> None:
-    with pytest.raises(UsageError, match="backends/nothing"):
-        plugin_wheels.identity("nothing")
-
-
-def test_the_hooks_of_a_plugin_are_left_to_its_users(toy: Path, tmp_path: Path) -> None:
     (toy / "pyproject.toml").write_text(PROJECT + "[tool.hatch.build.targets.wheel.hooks.custom]\n")
     (toy / "hatch_build.py").write_text("raise SystemExit('where is your SDK?')\n")
     assert plugin_wheels.wheel("toy", Store(tmp_path / "store")).path.is_file()

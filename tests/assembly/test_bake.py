@@ -18,6 +18,7 @@ import archive_files
 import jsonschema
 import pytest
 from bake_schema import SCHEMA
+from fakes import FakeEngine
 from tiny import tiny_image
 
 from toolchains.archives import docker_archive, folders
@@ -149,14 +150,17 @@ def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, la
     assert (top["labels"], top["args"]["PART"]) == (layer.labels, "toy")
 
 
-def test_only_the_image_itself_is_sent_back(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+def test_only_the_image_is_sent_back_and_starts_from_the_base(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
     bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
     outputs = {name: target["output"] for name, target in definition(tmp_path / "out")["target"].items()}
     assert outputs["base"] == outputs["middle"] == ["type=cacheonly"]
     assert outputs["top"][0].startswith(f"type=docker,dest={bake.RESULT}")
+    with tarfile.open(tmp_path / "out/base/rootfs.tar") as tar:
+        assert tar.getnames() == ["etc/hosts", "removed"]
+    assert 'ENV PATH="/bin"\nCMD ["/bin/sh"]\n' in (tmp_path / "out/base/Dockerfile").read_text()
 
 
-def test_each_target_starts_from_the_one_before_and_has_what_its_dockerfile_names(
+def test_each_target_starts_from_the_one_before_and_has_its_files(
     base: BaseImage, layer: Layer, tmp_path: Path
 ) -> None:
     bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
@@ -191,9 +195,7 @@ def test_the_contexts_of_every_target_have_what_its_dockerfiles_name(
         check_combined(definition(tmp_path / "out")["target"], f"{name}-{release.version}", names)
 
 
-def test_nothing_in_it_names_this_machine_or_leads_out_of_the_folder(
-    base: BaseImage, layer: Layer, tmp_path: Path
-) -> None:
+def test_nothing_in_it_names_this_machine_or_leaves_the_folder(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
     bake.write(tmp_path / "out", base, [("top", layer)], names=[])
     texts = [path for path in (tmp_path / "out").rglob("*") if path.suffix in ("", ".json", ".txt") and path.is_file()]
     assert len(texts) == 4
@@ -219,13 +221,6 @@ def test_the_same_inputs_give_the_same_folder_whatever_the_umask(base: BaseImage
     assert found[0] == found[1]
 
 
-def test_the_base_images_files_come_as_its_layer_has_them(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
-    bake.write(tmp_path / "out", base, [("top", layer)], names=[])
-    with tarfile.open(tmp_path / "out/base/rootfs.tar") as tar:
-        assert tar.getnames() == ["etc/hosts", "removed"]
-    assert 'ENV PATH="/bin"\nCMD ["/bin/sh"]\n' in (tmp_path / "out/base/Dockerfile").read_text()
-
-
 def test_no_text_is_a_variable_of_the_dockerfile_or_of_the_bake_file() -> None:
     # As Docker 26 reads it.
     assert bake.dockerfile_word("a\"b\\c$HOME d%ñ' ` \\n") == '"a\\"b\\\\c\\$HOME d%ñ\' ` \\\\n"'
@@ -247,28 +242,11 @@ def test_failed_bake_leaves_no_folder(base: BaseImage, layer: Layer, tmp_path: P
     assert list((tmp_path / "there").iterdir()) == []
 
 
-class Loading:
-    """A fake engine that keeps what is loaded into it."""
-
-    def __init__(self) -> None:
-        self.loaded: list[bytes] = []
-        self.tags: list[str] = []
-
-    def load(self, path: Path) -> None:
-        self.loaded.append(path.read_bytes())
-
-    def image(self, name: str) -> ImageInfo:
-        return ImageInfo("sha256:" + "1" * 64, (name,), {}, 1, ())
-
-    def tag(self, _: str, name: str) -> None:
-        self.tags.append(name)
-
-
 @pytest.fixture
-def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
-    stand_in = Loading()
-    monkeypatch.setattr(host, "ensure_engine", lambda: stand_in)
-    return stand_in
+def loading(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    engine = FakeEngine({"": ImageInfo("sha256:" + "1" * 64, (), {}, 1, ())})
+    monkeypatch.setattr(host, "ensure_engine", lambda: engine)
+    return engine
 
 
 @pytest.fixture
@@ -301,8 +279,8 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
     )
 
 
-def test_adopted_image_is_normalised_and_gets_the_names_of_the_target(
-    loading: Loading, target: LockedTarget, tmp_path: Path
+def test_adopted_image_is_normalised_and_gets_its_names(
+    loading: FakeEngine, target: LockedTarget, tmp_path: Path
 ) -> None:
     name = "triton-foundry/spirv:0123456789abcdef"
     moving = Inputs(target, target_image.release(target, "")).moving_names
@@ -313,12 +291,12 @@ def test_adopted_image_is_normalised_and_gets_the_names_of_the_target(
     with tarfile.open(fileobj=io.BytesIO(loading.loaded[0])) as tar:
         (manifest,) = json.load(tar.extractfile("manifest.json") or io.BytesIO())
     assert manifest["RepoTags"] == [name]
-    assert loading.tags == [*moving, *moving]
+    assert loading.asked_to("tag") == [*moving, *moving]
 
 
 @pytest.mark.parametrize("what", ["another target", "another release", "another lock", "no image"])
-def test_archive_that_is_no_image_of_the_locked_target_is_not_loaded(
-    loading: Loading, target: LockedTarget, tmp_path: Path, what: str
+def test_archive_of_something_else_is_not_loaded(
+    loading: FakeEngine, target: LockedTarget, tmp_path: Path, what: str
 ) -> None:
     file = tmp_path / "image.tar"
     other = "dpu" if what == "another target" else "spirv"
@@ -334,7 +312,7 @@ def test_archive_that_is_no_image_of_the_locked_target_is_not_loaded(
     assert loading.loaded == []
 
 
-def test_a_file_that_is_not_there_is_no_image(loading: Loading, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_no_image(loading: FakeEngine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         bake.adopt(Request.read("spirv"), tmp_path / "image.tar")
 

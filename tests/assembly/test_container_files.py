@@ -35,7 +35,7 @@ def filled(target: str) -> FakeContainer:
     return container
 
 
-def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
+def test_folder_of_a_backend_is_at_its_documented_path_with_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "dpu" / "tritonpim"
@@ -50,9 +50,7 @@ def test_a_backends_folder_is_where_the_documents_have_it_with_its_links(
     assert container.called == [["ln", "-sfn", "/opt/llvm", "/mnt/host_cwd/third_party/llvm"]]
 
 
-def test_a_backend_that_users_build_themselves_is_there_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backend_that_users_build_is_there_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vsi" / "src").mkdir(parents=True)
     (tmp_path / "dpu" / "tritonpim").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)

@@ -158,9 +158,7 @@ def test_a_verb_refuses_a_wrong_value_before_it_does_anything(
     assert "next: " in stderr
 
 
-def test_a_file_of_archives_that_is_not_there_is_refused_by_its_variable(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_file_of_archives_is_refused_by_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, said in (("nowhere.list", "there is no such file"), ("sources.txt", "must end with .list or .sources")):
         (tmp_path / "sources.txt").touch()
         monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(tmp_path / name))
@@ -244,7 +242,7 @@ def test_the_store_is_used_as_was_asked(tmp_path: Path, monkeypatch: pytest.Monk
     assert made.store().root == tmp_path
 
 
-def test_a_target_that_was_not_resolved_yet_is_told_from_one_that_is_not_there(
+def test_target_without_a_lock_is_told_from_an_unknown_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(components, "names", lambda: ["spirv", "toy"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import RecordingEngine
+from fakes import FakeEngine
 
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
@@ -79,7 +79,7 @@ def append(path: Path) -> None:
         "VERSION",
     ],
 )
-def test_an_edit_in_what_goes_in_changes_the_name(
+def test_edit_of_an_input_changes_the_name(
     checkout: Path, target: LockedTarget, triton: LockedTriton, file: str
 ) -> None:
     before = Inputs(target, triton).identity()
@@ -87,9 +87,7 @@ def test_an_edit_in_what_goes_in_changes_the_name(
     assert Inputs(target, triton).identity() != before
 
 
-def test_an_edit_in_a_native_part_changes_the_name_of_the_targets_that_have_it(
-    checkout: Path, target: LockedTarget, triton: LockedTriton
-) -> None:
+def test_edit_in_a_native_part_renames_its_targets(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
     dpu = lock.load().targets["dpu"]
     before = Inputs(dpu, target_image.release(dpu, None)).identity(), Inputs(target, triton).identity()
     append(checkout / "sdks/upmem/CMakeLists.txt")
@@ -131,7 +129,7 @@ def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTar
     assert Inputs(target, triton).identity() == before
 
 
-def test_each_locked_input_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
+def test_each_locked_input_and_no_order_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     other = replace(target.debs[0], sha256="0" * 64)
     # The same file under another version: only the label about drift differs.
     newer = replace(target.debs[0], version="99")
@@ -145,14 +143,8 @@ def test_each_locked_input_is_part_of_the_name(target: LockedTarget, triton: Loc
         Inputs(target, triton, used=replace(target, debs=(newer, *target.debs[1:]))).identity(),
     }
     assert len(names) == 7
-
-
-def test_the_order_of_packages_is_no_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
     turned = replace(target, debs=target.debs[::-1], wheels=target.wheels[::-1])
     assert Inputs(turned, triton).identity() == Inputs(target, triton).identity()
-
-
-def test_a_release_that_is_not_pinned_is_refused(target: LockedTarget) -> None:
     with pytest.raises(UsageError, match=r"Triton 1\.0 is not pinned for spirv"):
         target_image.release(target, "1.0")
 
@@ -167,32 +159,26 @@ def have(target: LockedTarget, triton: LockedTriton, engine: Any, tmp_path: Path
     return target_image.build_image(Inputs(target, triton), store=store, engine=engine)
 
 
-def test_nothing_to_do_takes_one_inspect_and_no_artifact_of_the_store(
-    target: LockedTarget, triton: LockedTriton, tmp_path: Path
-) -> None:
-    engine = RecordingEngine(("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}"))
+def test_nothing_to_do_takes_one_inspect_alone(target: LockedTarget, triton: LockedTriton, tmp_path: Path) -> None:
+    names = ("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}")
+    engine = FakeEngine({"": replace(MADE, names=names)})
     found = have(target, triton, engine, tmp_path)
     assert engine.asked == [("image", found.name)]
     assert not found.made
 
 
-def test_the_moving_names_follow_to_an_image_that_exists(
+def test_moving_names_follow_and_the_default_is_latest(
     target: LockedTarget, triton: LockedTriton, tmp_path: Path
 ) -> None:
-    engine = RecordingEngine(("triton-foundry/spirv:latest",))
+    engine = FakeEngine({"": replace(MADE, names=("triton-foundry/spirv:latest",))})
     have(target, triton, engine, tmp_path)
     assert engine.asked[1:] == [("tag", f"triton-foundry/spirv:{triton.version}")]
-
-
-def test_only_the_default_release_is_the_latest(target: LockedTarget, tmp_path: Path) -> None:
-    engine = RecordingEngine(())
+    engine = FakeEngine({"": MADE})
     have(target, target_image.release(target, "3.6.0"), engine, tmp_path)
     assert engine.asked[1:] == [("tag", "triton-foundry/spirv:3.6.0")]
 
 
-def test_packages_that_drifted_make_another_image_and_its_label_says_which(
-    target: LockedTarget, triton: LockedTriton, tmp_path: Path
-) -> None:
+def test_drifted_packages_make_another_image(target: LockedTarget, triton: LockedTriton, tmp_path: Path) -> None:
     locked = target.debs[0]
     current = replace(locked, version="99", sha256="0" * 64)
     inputs = Inputs(target, triton, used=replace(target, debs=(current, *target.debs[1:])))
@@ -203,28 +189,16 @@ def test_packages_that_drifted_make_another_image_and_its_label_says_which(
         def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
             return [current if artifact == locked else artifact for artifact in artifacts]
 
-    class Engine(RecordingEngine):
-        """An engine that has only the image of the current packages."""
-
-        def image(self, name: str) -> ImageInfo | None:
-            return super().image(name) if name.endswith(drifted) else None
-
-    engine: Any = Engine(())
+    engine: Any = FakeEngine({f"triton-foundry/spirv:{drifted}": MADE})
     store = Drifting(tmp_path / "store", allow_drift=True)
     provenance.note(f"triton-foundry/spirv:{drifted}", MADE, store)
     made = target_image.build_image(Inputs(target, triton), store=store, engine=engine)
     assert made.name == f"triton-foundry/spirv:{drifted}"
 
 
-def test_image_that_this_store_did_not_make_is_not_taken(
-    target: LockedTarget, triton: LockedTriton, tmp_path: Path
-) -> None:
-    class Other(RecordingEngine):
-        def image(self, name: str) -> ImageInfo | None:
-            return replace(super().image(name) or MADE, id="sha256:2")
-
+def test_image_of_another_store_is_not_taken(target: LockedTarget, triton: LockedTriton, tmp_path: Path) -> None:
     with pytest.raises(OfflineError, match=r"files are not in the store"):
-        have(target, triton, Other(()), tmp_path)
+        have(target, triton, FakeEngine({"": replace(MADE, id="sha256:2")}), tmp_path)
 
 
 def test_requirements_have_the_locked_hash_and_not_that_of_the_file(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
     assert "numpy" in (tmp_path / "out/README.md").read_text()
 
 
-def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
+def test_wheel_of_core_has_the_library_and_tag(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
     made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
@@ -93,7 +93,7 @@ def test_cores_wheel_has_the_library_and_the_tag_of_the_glibc_that_it_needs(
     assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
 
 
-def test_the_document_in_a_wheel_names_what_was_put_into_it(
+def test_document_of_a_wheel_names_its_content(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
     made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
@@ -111,9 +111,7 @@ def test_the_document_in_a_wheel_names_what_was_put_into_it(
 
 
 @pytest.mark.slow
-def test_pip_installs_it_by_hashes_and_triton_would_find_the_plugin(
-    target: LockedTarget, library: Path, store: Store, tmp_path: Path
-) -> None:
+def test_pip_installs_it_and_triton_finds_it(target: LockedTarget, library: Path, store: Store, tmp_path: Path) -> None:
     made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
     pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--require-hashes"]
     pip += ["--target", str(tmp_path / "site"), "--find-links", str(made.folder)]
@@ -157,21 +155,18 @@ def test_a_library_that_would_not_load_elsewhere_is_refused(library: Path, tmp_p
         platform_wheel.tag(tmp_path / "text.so")
 
 
-def test_requirement_that_is_not_locked_is_an_error(
+def test_unlocked_requirement_or_target_without_wheels_fails(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
     less = replace(target, wheels=tuple(wheel for wheel in target.wheels if wheel.name != "leaf"))
     with pytest.raises(PinError, match="leaf is required and not locked for spirv"):
         wheelhouse.write(less, Library.given(library), tmp_path / "out", store)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_backend_whose_kernels_need_programs_of_its_image_has_no_wheels() -> None:
     with pytest.raises(UsageError, match="there are no wheels of dpu"):
         wheelhouse.source(lock.load(), lock.load().targets["dpu"])
 
 
-def test_the_library_comes_out_of_the_part_that_is_built(
+def test_library_comes_out_of_its_part(
     library: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = tmp_path / "vulkan-runtime.tar"

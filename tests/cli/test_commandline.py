@@ -201,11 +201,12 @@ def shown() -> dict[str, Path]:
     return found | {command: path for path in SOURCES for text in texts(path) for command in commands(text)}
 
 
-def test_an_option_that_is_like_none_gets_no_suggestion(refused: Said) -> None:
+def test_no_suggestion_for_an_unlike_option_and_values_may_begin_with_dashes(refused: Said) -> None:
     said = refused("e2e", "spirv", "--bogus")
     assert "e2e has no option --bogus\n" in said and "--gpus" in said, "all are listed"
     assert "did you mean" not in said and "next: ./foundry e2e --help" in said
     assert "did you mean --gpus?" in refused("e2e", "spirv", "--pgus=all")
+    assert parse("e2e", "spirv", "--only", "--worker").tasks[0].args.only.value == "--worker"
 
 
 def test_tables_keep_their_width_in_a_pipe() -> None:
@@ -248,6 +249,7 @@ def test_users_are_told_to_type_foundry() -> None:
     """invoke must not be shown: it is on no user's PATH."""
     invoked = re.compile(rf"\binvoke (?:{'|'.join(VERBS.tasks)})\b")
     assert [text for path in SOURCES for text in texts(path) if invoked.search(text)] == []
+    assert inspect.getdoc(tasks.build) and any("./foundry build spirv" in text for text in texts(Path(tasks.__file__)))
 
 
 def test_commands_are_found_in_prose_and_blocks() -> None:
@@ -261,10 +263,6 @@ def test_commands_are_found_in_prose_and_blocks() -> None:
         "test",
         "cache push",
     ]
-
-
-def test_this_file_looks_at_the_texts_of_verbs() -> None:
-    assert inspect.getdoc(tasks.build) and any("./foundry build spirv" in text for text in texts(Path(tasks.__file__)))
 
 
 def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> None:
@@ -287,10 +285,6 @@ def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> N
 )
 def test_an_unknown_option_is_named_wherever_it_stands(words: list[str], option: str, refused: Said) -> None:
     assert option in refused(*words)
-
-
-def test_the_value_of_an_option_may_begin_with_dashes() -> None:
-    assert parse("e2e", "spirv", "--only", "--worker").tasks[0].args.only.value == "--worker"
 
 
 def test_help_fits_the_terminal_and_loses_nothing(monkeypatch: pytest.MonkeyPatch, printed: Said) -> None:

@@ -166,9 +166,7 @@ def test_output_fits_a_terminal_that_knows_ascii_only(word: str, said: str) -> N
 
 @pytest.mark.docker
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_verb_that_is_ended_leaves_no_container(
-    project: Path, docker: Engine, tiny: str, number: signal.Signals
-) -> None:
+def test_an_ended_verb_leaves_no_container(project: Path, docker: Engine, tiny: str, number: signal.Signals) -> None:
     child = start(project, "hold", tiny)
     assert child.stdout is not None
     id = child.stdout.readline().strip()

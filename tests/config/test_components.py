@@ -90,34 +90,33 @@ def test_a_wrong_component_is_refused_with_file_key_and_what_was_expected(root: 
         component(root, "tools")
 
 
-def test_broken_toml_is_refused_with_its_line(root: Path) -> None:
+def test_broken_toml_or_a_missing_file_is_refused_by_name(root: Path) -> None:
+    (root / "targets" / "variant.toml").write_text('extends = "plain"\ncomponents = ["nowhere"]\n')
+    with pytest.raises(PinError, match=r"nowhere\.toml"):
+        target(root, "variant")
+    with pytest.raises(UsageError, match=r"(?s)nowhere.*native, plain, variant"):
+        target(root, "nowhere")
+    (root / "targets" / "plain.toml").write_text(FILES["targets/plain.toml"].replace(', "triton"', ""))
+    with pytest.raises(PinError, match="0 components with releases"):
+        _ = target(root, "plain").digests
     (root / "pins" / "tools.toml").write_text('source = "deb"\npackages = [')
     with pytest.raises(PinError, match=r"(?s)tools\.toml is not TOML.*(line 2|end of document)"):
         component(root, "tools")
 
 
-def test_a_component_that_has_no_file_is_named(root: Path) -> None:
-    (root / "targets" / "variant.toml").write_text('extends = "plain"\ncomponents = ["nowhere"]\n')
-    with pytest.raises(PinError, match=r"nowhere\.toml"):
-        target(root, "variant")
-
-
-def test_a_target_is_the_sum_of_its_components(root: Path) -> None:
+def test_a_target_is_the_sum_of_its_components_and_a_variant_adds_to_it(root: Path) -> None:
     plain = target(root, "plain")
     assert (plain.backend, plain.suite, plain.python) == ("b", "s", "3.13")
     assert plain.packages == ("first", "second")
     assert plain.wheels == {"library": "1.0"}
     assert plain.triton.default == "2"
-
-
-def test_a_variant_adds_to_the_target_it_extends(root: Path) -> None:
     plain, variant = target(root, "plain"), target(root, "variant")
     assert variant.packages == ("first", "second", "third")
     assert (variant.backend, variant.suite, variant.python) == (plain.backend, plain.suite, plain.python)
     assert variant.pins[: len(plain.pins)] == plain.pins
 
 
-def test_native_parts_come_with_what_they_are_built_in(root: Path) -> None:
+def test_native_parts_come_with_what_they_are_built_in_also_in_a_variant(root: Path) -> None:
     native = target(root, "native")
     assert (native.recipes, native.sdk) == (("part",), "vendor")
     builder = native.builder
@@ -126,9 +125,6 @@ def test_native_parts_come_with_what_they_are_built_in(root: Path) -> None:
     assert (builder.packages, builder.sdists) == (("first", "second"), {"made": "1.0"})
     assert set(builder.digests) == {"debs", "wheels"}
     assert target(root, "plain").builder is None
-
-
-def test_a_variant_has_the_native_parts_of_the_target_it_extends(root: Path) -> None:
     (root / "targets" / "variant.toml").write_text('extends = "native"\ncomponents = ["more"]\n')
     variant = target(root, "variant")
     assert (variant.name, variant.recipes, variant.sdk) == ("variant", ("part",), "vendor")
@@ -146,9 +142,6 @@ def test_a_variant_has_other_components_in_the_place_of_some_and_recipes_of_its_
     assert variant.build == (*native.build, component(root, "more"))
     assert [what.package for what in variant.patched] == ["fourth"]
     assert variant.digests["tritons"] != native.digests["tritons"]
-
-
-def test_a_variant_replaces_only_what_is_there(root: Path) -> None:
     (root / "targets" / "variant.toml").write_text('extends = "plain"\nreplaces = { absent = "more" }\n')
     with pytest.raises(PinError, match=r"(?s)variant\.toml, replaces: plain has no component absent.*tools, library"):
         target(root, "variant")
@@ -170,11 +163,6 @@ def test_a_component_of_a_suite_that_goes_with_another_release_is_refused(root: 
     file.write_text(file.read_text().replace("s-backports", "t-backports"))
     with pytest.raises(PinError, match=r"(?s)later is taken from t-backports.*s-backports.*pins/later\.toml"):
         target(root, "variant")
-
-
-def test_an_unknown_target_names_the_known(root: Path) -> None:
-    with pytest.raises(UsageError, match=r"(?s)nowhere.*native, plain, variant"):
-        target(root, "nowhere")
 
 
 PLAIN = FILES["targets/plain.toml"]
@@ -205,12 +193,6 @@ def test_a_wrong_target_is_refused_with_file_key_and_what_was_expected(root: Pat
     (root / "targets" / "variant.toml").write_text(text)
     with pytest.raises(PinError, match=rf"variant\.toml{said}"):
         target(root, "variant")
-
-
-def test_a_target_without_triton_is_refused(root: Path) -> None:
-    (root / "targets" / "plain.toml").write_text(FILES["targets/plain.toml"].replace(', "triton"', ""))
-    with pytest.raises(PinError, match="0 components with releases"):
-        _ = target(root, "plain").digests
 
 
 def test_a_comment_changes_no_digest_and_a_pin_only_its_own(root: Path) -> None:
@@ -268,22 +250,18 @@ def test_a_wrong_builder_is_refused_with_file_key_and_what_was_expected(root: Pa
 class TestOurs:
     """The pins of this repository."""
 
-    def test_every_target_is_readable_and_has_a_plugin_and_a_dockerfile(self) -> None:
+    def test_every_target_of_ours_has_a_plugin_a_dockerfile_and_a_builder(self) -> None:
         for name in components.names():
             backend = components.target(name).backend
             assert (paths.BACKENDS / backend).is_dir()
             assert (paths.DOCKER / f"{backend}.Dockerfile").is_file()
-
-    def test_every_component_is_part_of_a_target_or_of_a_builder(self) -> None:
+        for name in components.names():
+            target = components.target(name)
+            assert components.builder(target.suite).python == target.python
         targets = [components.target(name) for name in components.names()]
         used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
         used |= {pin.name for suite in components.builder_suites() for pin in components.builder(suite).pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
-
-    def test_suite_of_each_target_has_a_builder_with_the_same_python(self) -> None:
-        for name in components.names():
-            target = components.target(name)
-            assert components.builder(target.suite).python == target.python
 
     @pytest.mark.parametrize(
         "file",

@@ -69,20 +69,19 @@ def test_a_source_package_and_a_folder_are_read(folder: Path) -> None:
     assert project.profile("two").source == FolderPin()
 
 
-def test_profile_inherits_common_keys_and_may_override_them(folder: Path) -> None:
+def test_profile_inherits_common_keys_and_unknown_ones_are_refused(folder: Path) -> None:
     text = '[common]\ntake = ["src"]\nassertions = true\nsource = "folder"\n[profile.one]\nversion = "1.0"\n'
     project = load(folder, HEAD + text + '[profile.two]\nversion = "2.0"\nassertions = false\ntake = ["lib"]\n')
     assert project.profile() == Profile("one", "1.0", FolderPin(), take=("src",), assertions=True)
     assert project.profile("two") == Profile("two", "2.0", FolderPin(), take=("lib",))
-
-
-def test_unknown_profile_or_project_is_refused_with_the_known_ones(folder: Path) -> None:
     project = load(folder, HEAD + GIT)
     with pytest.raises(UsageError, match=r"(?s)project has no profile three.*known: one"):
         project.profile("three")
     with pytest.raises(UsageError, match=r"(?s)no upstream other.*known: project"):
         projects.load("other", folder)
     assert projects.names(folder) == ["project"]
+    with pytest.raises(PinError, match=r"project\.toml is not TOML"):
+        load(folder, "default = [")
 
 
 @pytest.mark.parametrize(
@@ -102,11 +101,6 @@ def test_unknown_profile_or_project_is_refused_with_the_known_ones(folder: Path)
 def test_a_wrong_project_is_refused_with_file_key_and_what_was_expected(folder: Path, text: str, said: str) -> None:
     with pytest.raises(PinError, match=rf"project\.toml.*({said})"):
         load(folder, text)
-
-
-def test_broken_toml_is_refused(folder: Path) -> None:
-    with pytest.raises(PinError, match=r"project\.toml is not TOML"):
-        load(folder, "default = [")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +126,7 @@ def test_broken_toml_is_refused(folder: Path) -> None:
         ('urls = ["https://a.invalid/b", "https://c.invalid/d"]', "urls = []", "urls: expected `array` of length >= 1"),
     ],
 )
-def test_a_wrong_profile_is_refused_with_its_key_and_what_was_expected(
-    folder: Path, old: str, new: str, said: str
-) -> None:
+def test_wrong_profile_is_refused_with_key_and_expected_value(folder: Path, old: str, new: str, said: str) -> None:
     assert old in GIT
     with pytest.raises(PinError, match=rf"project\.toml, profile\.one.*{said}"):
         load(folder, HEAD + GIT.replace(old, new))
@@ -160,9 +152,7 @@ class TestOurs:
     """The projects of this repository."""
 
     @pytest.mark.parametrize(("name", "profile"), PROFILES, ids=lambda each: getattr(each, "name", each))
-    def test_every_profile_has_a_recipe_addresses_git_takes_and_the_patches_it_names(
-        self, name: str, profile: Profile
-    ) -> None:
+    def test_every_profile_has_a_recipe_valid_addresses_and_its_patches(self, name: str, profile: Profile) -> None:
         assert (paths.RECIPES / name / "conanfile.py").is_file()
         if isinstance(profile.source, GitPin):
             for url in profile.source.urls:
@@ -181,20 +171,16 @@ class TestOurs:
             assert not profile.take or path.split("/")[0] in profile.take
             assert not any(fnmatch(path, pattern) for pattern in profile.left_out), path
 
-    def test_every_release_of_triton_has_a_profile_with_its_patches(self) -> None:
+    def test_our_projects_are_those_that_targets_and_tritons_name(self) -> None:
         triton = projects.load("triton")
         for target in map(components.target, components.names()):
             for version in target.triton.llvm_hashes:
                 assert triton.profile(version).patches == f"triton/{version}"
         assert triton.default == components.target("spirv").triton.default
-
-    def test_the_llvm_that_triton_spirvs_instructions_name_has_a_profile(self) -> None:
         commit = "3c709802d31b5bc5ed3af8284b40593ff39b9eec"
         source = projects.load("llvm").profile("triton-spirv").source
         assert isinstance(source, GitPin) and source.commit == commit
         assert projects.load("triton").profile("triton-spirv").llvm_hash == commit
-
-    def test_targets_name_every_project_except_llvm(self) -> None:
         named = {name for target in map(components.target, components.names()) for name in target.upstreams}
         # LLVM is a requirement of Triton; no target names it.
         assert named | {"llvm"} == set(projects.names())

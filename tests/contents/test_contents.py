@@ -258,7 +258,7 @@ def test_a_licence_is_unknown_where_no_name_is_stated(copyright: bytes) -> None:
     assert "[debian.src]" in found.origin
 
 
-def test_a_package_may_share_the_copyright_file_of_another(store: Store, tmp_path: Path) -> None:
+def test_packages_have_the_licence_of_their_own_or_shared_copyright_file(store: Store, tmp_path: Path) -> None:
     base = deb(store, tmp_path, "base", SEVERAL.encode(), source="src")
     lib = deb(store, tmp_path, "lib", shares="base", source="src")
     lost = deb(store, tmp_path, "lost", shares="nowhere", source="src")
@@ -266,11 +266,6 @@ def test_a_package_may_share_the_copyright_file_of_another(store: Store, tmp_pat
     assert debs.component(lib).licence == debs.component(base).licence
     assert debs.component(lost).licence.expression == ""
     assert "nowhere" in debs.component(lost).licence.origin
-
-
-def test_package_without_a_copyright_file_has_no_licence_and_a_broken_one_is_refused(
-    store: Store, tmp_path: Path
-) -> None:
     bare = deb(store, tmp_path, "bare")
     assert DebianPackages("trixie", (), store).component(bare).licence.expression == ""
     file = tmp_path / "none.deb"
@@ -281,9 +276,7 @@ def test_package_without_a_copyright_file_has_no_licence_and_a_broken_one_is_ref
         DebianPackages("trixie", (), store).component(broken)
 
 
-def test_a_reviewed_licence_counts_for_the_file_that_was_read_only(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_review_counts_only_for_the_file_that_was_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = b"Terms of our own.\n"
     reviewed(monkeypatch, tmp_path / "r.toml", entry("debian.src", "MIT AND LicenseRef-src-copyright", text))
     found = licences.of_debian_package("src", text)
@@ -294,9 +287,7 @@ def test_a_reviewed_licence_counts_for_the_file_that_was_read_only(
 
 
 @pytest.mark.parametrize("expression", ["BSD", "MIT AND", "MIT WITH Apache-2.0"])
-def test_a_review_must_be_an_expression_of_spdx(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, expression: str
-) -> None:
+def test_review_must_be_an_spdx_expression(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, expression: str) -> None:
     reviewed(monkeypatch, tmp_path / "r.toml", entry("debian.src", expression, b""))
     with pytest.raises(PinError, match=r"debian\.src"):
         licences.of_debian_package("src", b"x")
@@ -330,9 +321,7 @@ def test_a_wheels_licence_is_what_its_metadata_names(tmp_path: Path, fields: str
         ("llvm", "trixie", "pkg:github/llvm/llvm-project@"),
     ],
 )
-def test_component_built_from_source_lists_its_source_and_patches(
-    tmp_path: Path, name: str, suite: str, source: str
-) -> None:
+def test_component_from_source_lists_source_and_patches(tmp_path: Path, name: str, suite: str, source: str) -> None:
     want = build.describe_build(name, suite)
     found = want.component
     assert_valid(found, tmp_path)
@@ -363,9 +352,7 @@ def test_an_unknown_licence_is_named_with_what_to_do(
     assert "MIT\n    part" in capsys.readouterr().out
 
 
-def test_the_verb_writes_the_document_in_a_wheel_and_refuses_what_has_none(
-    wheel: Path, store: Store, tmp_path: Path
-) -> None:
+def test_verb_writes_the_document_of_a_wheel(wheel: Path, store: Store, tmp_path: Path) -> None:
     made = triton_wheel.repack(made_up_triton.locked(wheel), wheel, backends=(), store=store)
     for form, ending in (("cyclonedx", "cdx"), ("spdx", "spdx")):
         out = tmp_path / f"out.{form}"
@@ -379,9 +366,7 @@ def test_the_verb_writes_the_document_in_a_wheel_and_refuses_what_has_none(
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_every_licence_of_the_proven_targets_is_known_and_their_documents_are_valid(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_proven_targets_have_known_licences_and_valid_documents(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     drift = request.config.getoption("--allow-drift")
     for target in lock.load().proven():
         found = sbom.describe(Request.read(target.name, allow_drift=drift))

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from scripted_engine import GOOD, ID, LISTED, UPGRADED, ScriptedEngine, chunked, frame, http, scripted, tar
+from archive_files import packed
+from scripted_engine import GOOD, ID, LISTED, UPGRADED, ScriptedEngine, chunked, frame, http, scripted
 
 from toolchains.archives import docker_archive
 from toolchains.engine import client, container
@@ -94,7 +95,7 @@ HOSTILE: dict[str, bytes | None] = {
     "binary": http(b"\xff\xfe" * 9),
     "an empty answer": http(""),
     "damaged tar": http(b"x" * 10240),
-    "half a tar": http(tar(file=b"x" * 600)[:900]),
+    "half a tar": http(packed({"file": b"x" * 600})[:900]),
     **{
         f"{status}, {body}": http(body, status)
         for status in ("404 No", "409 No", "500 No")
@@ -117,7 +118,7 @@ def engine(place: Path) -> Iterator[ScriptedEngine]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("request_", GOOD)
-def test_an_engine_that_answers_anything_gives_an_error_for_people(
+def test_hostile_answer_gives_a_readable_error(
     request_: str, engine: ScriptedEngine, place: Path, tmp_path: Path
 ) -> None:
     docker = client.connect()
@@ -168,9 +169,7 @@ def test_output_that_comes_with_the_header_of_the_answer_is_not_lost(engine: Scr
         assert container.run(["program"]).stdout.splitlines() == [f"{number:099}" for number in range(5000)]
 
 
-def test_output_without_end_is_an_error_and_is_not_kept(
-    engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_output_is_an_error_and_not_kept(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "_KEPT", 1000)
     monkeypatch.setattr(container, "_LONGEST_LINE", 500)
     monkeypatch.setattr(Sandbox, "printable", 10_000)

@@ -72,9 +72,7 @@ def test_a_container_has_no_network(container: Container) -> None:
 
 @pytest.mark.docker
 @pytest.mark.parametrize(("processes", "status", "said"), [(8, 2, "Cannot fork"), (64, 0, "")])
-def test_a_limit_on_processes_holds_and_no_smaller_one(
-    docker: Engine, tiny: str, processes: int, status: int, said: str
-) -> None:
+def test_limit_on_processes_is_exact(docker: Engine, tiny: str, processes: int, status: int, said: str) -> None:
     with docker.container(tiny, processes=processes) as container:
         done = container.run(["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.5 & done; wait"])
     assert (done.status, done.stderr.strip().rpartition(": ")[2]) == (status, said)
@@ -197,9 +195,7 @@ def test_a_sandbox_whose_owner_was_killed_is_removed_by_the_next_command(docker:
 
 
 @pytest.mark.docker
-def test_a_sandbox_s_files_are_read_when_none_of_its_processes_is_left(
-    docker: Engine, tiny: str, tmp_path: Path
-) -> None:
+def test_files_of_a_sandbox_are_read_when_its_processes_are_gone(docker: Engine, tiny: str, tmp_path: Path) -> None:
     loop = "trap '' TERM HUP; while :; do echo more >> /foundry/home/file; done"
     with docker.sandbox(tiny) as sandbox:
         begun = "until [ -s /foundry/home/file ]; do :; done"
@@ -223,7 +219,7 @@ with made.container(sys.argv[1], volumes={sys.argv[2]: "/foundry/work"}):
 
 
 @pytest.mark.docker
-def test_a_container_that_a_killed_process_never_started_is_removed(
+def test_container_never_started_is_removed(
     docker: Engine, tiny: str, volume: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = subprocess.run([sys.executable, "-c", STILLBORN, tiny, volume], cwd=ROOT, timeout=60, check=False)
@@ -266,9 +262,7 @@ def test_a_sandbox_is_read_only_but_for_its_folders(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.docker
-def test_files_copied_into_a_sandbox_belong_to_its_user_and_come_out_again(
-    docker: Engine, tiny: str, tmp_path: Path
-) -> None:
+def test_files_copied_into_a_sandbox_belong_to_its_user(docker: Engine, tiny: str, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deep").mkdir(parents=True)
     (source / "deep/file").write_text("content")
@@ -309,9 +303,7 @@ def test_limits_name_what_the_engine_cannot_limit() -> None:
 
 
 @pytest.mark.docker
-def test_a_command_is_ended_at_its_sandbox_s_time_limit_and_the_part_of_a_line_it_printed_is_shown(
-    docker: Engine, tiny: str
-) -> None:
+def test_command_ends_at_the_time_limit_and_its_last_words_are_shown(docker: Engine, tiny: str) -> None:
     lines: list[str] = []
     with pytest.raises(LimitError, match="in a container of") as raised, docker.sandbox(tiny, seconds=5) as sandbox:
         sandbox.run(["sh", "-c", "printf begun; while :; do :; done"], line=lines.append)
@@ -477,9 +469,7 @@ build() if sys.argv[3] == "main" else steps.side_by_side(build, lambda: None)
 @pytest.mark.docker
 @pytest.mark.parametrize("thread", ["main", "other"])
 @pytest.mark.parametrize("point", ["Step 4/4", "at work", "Removing intermediate container", "Successfully built"])
-def test_an_interruption_ends_the_running_step_and_leaves_no_image(
-    docker: Engine, tiny: str, point: str, thread: str
-) -> None:
+def test_interruption_ends_the_step_and_leaves_no_image(docker: Engine, tiny: str, point: str, thread: str) -> None:
     step = "sleep 600" if point == "at work" else "echo 2 > /two"
     # With the label, the step is the fourth one.
     dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo at work && {step}\n"
@@ -498,9 +488,7 @@ def test_an_interruption_ends_the_running_step_and_leaves_no_image(
 
 
 @pytest.mark.docker
-def test_an_interruption_of_the_cleaning_up_of_a_build_leaves_nothing(
-    docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_cleanup_leaves_nothing(docker: Engine, tiny: str, monkeypatch: pytest.MonkeyPatch) -> None:
     remove, interrupted = docker._api.remove_image, list[str]()
 
     def interrupt(id: str) -> None:
@@ -579,7 +567,7 @@ def test_images_of_a_killed_build_are_removed_children_first(docker: Engine, tin
 
 
 @pytest.mark.docker
-def test_a_finished_image_does_not_name_the_process_that_built_it(
+def test_image_does_not_name_its_builder(
     docker: Engine, tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     below, found = docker.image(tiny), []

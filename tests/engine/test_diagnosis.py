@@ -90,9 +90,7 @@ def old(request: bytes) -> bytes:
     ],
     ids=["silent", "hangs up", "ssh", "web server", "other json", "a list", "another version", "refuses"],
 )
-def test_each_bad_answer_of_an_engine_has_its_own_reason_and_advice(
-    place: Path, answer: Answer, why: str, next: str
-) -> None:
+def test_each_bad_answer_has_its_own_reason_and_advice(place: Path, answer: Answer, why: str, next: str) -> None:
     with listening(place, answer), pytest.raises(EngineError, match="no container engine answers") as raised:
         client.connect()
     assert why in raised.value.why
@@ -122,9 +120,7 @@ def write_context(folder: Path, name: str, endpoint: dict[str, object]) -> Path:
     return folder / "contexts" / "tls" / place / "docker"
 
 
-def test_the_engine_of_dockers_context_is_used_and_named(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engine_of_dockers_context_is_used(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
@@ -165,7 +161,7 @@ def test_the_engine_of_dockers_context_is_used_and_named(
         ('{"currentContext": "far"}', "docker's context far cannot be used", "meta.json names no host"),
     ],
 )
-def test_a_damaged_context_is_named_with_its_file(
+def test_damaged_context_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, what: str, why: str
 ) -> None:
     for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):

@@ -114,14 +114,11 @@ def test_invalid_gpus_option_is_refused(given: str) -> None:
         Gpus.read(given)
 
 
-def test_a_device_that_is_not_there_is_refused_with_those_that_are(machine: Path) -> None:
+def test_absent_or_remote_device_files_are_refused(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = Gpus.read(f"{machine}/dri/renderD130")
     assert absent is not None
     with pytest.raises(UsageError, match=r"renderD128, .*renderD129"):
         absent.settings()
-
-
-def test_device_files_of_an_engine_elsewhere_are_refused(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
     with pytest.raises(UsageError, match="needs an engine on this machine"):
         sent(f"{machine}/dri")

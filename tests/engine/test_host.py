@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -42,24 +43,14 @@ class Machine:
         self.done.append(" ".join(str(word) for word in argv))
         self.answers = "dockerd" in self.programs
 
-        class Child:
-            @staticmethod
-            def poll() -> None:
-                return None
-
-        return Child()
+        return SimpleNamespace(poll=lambda: None)
 
     def connect(self) -> Any:
         if not self.answers:
             why = f"cannot connect to {os.environ.get('DOCKER_HOST', 'the socket')}"
             raise EngineError("no container engine answers", why=why) from self.failure
 
-        class Engine:
-            @staticmethod
-            def version() -> str:
-                return "Engine 1"
-
-        return Engine()
+        return SimpleNamespace(version=lambda: "Engine 1")
 
 
 @pytest.fixture
@@ -82,6 +73,17 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     return machine
 
 
+@pytest.fixture
+def permitted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return the machine, on which Foundry may install what is missing."""
+    monkeypatch.setenv("CI", "true")
+    return machine
+
+
+TOOLS = {"mmdebstrap", "strip", "git"}
+DOCKERD = "dockerd --bridge=none --iptables=false --ip-forward=false"
+
+
 def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(machine: Machine) -> None:
     with pytest.raises(MissingToolError) as caught:
         host.ensure_engine()
@@ -92,7 +94,7 @@ def test_without_permission_nothing_is_done_and_all_that_is_missing_is_named(mac
 
 
 @pytest.mark.parametrize("permission", ["FOUNDRY_YES", "CI"])
-def test_permission_installs_missing_programs_and_starts_the_engine(
+def test_permission_installs_what_is_missing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, permission: str
 ) -> None:
     monkeypatch.setenv(permission, {"FOUNDRY_YES": "1", "CI": "true"}[permission])
@@ -100,13 +102,11 @@ def test_permission_installs_missing_programs_and_starts_the_engine(
     assert machine.done == [
         "apt-get update",
         "apt-get install -y --no-install-recommends mmdebstrap binutils git docker.io",
-        "dockerd --bridge=none --iptables=false --ip-forward=false",
+        DOCKERD,
     ]
 
 
-def test_programs_that_one_check_needs_are_installed_and_no_engine_is_started(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_of_one_check_are_installed_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingToolError, match=r"this machine lacks strip, git\n.*binutils"):
         host.ensure_programs("git", "strip")
     assert machine.done == []
@@ -116,25 +116,21 @@ def test_programs_that_one_check_needs_are_installed_and_no_engine_is_started(
         assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends binutils git"]
 
 
-def test_an_engine_that_is_installed_is_only_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
+def test_an_engine_that_is_installed_is_only_started(permitted: Machine) -> None:
+    permitted.programs |= TOOLS | {"dockerd"}
     host.ensure_engine()
-    assert machine.done == ["dockerd --bridge=none --iptables=false --ip-forward=false"]
+    assert permitted.done == [DOCKERD]
 
 
-def test_a_machine_that_has_everything_is_left_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip", "git"}
-    machine.answers = True
+def test_a_machine_that_has_everything_is_left_alone(permitted: Machine) -> None:
+    permitted.programs |= TOOLS
+    permitted.answers = True
     host.ensure_engine()
     assert host.provide() == []
-    assert machine.done == []
+    assert permitted.done == []
 
 
-def test_the_engine_is_asked_once_where_nothing_may_be_installed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engine_is_asked_once_without_permission(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.answers, connect = True, Mock(wraps=machine.connect)
     monkeypatch.setattr(client, "connect", connect)
     assert host.ensure_engine().version() == "Engine 1"
@@ -149,41 +145,34 @@ def test_missing_build_tools_do_not_stop_ensure_engine(machine: Machine) -> None
 
 
 @pytest.mark.parametrize("why", ["not root", "not Debian"])
-def test_permission_counts_only_for_root_on_debian(machine: Machine, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
-    monkeypatch.setenv("CI", "true")
+def test_permission_needs_root_on_debian(permitted: Machine, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     if why == "not root":
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
     else:
         host._RELEASE.write_text("ID=fedora\n")
     with pytest.raises(MissingToolError) as caught:
         host.ensure_engine()
-    assert machine.done == []
+    assert permitted.done == []
     expected = "sudo apt-get install docker.io" if why == "not root" else "the equivalent of Debian's docker.io"
     assert expected in caught.value.why
 
 
-def test_an_engine_of_the_users_that_does_not_answer_is_not_replaced(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CI", "true")
+def test_engine_of_the_user_is_not_replaced(permitted: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://build.example:2375")
     with pytest.raises(EngineError, match="no container engine answers") as caught:
         host.ensure_engine()
     assert "tcp://build.example:2375" in caught.value.why
-    assert machine.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils git"]
+    assert permitted.done == ["apt-get update", "apt-get install -y --no-install-recommends mmdebstrap binutils git"]
 
 
-def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_called_missing(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine.programs |= {"mmdebstrap", "strip", "git"}
-    machine.failure = TimeoutError()
-    monkeypatch.setenv("CI", "true")
+def test_an_engine_that_is_there_and_does_not_work_is_neither_replaced_nor_called_missing(permitted: Machine) -> None:
+    permitted.programs |= TOOLS
+    permitted.failure = TimeoutError()
     with pytest.raises(EngineError, match="no container engine answers"):
         host.ensure_engine()
     with pytest.raises(EngineError):
         raise host.error(host.provide())
-    assert machine.done == []
+    assert permitted.done == []
 
 
 def test_an_installed_engine_that_is_not_started_is_an_engine_that_fails(machine: Machine) -> None:
@@ -196,19 +185,14 @@ def test_an_installed_engine_that_is_not_started_is_an_engine_that_fails(machine
 
 
 @pytest.mark.parametrize("pid", ["", "999999999", str(os.getpid())], ids=["empty", "of no process", "of another one"])
-def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, pid: str
-) -> None:
-    monkeypatch.setenv("CI", "true")
-    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
+def test_the_pidfile_of_a_dockerd_that_is_gone_is_removed(permitted: Machine, pid: str) -> None:
+    permitted.programs |= TOOLS | {"dockerd"}
     host._PIDFILE.write_text(pid)
     host.ensure_engine()
     assert not host._PIDFILE.exists()
 
 
-def test_a_process_that_ends_while_its_pidfile_is_read_is_gone(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_that_ends_meanwhile_is_gone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     read = Path.read_text
 
     def ending(path: Path, *words: Any, **options: Any) -> str:
@@ -222,22 +206,18 @@ def test_a_process_that_ends_while_its_pidfile_is_read_is_gone(
     assert not host._PIDFILE.exists()
 
 
-def test_the_pidfile_of_a_dockerd_that_runs_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
-    monkeypatch.setenv("CI", "true")
+def test_the_pidfile_of_a_dockerd_that_runs_stays(permitted: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    permitted.programs |= TOOLS | {"dockerd"}
     # The process that runs this test plays the daemon.
     monkeypatch.setattr(host, "_DOCKERD", (Path("/proc/self/comm").read_text().strip(), "--bridge=none"))
-    machine.programs.add(host._DOCKERD[0])
+    permitted.programs.add(host._DOCKERD[0])
     host._PIDFILE.write_text(str(os.getpid()))
     host.ensure_engine()
     assert host._PIDFILE.exists()
 
 
-def test_a_dockerd_that_ends_at_once_is_an_error_with_what_it_printed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    machine.programs |= {"mmdebstrap", "strip", "git", "dockerd"}
-    monkeypatch.setenv("CI", "true")
+def test_dockerd_that_ends_is_an_error(permitted: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    permitted.programs |= TOOLS | {"dockerd"}
     monkeypatch.setattr(paths, "LOGS", tmp_path)
 
     class Ended:

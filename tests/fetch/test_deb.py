@@ -25,9 +25,7 @@ def debs(archive: DebianArchive, tmp_path: Path) -> Debs:
     return Debs(archive.suite, tmp_path / "apt" / "trixie", [archive.archive])
 
 
-def test_a_system_is_the_essential_and_required_packages_the_ones_asked_for_and_their_dependencies(
-    archive: DebianArchive, debs: Debs
-) -> None:
+def test_system_is_essential_required_and_asked_for_packages(archive: DebianArchive, debs: Debs) -> None:
     essential = archive.add("essential", "1", Essential="yes", Priority="required")
     required = archive.add("required", "2-1", Priority="required")
     tool = archive.add("tool", "3", Depends="library (>= 1)", Recommends="manual", Priority="optional")
@@ -37,22 +35,15 @@ def test_a_system_is_the_essential_and_required_packages_the_ones_asked_for_and_
     assert debs.resolve(["tool"]) == [essential, library, required, tool]
 
 
-def test_a_package_that_the_suite_does_not_have_is_named(archive: DebianArchive, debs: Debs) -> None:
-    archive.add("essential", "1", Essential="yes", Priority="required")
-    with pytest.raises(PinError, match="nowhere"):
-        debs.resolve(["nowhere"])
-
-
-def test_a_dependency_that_cannot_be_met_is_an_error(archive: DebianArchive, debs: Debs) -> None:
+def test_packages_that_the_suite_does_not_have_are_named(archive: DebianArchive, debs: Debs) -> None:
     archive.add("essential", "1", Essential="yes", Priority="required")
     archive.add("tool", "3", Depends="library")
-    with pytest.raises(PinError, match="library"):
-        debs.resolve(["tool"])
+    for asked, missing in (("nowhere", "nowhere"), ("tool", "library")):
+        with pytest.raises(PinError, match=missing):
+            debs.resolve([asked])
 
 
-def test_files_arrive_under_the_archives_names_an_epoch_not_in_them(
-    archive: DebianArchive, debs: Debs, tmp_path: Path
-) -> None:
+def test_files_arrive_under_names_without_an_epoch(archive: DebianArchive, debs: Debs, tmp_path: Path) -> None:
     plain, epoch = archive.add("plain", "1.0-1"), archive.add("epoch", "2:1.0~rc1+b1-1")
     into = tmp_path / "into"
     into.mkdir()
@@ -70,7 +61,7 @@ def test_superseded_packages_are_gone_and_all_named(archive: DebianArchive, debs
     assert "third" not in str(caught.value)
 
 
-class TestAFurtherSuite:
+class TestBackports:
     """Backports, as Debian marks them: apt takes nothing from them that nobody asks for."""
 
     @pytest.fixture
@@ -98,17 +89,11 @@ class TestAFurtherSuite:
         debs.fetch(found, tmp_path, lambda done: None)
         assert all((tmp_path / deb.filename).stat().st_size == deb.size for deb in found)
 
-    def test_a_version_that_both_suites_have_is_of_the_systems_own(
-        self, archive: DebianArchive, backports: DebianArchive, debs: Debs
-    ) -> None:
+    def test_own_version_is_taken(self, archive: DebianArchive, backports: DebianArchive, debs: Debs) -> None:
+        archive.add("driver", "1", Priority="optional")
         for suite in (archive, backports):
             tool = suite.add("tool", "1", Essential="yes", Priority="required")
         assert debs.resolve(["tool"]) == [tool]
-
-    def test_a_package_that_it_does_not_have_is_an_error(
-        self, archive: DebianArchive, backports: DebianArchive, debs: Debs
-    ) -> None:
-        archive.add("driver", "1", Priority="optional")
         with pytest.raises(PinError, match="trixie-backports"):
             debs.resolve(["driver/trixie-backports"])
 
@@ -157,7 +142,7 @@ def test_the_machines_own_packages_play_no_part(archive: DebianArchive, debs: De
     assert debs.resolve([]) == [dpkg]
 
 
-class TestTheMachinesSources:
+class TestMachineSources:
     DEB822 = """\
 # Debian's own
 Types: deb deb-src
@@ -211,25 +196,23 @@ deb-src http://source.invalid/debian bookworm main
             ("http://mirror.invalid/debian-security", "-security"),
         ]
 
-    def test_one_line_sources_give_the_same(self) -> None:
+    def test_one_line_sources_give_the_same_with_debians_keys_alone(self) -> None:
         (self.apt / "sources.list").write_text(self.ONE_LINE)
         assert [(a.uri, a.pocket) for a in apt_sources.archives()] == [
             ("http://mirror.invalid/debian", ""),
             ("http://mirror.invalid/debian-security", "-security"),
         ]
-
-    def test_the_suite_is_replaced_and_only_debians_keys_are_trusted(self) -> None:
-        (self.apt / "sources.list").write_text(self.ONE_LINE)
         assert apt_sources.sources_list("trixie", apt_sources.archives()) == (
             f"deb [signed-by={apt_sources.KEYRING}] http://mirror.invalid/debian trixie main\n"
             f"deb [signed-by={apt_sources.KEYRING}] http://mirror.invalid/debian-security trixie-security main\n"
         )
-
-    def test_a_machine_without_debians_archive_is_told_what_to_set(self) -> None:
-        with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
+        apt_sources.KEYRING.unlink()
+        with pytest.raises(MissingToolError, match="apt-get install debian-archive-keyring"):
             apt_sources.archives()
 
-    def test_the_sources_of_another_distribution_are_not_debians(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_machine_without_debians_archive_is_told_what_to_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
+            apt_sources.archives()
         (self.apt / "sources.list").write_text("deb http://mirror.invalid/ubuntu noble main universe\n")
         monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
         with pytest.raises(UsageError, match="FOUNDRY_DEBIAN_SOURCES"):
@@ -242,9 +225,3 @@ deb-src http://source.invalid/debian bookworm main
         other.write_text("deb http://other.invalid/debian bookworm main\n")
         monkeypatch.setenv("FOUNDRY_DEBIAN_SOURCES", str(other))
         assert [a.uri for a in apt_sources.archives()] == ["http://other.invalid/debian"]
-
-    def test_without_debians_keys_the_package_to_install_is_named(self) -> None:
-        (self.apt / "sources.list").write_text(self.ONE_LINE)
-        apt_sources.KEYRING.unlink()
-        with pytest.raises(MissingToolError, match="apt-get install debian-archive-keyring"):
-            apt_sources.archives()

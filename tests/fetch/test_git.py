@@ -49,9 +49,7 @@ def test_a_commit_arrives_without_its_history(origin: Repository, tmp_path: Path
     assert missing.returncode != 0
 
 
-def test_mirrors_are_tried_in_order_and_each_failure_is_said(
-    origin: Repository, tmp_path: Path, said: list[str]
-) -> None:
+def test_mirrors_are_tried_in_order(origin: Repository, tmp_path: Path, said: list[str]) -> None:
     other = Repository(tmp_path / "other")
     other.commit({"CMakeLists.txt": "another project's\n"})
     commit = origin.commit({"a": "1\n"})
@@ -63,18 +61,15 @@ def test_mirrors_are_tried_in_order_and_each_failure_is_said(
     assert failures[1].startswith(f"{other.url}: it does not have the commit")
 
 
-def test_a_commit_that_nobody_has_is_gone_and_every_answer_is_listed(origin: Repository, tmp_path: Path) -> None:
+def test_a_commit_that_nobody_gives_is_an_error_with_every_answer(origin: Repository, tmp_path: Path) -> None:
     answers = rf"(?s){'1' * 40} cannot be fetched.*{ADDRESS}/nowhere: .*{origin.url}: it does not have"
     with pytest.raises(GoneError, match=answers):
         git.fetch([f"{ADDRESS}/nowhere", origin.url], "1" * 40, tmp_path / "copy", say=str)
-
-
-def test_no_answer_at_all_is_a_fetch_error(tmp_path: Path) -> None:
     with pytest.raises(FetchError, match=rf"(?s)could not be fetched.*{ADDRESS}/nowhere: .*--source NAME=PATH"):
         git.fetch([f"{ADDRESS}/nowhere"], "1" * 40, tmp_path / "copy", say=str)
 
 
-class TestAServerThatGivesNoCommitsByHash:
+class TestServerWithoutHashes:
     """Servers that know only protocol 0 do so: they give only commits that a ref points to."""
 
     @pytest.fixture(autouse=True)
@@ -89,29 +84,17 @@ class TestAServerThatGivesNoCommitsByHash:
         git.fetch([origin.url], commit, tmp_path / "copy", ref="v1")
         assert git.commit_entries(commit, repository=tmp_path / "copy").keys() == {"CMakeLists.txt", "a"}
 
-    def test_without_a_ref_the_reason_is_named(self, origin: Repository, tmp_path: Path) -> None:
+    def test_a_commit_that_no_ref_has_is_gone_with_the_reason(self, origin: Repository, tmp_path: Path) -> None:
         commit = origin.git("rev-parse", "HEAD")
         origin.commit({"a": "1\n"})
         with pytest.raises(GoneError, match=r"(?s)gives none by hash.*unadvertised object.*would be asked for a ref"):
             git.fetch([origin.url], commit, tmp_path / "copy", say=str)
-
-    def test_a_ref_that_moved_on_is_named_with_its_commit(self, origin: Repository, tmp_path: Path) -> None:
-        commit = origin.git("rev-parse", "HEAD")
         now = origin.commit({"a": "1\n"})
         with pytest.raises(GoneError, match=f"its main is at {now}"):
             git.fetch([origin.url], commit, tmp_path / "copy", ref="main", say=str)
 
 
-def test_the_hash_of_a_tag_is_no_commit(origin: Repository, tmp_path: Path) -> None:
-    origin.git("tag", "--annotate", "--message=release", "v1")
-    tag = origin.git("rev-parse", "v1")
-    with pytest.raises(PinError, match=f"{tag} is not a commit but a tag"):
-        git.fetch([origin.url], tag, tmp_path / "copy")
-
-
-def test_damaged_objects_are_refused_whatever_the_user_lets_pass(
-    origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_objects_are_refused(origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """git checks what it receives: a tree with an entry named '..' must not be checked out."""
     mirror(tmp_path, monkeypatch, more='[fetch "fsck"]\n\thasDotdot = ignore\n[fetch]\n\tfsckObjects = false\n')
     blob = origin.git("hash-object", "-w", "CMakeLists.txt")
@@ -124,12 +107,16 @@ def test_damaged_objects_are_refused_whatever_the_user_lets_pass(
         git.fetch([origin.url], commit, tmp_path / "copy", say=str)
 
 
-def test_a_tree_is_compared_with_the_pinned_one(origin: Repository, tmp_path: Path) -> None:
+def test_tree_is_compared_with_the_pinned_one_and_a_tag_is_no_commit(origin: Repository, tmp_path: Path) -> None:
     commit = origin.git("rev-parse", "HEAD")
     git.fetch([origin.url], commit, tmp_path / "copy")
     git.check_tree(tmp_path / "copy", commit, origin.git("rev-parse", "HEAD^{tree}"))
     with pytest.raises(HashMismatchError, match=f"pinned {'2' * 40}"):
         git.check_tree(tmp_path / "copy", commit, "2" * 40)
+    origin.git("tag", "--annotate", "--message=release", "v1")
+    tag = origin.git("rev-parse", "v1")
+    with pytest.raises(PinError, match=f"{tag} is not a commit but a tag"):
+        git.fetch([origin.url], tag, tmp_path / "copy")
 
 
 @pytest.mark.parametrize(
@@ -169,9 +156,7 @@ def test_addresses_of_a_network_are_right(url: str) -> None:
     git.check_git_url(url)
 
 
-def test_a_protocol_that_is_not_allowed_is_not_reached_through_the_configuration_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configuration_does_not_allow_another_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ext:: runs a program. A line in the user's configuration does not enable it."""
     mirror(tmp_path, monkeypatch, more=f'[url "ext::touch {tmp_path}/touched"]\n\tinsteadOf = https://ext.invalid/\n')
     with pytest.raises(FetchError, match="transport 'ext' not allowed"):
@@ -240,9 +225,7 @@ def test_objects_that_are_missing_or_not_what_their_name_says_are_refused(origin
         listing(repository, commit)
 
 
-def test_of_the_users_configuration_only_the_connection_counts(
-    origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_configuration_changes_no_content(origin: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user's hooks, templates and monitors would run programs; filters and attributes would change bytes."""
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
@@ -270,9 +253,7 @@ def test_of_the_users_configuration_only_the_connection_counts(
     assert not (tmp_path / "ran").exists()
 
 
-def test_proxies_and_credentials_of_the_users_configuration_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_and_credentials_of_the_user_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy does not exist. The failure shows that git connects to it."""
     included = tmp_path / "included"
     included.write_text("[http]\n\tproxy = http://127.0.0.1:9\n")
@@ -323,7 +304,7 @@ class TestSubmodules:
         ],
         ids=["elsewhere", "beside", "below", "another group"],
     )
-    def test_addresses_are_those_of_gitmodules_relative_ones_joined(
+    def test_relative_addresses_are_joined(
         self, origin: Repository, tmp_path: Path, url: str, places: list[str]
     ) -> None:
         origin.submodule("sub/one", url, "3" * 40)
@@ -340,7 +321,7 @@ class TestSubmodules:
         assert git.submodule_urls(tmp_path / "copy", commit, self.BASES) == {}
 
 
-class TestACheckout:
+class TestCheckout:
     def test_of_a_clean_one_the_commit_is_known(self, origin: Repository) -> None:
         (origin.folder / ".gitignore").write_text("build/\n")
         commit = origin.commit()
@@ -358,13 +339,11 @@ class TestACheckout:
         assert sorted(found.changes) == ["a folder/changed", "gone", "new/file"]
         assert list(git.working_files(origin.folder)) == ["CMakeLists.txt", "a folder/changed", "new/file"]
 
-    def test_a_folder_inside_one_is_none(self, origin: Repository) -> None:
+    def test_inner_folder_or_empty_repository_has_no_commit(self, origin: Repository, tmp_path: Path) -> None:
         origin.commit({"inner/file": "x"})
         assert git.checkout(origin.folder / "inner") is None
         (origin.folder / "inner" / ".git").mkdir()
         assert git.checkout(origin.folder / "inner") is None
-
-    def test_one_without_a_commit_has_none(self, tmp_path: Path) -> None:
         found = git.checkout(Repository(tmp_path / "new").folder)
         assert found
         assert found.commit == ""

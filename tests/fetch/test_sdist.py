@@ -38,38 +38,29 @@ def test_sources_are_resolved_and_what_they_need_is_told(index: Index, tmp_path:
     assert all((tmp_path / "into" / artifact.filename).is_file() for artifact in found)
 
 
-def test_a_wheel_of_the_same_version_is_not_taken(index: Index, tmp_path: Path) -> None:
+def test_wheel_is_not_taken_and_a_missing_version_is_a_pin_error(index: Index, tmp_path: Path) -> None:
     index.add("top", "1.0")
     made = publish(index, "top", "1.0")
     assert Sdists("3.11").resolve({"top": "1.0"}, into=tmp_path / "into") == ([made], [])
-
-
-def test_a_version_that_does_not_exist_is_a_pin_error(index: Index, tmp_path: Path) -> None:
     publish(index, "top", "1.0")
     with pytest.raises(PinError, match=r"top==2\.0"):
         Sdists("3.11").resolve({"top": "2.0"}, into=tmp_path / "into")
 
 
-def test_fetch_takes_the_locked_sdist_and_not_the_newest(index: Index, tmp_path: Path) -> None:
+def test_locked_sdist_is_fetched_and_not_the_newest_or_is_gone(index: Index, tmp_path: Path) -> None:
     locked = publish(index, "top", "1.0")
     publish(index, "top", "2.0")
     Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
     assert [file.name for file in (tmp_path / "into").iterdir()] == [locked.filename]
+    index.remove("top")
+    publish(index, "top", "2.0")
+    with pytest.raises(GoneError, match=r"top==1\.0"):
+        Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
 
 
-def test_other_bytes_under_the_locked_name_are_a_hash_mismatch_before_they_are_run(
-    index: Index, tmp_path: Path
-) -> None:
+def test_other_bytes_under_the_locked_name_are_refused_unrun(index: Index, tmp_path: Path) -> None:
     locked = publish(index, "top", "1.0")
     index.remove("top")
     publish(index, "top", "1.0", ["changed"])
     with pytest.raises(HashMismatchError):
-        Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)
-
-
-def test_sources_that_were_withdrawn_are_gone(index: Index, tmp_path: Path) -> None:
-    locked = publish(index, "top", "1.0")
-    index.remove("top")
-    publish(index, "top", "2.0")
-    with pytest.raises(GoneError, match=r"top==1\.0"):
         Sdists("3.11").fetch([locked], tmp_path / "into", lambda done: None)

@@ -31,9 +31,7 @@ def store(packages: SourcePackages, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return Store(tmp_path / "store")
 
 
-def test_a_package_resolves_to_its_files_with_sizes_and_hashes(
-    archive: DebianArchive, packages: SourcePackages
-) -> None:
+def test_package_resolves_to_files_with_sizes_and_hashes(archive: DebianArchive, packages: SourcePackages) -> None:
     made = archive.add_source("tool", "1:1.0-1", FILES)
     archive.add_source("other", "2", {"other_2.tar.xz": b"native"})
     assert packages.resolve("tool") == made
@@ -53,23 +51,16 @@ def test_the_newest_version_of_all_pockets_is_taken(archive: DebianArchive, tmp_
     assert SourcePackages("trixie", tmp_path / "apt", both).resolve("tool") == newest
 
 
-def test_a_name_that_is_only_a_binary_packages_is_no_source_package(
-    archive: DebianArchive, packages: SourcePackages
-) -> None:
+def test_a_package_that_the_suite_does_not_have_is_named(archive: DebianArchive, packages: SourcePackages) -> None:
     archive.add_source("tool", "1", FILES, binary="libtool, tool-doc")
     with pytest.raises(PinError, match="trixie has no source package tool-doc"):
         packages.resolve("tool-doc")
-
-
-def test_a_package_that_the_suite_does_not_have_is_named(archive: DebianArchive, packages: SourcePackages) -> None:
     archive.add_source("tool", "1", FILES)
     with pytest.raises(PinError, match="trixie has no source package nowhere"):
         packages.resolve("nowhere")
 
 
-def test_files_arrive_as_they_are_and_nothing_is_unpacked(
-    archive: DebianArchive, packages: SourcePackages, tmp_path: Path
-) -> None:
+def test_files_arrive_and_nothing_is_unpacked(archive: DebianArchive, packages: SourcePackages, tmp_path: Path) -> None:
     made = archive.add_source("tool", "1:1.0-1", FILES)
     into = tmp_path / "into"
     into.mkdir()

@@ -57,17 +57,20 @@ def fetch(store: Store, artifacts: Sequence[Artifact]) -> list[Artifact]:
     return store.fetch(artifacts, suite="trixie", python="3.13")
 
 
+@pytest.fixture(autouse=True)
+def old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make verdicts at once, not only for files that are some seconds old."""
+    monkeypatch.setattr(verdicts, "_TICK", 0)
+
+
 @pytest.mark.slow
 class TestFetching:
-    def test_a_file_lies_under_its_hash_with_its_own_name(self, index: Index, store: Store) -> None:
+    def test_file_lies_under_its_hash_and_is_fetched_once(self, index: Index, store: Store) -> None:
         locked = index.add("top", "1.0")
         assert fetch(store, [locked]) == [locked]
         file = store.path(locked)
         assert file.name == locked.filename
         assert file.parent.name == hashlib.sha256(file.read_bytes()).hexdigest() == locked.sha256
-
-    def test_stored_artifact_is_not_fetched_again(self, index: Index, store: Store) -> None:
-        locked = index.add("top", "1.0")
         fetch(store, [locked])
         index.remove("top")
         assert fetch(store, [locked]) == [locked]
@@ -102,7 +105,7 @@ class TestFetching:
 
 @pytest.mark.slow
 class TestOffline:
-    def test_everything_missing_is_listed(self, index: Index, tmp_path: Path) -> None:
+    def test_everything_missing_is_listed_and_nothing_missing_is_no_error(self, index: Index, tmp_path: Path) -> None:
         here, first, second = index.add("here", "1.0"), index.add("first", "1.0"), index.add("second", "1.0")
         fetch(Store(tmp_path / "store"), [here])
         with pytest.raises(OfflineError) as caught:
@@ -110,8 +113,6 @@ class TestOffline:
         text = str(caught.value)
         assert first.filename in text and second.filename in text and second.sha256 in text
         assert here.filename not in text
-
-    def test_nothing_missing_is_no_error(self, index: Index, tmp_path: Path) -> None:
         locked = index.add("top", "1.0")
         fetch(Store(tmp_path / "store"), [locked])
         assert fetch(Store(tmp_path / "store", offline=True), [locked]) == [locked]
@@ -145,9 +146,7 @@ class TestEntry:
     }
 
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_another_file_than_the_locked_one_is_refused(
-        self, store: Store, file: Path, locked: Artifact, fault: str
-    ) -> None:
+    def test_other_file_than_locked_is_refused(self, store: Store, file: Path, locked: Artifact, fault: str) -> None:
         damage, error = self.FAULTS[fault]
         damage(file)
         self.refused(store, file, locked, error)
@@ -198,11 +197,6 @@ def put(place: Path, make: Callable[[Path], object]) -> None:
 class TestUse:
     """Files of the store are checked at each use."""
 
-    @pytest.fixture(autouse=True)
-    def old(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make verdicts at once, not only for files that are some seconds old."""
-        monkeypatch.setattr(verdicts, "_TICK", 0)
-
     @pytest.fixture
     def locked(self, index: Index, store: Store) -> Artifact:
         locked = index.add("top", "1.0", payload=1000)
@@ -244,9 +238,7 @@ class TestUse:
         assert store.path(locked).read_bytes() == good
         assert f"damaged in the store: {file}" in capsys.readouterr().err.replace("\n", "")
 
-    def test_damaged_file_that_cannot_be_fetched_again_is_never_used(
-        self, index: Index, store: Store, locked: Artifact
-    ) -> None:
+    def test_damaged_file_that_is_gone_is_never_used(self, index: Index, store: Store, locked: Artifact) -> None:
         flip(store.path(locked))
         index.remove("top")
         with pytest.raises(FoundryError):
@@ -282,9 +274,7 @@ class TestUse:
             with pytest.raises(HashMismatchError):
                 store.path(other)
 
-    def test_no_verdict_is_noted_for_a_file_that_just_changed(
-        self, index: Index, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_verdict_for_a_fresh_file(self, index: Index, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(verdicts, "_TICK", 10**12)
         locked = index.add("new", "1.0")
         fetch(store, [locked])
@@ -308,12 +298,6 @@ class TestDrift:
         archive.add("essential", "1", Essential="yes", Priority="required")
         return archive
 
-    def test_a_superseded_package_is_an_error_by_default(self, archive: DebianArchive, tmp_path: Path) -> None:
-        old = archive.add("tool", "1")
-        archive.add("tool", "2")
-        with pytest.raises(GoneError, match="tool 1"):
-            fetch(LocalStore(tmp_path / "store", archive), [old])
-
     def test_allowed_drift_takes_and_reports_current_versions(
         self, archive: DebianArchive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -334,9 +318,12 @@ class TestDrift:
         store = LocalStore(tmp_path / "store", archive, allow_drift=True)
         assert new in fetch(store, [old])
 
-    def test_allowed_drift_that_is_not_needed_changes_nothing(self, archive: DebianArchive, tmp_path: Path) -> None:
+    def test_superseded_package_is_an_error_by_default(self, archive: DebianArchive, tmp_path: Path) -> None:
         tool = archive.add("tool", "1")
         assert fetch(LocalStore(tmp_path / "store", archive, allow_drift=True), [tool]) == [tool]
+        archive.add("tool", "2")
+        with pytest.raises(GoneError, match="tool 1"):
+            fetch(LocalStore(tmp_path / "other", archive), [tool])
 
 
 class TestParts:
@@ -374,10 +361,6 @@ class TestParts:
 
 
 class TestDamagedParts:
-    @pytest.fixture(autouse=True)
-    def old(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(verdicts, "_TICK", 0)
-
     def build(self, folder: Path) -> None:
         (folder / "deep" / "empty").mkdir(parents=True)
         (folder / "result.tar").write_bytes(b"whole" * 100)
@@ -408,9 +391,7 @@ class TestDamagedParts:
     }
 
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_a_damaged_part_is_named_and_built_again(
-        self, store: Store, fault: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_damaged_part_is_built_again(self, store: Store, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
         part = self.make(store)
         self.FAULTS[fault](part)
         user = Store(store.root)
@@ -461,9 +442,7 @@ class TestDamagedParts:
         assert store.verify_parts() == (0, ["kind/digest"])
         assert part.exists()
 
-    def test_a_name_is_given_only_after_content_and_manifest_are_on_the_disk(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_part_is_named_after_it_is_on_the_disk(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         done: list[str] = []
         sync, rename = os.fsync, Path.rename
 
@@ -571,9 +550,7 @@ class TestProcesses:
         assert printed[0][0] == printed[1][0]
         assert (folder / "notes").read_text().count("built") == 1
 
-    def test_ctrl_c_keeps_what_is_whole_and_names_nothing_half(
-        self, store: Store, folder: Path, locked: list[Artifact]
-    ) -> None:
+    def test_ctrl_c_keeps_whole_files_only(self, store: Store, folder: Path, locked: list[Artifact]) -> None:
         process = self.start(store, folder, "stop", locked)
         assert process.stdout is not None
         assert process.stdout.readline() == "half-way\n"
@@ -583,7 +560,7 @@ class TestProcesses:
         assert final_names(store) == [locked[0].filename]
         assert not list(store.root.glob("incoming*"))
 
-    def test_a_killed_process_blocks_nobody(
+    def test_killed_process_blocks_no_one(
         self, index: Index, store: Store, folder: Path, locked: list[Artifact]
     ) -> None:
         process = self.start(store, folder, "stop", locked)

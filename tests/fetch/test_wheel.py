@@ -29,23 +29,16 @@ def test_a_distribution_is_resolved_with_what_it_needs(index: Index, tmp_path: P
     assert found == [leaf, middle, top]
 
 
-def test_without_dependencies_a_distribution_stands_alone(index: Index, tmp_path: Path) -> None:
+def test_wheel_alone_or_of_a_known_size_is_resolved(index: Index, tmp_path: Path) -> None:
     top = index.add("top", "1.0", ["middle>=2"])
     found = Wheels("3.13").resolve({"top": "1.0"}, dependencies=False, known={}, into=tmp_path / "into")
     assert found == [top]
+    alone, into = index.add("alone", "1.0"), tmp_path / "known"
+    (known,) = Wheels("3.13").resolve({"alone": "1.0"}, dependencies=True, known={alone.sha256: 4711}, into=into)
+    assert known.size == 4711 and not into.exists()
 
 
-def test_a_wheel_of_known_size_is_not_fetched(index: Index, tmp_path: Path) -> None:
-    top = index.add("top", "1.0")
-    into = tmp_path / "into"
-    (found,) = Wheels("3.13").resolve({"top": "1.0"}, dependencies=True, known={top.sha256: 4711}, into=into)
-    assert found.size == 4711
-    assert not into.exists()
-
-
-def test_a_dependency_stays_at_a_version_that_still_fits_and_is_a_conflict_where_it_does_not(
-    index: Index, tmp_path: Path
-) -> None:
+def test_dependency_stays_at_a_version_that_fits_or_is_a_conflict(index: Index, tmp_path: Path) -> None:
     index.add("top", "1.0", ["leaf"])
     index.add("top", "2.0", ["leaf>1"])
     old, _ = index.add("leaf", "1.0"), index.add("leaf", "2.0")
@@ -57,14 +50,11 @@ def test_a_dependency_stays_at_a_version_that_still_fits_and_is_a_conflict_where
         resolve({"top": "1.0"}, keep={"leaf": "0.9"})
 
 
-def test_dependencies_are_those_of_the_targets_python_not_of_ours(index: Index, tmp_path: Path) -> None:
+def test_dependencies_are_those_of_the_targets_python(index: Index, tmp_path: Path) -> None:
     """Our Python is 3.11 or newer. For 3.10, pip reports what pip itself would need."""
     top = index.add("top", "1.0", ["ours; python_version >= '3.11'"])
     index.add("ours", "1.0")
     assert Wheels("3.10").resolve({"top": "1.0"}, dependencies=True, known={}, into=tmp_path / "into") == [top]
-
-
-def test_a_dependency_that_only_the_targets_python_has_must_be_pinned(index: Index, tmp_path: Path) -> None:
     index.add("top", "1.0", ["theirs; python_version < '3.11'"])
     index.add("theirs", "1.0")
     with pytest.raises(PinError, match=r"(?s)top needs theirs.*add theirs"):
@@ -77,9 +67,7 @@ def test_a_pinned_version_that_does_not_exist_is_a_pin_error(index: Index, tmp_p
         Wheels("3.13").resolve({"top": "2.0"}, dependencies=True, known={}, into=tmp_path / "into")
 
 
-def test_local_folders_of_wheels_do_not_get_into_the_lock(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_wheels_do_not_get_into_the_lock(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = [index.add("leaf", "1.0"), index.add("top", "1.0", ["leaf"])]
     local = tmp_path / "local"
     local.mkdir()
@@ -89,11 +77,15 @@ def test_local_folders_of_wheels_do_not_get_into_the_lock(
     assert found == published
 
 
-def test_a_fetched_wheel_is_the_locked_one(index: Index, tmp_path: Path) -> None:
+def test_fetched_wheel_is_the_locked_one_or_gone(index: Index, tmp_path: Path) -> None:
     locked = index.add("top", "1.0")
     index.add("top", "2.0")
     Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
     assert [file.name for file in (tmp_path / "into").iterdir()] == [locked.filename]
+    index.remove("top")
+    index.add("top", "2.0")
+    with pytest.raises(GoneError, match=r"top==1\.0"):
+        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
 
 
 def test_two_versions_of_one_distribution_are_fetched_together(index: Index, tmp_path: Path) -> None:
@@ -124,14 +116,6 @@ def test_other_bytes_under_the_locked_name_are_a_hash_mismatch(index: Index, tmp
         Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
 
 
-def test_a_wheel_that_was_withdrawn_is_gone(index: Index, tmp_path: Path) -> None:
-    locked = index.add("top", "1.0")
-    index.remove("top")
-    index.add("top", "2.0")
-    with pytest.raises(GoneError, match=r"top==1\.0"):
-        Wheels("3.13").fetch([locked], tmp_path / "into", lambda done: None)
-
-
 def test_an_index_behind_a_dead_proxy_is_a_fetch_error_if_another_has_other_versions(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,9 +131,7 @@ def test_an_index_behind_a_dead_proxy_is_a_fetch_error_if_another_has_other_vers
     assert "proxy" in caught.value.next and not isinstance(caught.value, GoneError)
 
 
-def test_an_index_that_does_not_answer_is_a_fetch_error(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_index_is_a_fetch_error(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = index.add("top", "1.0")
     # Port 9 of this machine: nothing listens there, so the answer comes at once.
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")

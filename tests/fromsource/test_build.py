@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 
 import patch_series
 import pytest
+from fakes import NO_ENGINE
 from repositories import Repository, mirror
-from tiny import NO_ENGINE, empty_store
+from tiny import empty_store
 
 from toolchains.config.projects import GitPin, Profile, Upstream
 from toolchains.engine.client import Engine

@@ -100,9 +100,7 @@ def test_a_choice_is_said_in_the_words_that_are_read() -> None:
         SourceChoice(("upmem-llvm",), {"pocl": Path("/x")}),
     ],
 )
-def test_project_that_a_target_does_not_take_is_refused_with_a_list(
-    dpu: tuple[LockedTarget, LockedTriton], given: SourceChoice
-) -> None:
+def test_project_of_another_target_is_refused(dpu: tuple[LockedTarget, LockedTriton], given: SourceChoice) -> None:
     with pytest.raises(UsageError, match="cannot take") as caught:
         given.sourced(*dpu)
     assert "upmem-llvm" in caught.value.why
@@ -118,9 +116,7 @@ def tree(folder: Path, names: tuple[str, ...]) -> Path:
 
 @pytest.mark.parametrize("from_source", [None, "triton", "llvm", "llvm,triton"])
 @pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
-def test_a_folder_with_llvm_is_what_a_triton_from_source_is_built_on(
-    target: str, from_source: str | None, tmp_path: Path
-) -> None:
+def test_triton_from_source_is_built_on_a_folder_of_llvm(target: str, from_source: str | None, tmp_path: Path) -> None:
     folders = {
         "triton": tree(tmp_path / "triton", ()),
         "llvm": tree(tmp_path / "llvm", projects.load("llvm").profile("triton-3.9.0").take),
@@ -160,20 +156,14 @@ def test_every_project_that_goes_into_an_image_as_files_has_its_lines_of_dockerf
     assert names == {path.stem for path in (paths.DOCKER / "from-source").glob("*.Dockerfile")}
 
 
-def test_find_built_returns_none_for_an_empty_store(
-    dpu: tuple[LockedTarget, LockedTriton], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
-    assert choice.find_built(*dpu) is None
-
-
-def test_find_built_returns_and_reports_a_built_project(
+def test_a_project_that_was_built_here_is_found_and_reported(
     dpu: tuple[LockedTarget, LockedTriton],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("FOUNDRY_CACHE", str(tmp_path))
+    assert choice.find_built(*dpu) is None
     store = Store(tmp_path)
     (want,) = SourceChoice(("upmem-llvm",)).sourced(*dpu).wanted
     store.part("upstream", want.identity, lambda folder: None)

@@ -42,40 +42,30 @@ def watch(tmp_path: Path) -> Callable[[str], Watcher]:
     return watched
 
 
-def test_the_percentage_is_ninja_s_prediction_and_not_the_share_of_steps(watch: Callable[[str], Watcher]) -> None:
+def test_the_percentage_is_ninja_s_prediction_for_the_whole_build(watch: Callable[[str], Watcher]) -> None:
     watcher = watch(f"{BUILD}\n[1/5  14% 00:00 00:01] Building CXX object a.o")
     assert (watcher.phase, watcher.percent, watcher.steps, watcher.left) == ("build", 14, (1, 5), "00:01")
-
-
-def test_a_build_that_goes_on_is_shown_as_part_of_the_whole(watch: Callable[[str], Watcher]) -> None:
+    # A build that goes on is a part of the whole.
     watcher = watch(f"{BUILD}\nsteps in all: 2000\n[1/500   0% 00:01 08:00] Building CXX object a.o")
     assert (watcher.percent, watcher.steps) == (75, (1501, 2000))
     assert watch(f"{BUILD}\nsteps in all: 2000\n[250/500  60% 04:00 04:00] x").percent == 90
-
-
-def test_how_many_steps_there_are_may_be_said_before_the_build_is(watch: Callable[[str], Watcher]) -> None:
+    # How many steps there are may be said before the build.
     said = "conanfile.py (toy/1.0): steps in all: 2000"
     watcher = watch(f"{said}\n{BUILD}\n[1/500   0% 00:01 08:00] a")
     assert (watcher.percent, watcher.steps) == (75, (1501, 2000))
     again = watch(f"{said}\n{BUILD}\n[500/500 100% 00:01 00:00] a\n{BUILD}\n[1/4  25% 00:01 00:03] b")
     assert (again.percent, again.steps) == (25, (1, 4))
-
-
-def test_the_percentage_does_not_fall_within_a_run(watch: Callable[[str], Watcher]) -> None:
+    # It does not fall within a run.
     assert watch("[50/100  60% 01:00 01:00] a\n[51/100  55% 01:00 01:00] b").percent == 60
-
-
-def test_ninja_started_again_counts_anew(watch: Callable[[str], Watcher]) -> None:
+    # Ninja that is started again counts anew.
     watcher = watch("[9/9 100% 00:01 00:00] a\n[1/4  25% 00:01 00:03] b")
     assert (watcher.percent, watcher.steps) == (25, (1, 4))
-
-
-def test_running_cmake_again_is_no_step_of_the_build(watch: Callable[[str], Watcher]) -> None:
+    # To run CMake again is no step.
     watcher = watch(f"{BUILD}\nsteps in all: 100\n[0/1   0% 00:00 ?] Re-running CMake...\n[1/100   1% 00:01 01:39] a")
     assert (watcher.percent, watcher.steps) == (1, (1, 100))
 
 
-def test_a_failed_step_is_shown_with_what_its_compiler_said_and_nothing_of_others(
+def test_failed_step_is_shown_with_the_output_of_its_compiler(
     watch: Callable[[str], Watcher],
 ) -> None:
     watcher = watch(f"{BUILD}\n{FAILED}")
@@ -101,13 +91,12 @@ def test_a_long_message_keeps_its_start_and_its_end(watch: Callable[[str], Watch
     assert "lines are left out" not in watch("FAILED: [code=1] a.o \nclang -c a.c\nshort").why()
 
 
-def test_an_error_of_cmake_s_is_found_among_what_follows_it(watch: Callable[[str], Watcher]) -> None:
+def test_error_of_cmake_or_else_the_last_lines_are_shown(
+    watch: Callable[[str], Watcher],
+) -> None:
     error = "CMake Error at CMakeLists.txt:5 (message):\n  no such project\nCall Stack (most recent call first):\n  a\n"
     watcher = watch(f"-- Looking for dlfcn.h\n{error}\n-- Configuring incomplete, errors occurred!\n-- more\n")
     assert watcher.why().strip() == error.strip()
-
-
-def test_without_a_known_error_the_last_lines_are_shown(watch: Callable[[str], Watcher]) -> None:
     watcher = watch("one\ntwo\nthree")
     assert watcher.why() == "one\ntwo\nthree"
     assert watcher.last(2) == ["two", "three"]
@@ -173,9 +162,7 @@ build all: phony 1 2 3 4 5
 
 
 @pytest.mark.docker
-def test_ninja_killed_goes_on_where_it_was_and_so_does_its_percentage(
-    builder: tuple[Engine, LockedTarget], tmp_path: Path
-) -> None:
+def test_killed_ninja_and_its_percentage_go_on(builder: tuple[Engine, LockedTarget], tmp_path: Path) -> None:
     engine, used = builder
     image = f"triton-foundry/{used.name}:{native.builder_identity(used)[:16]}"
     seen: list[tuple[int, float]] = []

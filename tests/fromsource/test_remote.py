@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import NO_ENGINE
+from fakes import NO_ENGINE
 
 from toolchains.artifacts import native
 from toolchains.config.projects import FolderPin, Profile, Upstream
@@ -26,16 +26,7 @@ from toolchains.fromsource.remote import Moved
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.resolve import conan_lock
-from toolchains.system import paths
-from toolchains.system.errors import (
-    AbsentError,
-    EngineError,
-    FetchError,
-    FoundryError,
-    HashMismatchError,
-    PinError,
-    UsageError,
-)
+from toolchains.system import errors, paths
 from toolchains.verbs import cache
 
 URL = "http://127.0.0.1:9300"
@@ -231,7 +222,7 @@ def test_a_package_of_other_sources_is_not_taken(room: Room, checkout: Path, pus
     (checkout / "third" / "word").write_text("echo third\n")
     (checkout / "third" / "CMakeLists.txt").write_text("")
     want, store = wanted(checkout / "third"), Store(tmp_path)
-    with pytest.raises(AbsentError, match=r"does not have toy/1\.0 as this checkout would build it") as caught:
+    with pytest.raises(errors.AbsentError, match=r"does not have toy/1\.0 as this checkout would build it") as caught:
         remote.pull(want, URL, store=store, **room.reached)
     assert caught.value.exit_code == 18
     assert "Binary package not found" in caught.value.why
@@ -239,13 +230,13 @@ def test_a_package_of_other_sources_is_not_taken(room: Room, checkout: Path, pus
 
 
 @pytest.mark.docker
-def test_a_package_of_another_recipe_is_not_taken(
+def test_package_of_another_recipe_stays(
     room: Room, checkout: Path, want: Wanted, pushed: Moved, tmp_path: Path
 ) -> None:
     recipe = checkout / "recipes" / "toy" / "conanfile.py"
     recipe.write_text(RECIPE + "# edited\n")
     try:
-        with pytest.raises(AbsentError, match=r"does not have toy/1\.0"):
+        with pytest.raises(errors.AbsentError, match=r"does not have toy/1\.0"):
             remote.pull(wanted(checkout / "one"), URL, store=Store(tmp_path), **room.reached)
     finally:
         recipe.write_text(RECIPE)
@@ -261,7 +252,7 @@ def test_a_part_of_another_recipe_is_not_pushed(room: Room, checkout: Path, want
         edited, store = wanted(checkout / "one"), Store(tmp_path)
         assert edited.identity != built.name
         store.part("upstream", edited.identity, lambda made: _copy(built, made))
-        with pytest.raises(PinError, match="is not the package that this checkout makes"):
+        with pytest.raises(errors.PinError, match="is not the package that this checkout makes"):
             remote.push(edited, URL, store=store, **room.reached)
     finally:
         recipe.write_text(RECIPE)
@@ -277,13 +268,11 @@ def _package(moved: Moved) -> str:
 
 
 @pytest.mark.docker
-def test_a_package_that_stands_under_anothers_name_is_refused(
-    room: Room, other: Wanted, pushed: Moved, tmp_path: Path
-) -> None:
+def test_package_under_another_name_is_refused(room: Room, other: Wanted, pushed: Moved, tmp_path: Path) -> None:
     theirs = remote.push(other, URL, store=room.store, **room.reached)
     room.shell(f"mv {_package(theirs)} kept && cp -r {_package(pushed)} {_package(theirs)}")
     try:
-        with pytest.raises(HashMismatchError, match=r"has something else under the name of toy/1\.0") as caught:
+        with pytest.raises(errors.HashMismatchError, match=r"has something else under the name of toy/1\.0") as caught:
             remote.pull(other, URL, store=Store(tmp_path), **room.reached)
     finally:
         room.shell(f"rm -r {_package(theirs)} && mv kept {_package(theirs)}")
@@ -295,12 +284,12 @@ def test_a_package_that_stands_under_anothers_name_is_refused(
 @pytest.mark.parametrize(
     "damage, error",
     [
-        ("gunzip <$F >t && sed -i s/one/two/g t && gzip <t >$F && rm t", HashMismatchError),
-        ("truncate --size=200000 $F", FetchError),
+        ("gunzip <$F >t && sed -i s/one/two/g t && gzip <t >$F && rm t", errors.HashMismatchError),
+        ("truncate --size=200000 $F", errors.FetchError),
     ],
 )
 def test_a_damaged_package_is_refused(
-    room: Room, want: Wanted, pushed: Moved, tmp_path: Path, damage: str, error: type[FoundryError]
+    room: Room, want: Wanted, pushed: Moved, tmp_path: Path, damage: str, error: type[errors.FoundryError]
 ) -> None:
     room.shell(f"cp -r {_package(pushed)} kept; F=$(echo {_package(pushed)}/*/conan_package.tgz); {damage}")
     try:
@@ -312,31 +301,27 @@ def test_a_damaged_package_is_refused(
 
 
 @pytest.mark.docker
-def test_a_remote_need_not_be_trusted_by_who_knows_the_sha256(
-    room: Room, want: Wanted, pushed: Moved, tmp_path: Path
-) -> None:
-    with pytest.raises(HashMismatchError, match="does not have the sha256 that was asked for") as caught:
+def test_sha256_replaces_trust_in_the_remote(room: Room, want: Wanted, pushed: Moved, tmp_path: Path) -> None:
+    with pytest.raises(errors.HashMismatchError, match="does not have the sha256 that was asked for") as caught:
         remote.pull(want, URL, sha256="0" * 64, store=Store(tmp_path), **room.reached)
     assert pushed.sha256 in caught.value.why
     assert not Store(tmp_path).has_part("upstream", want.identity)
-    with pytest.raises(HashMismatchError):
+    with pytest.raises(errors.HashMismatchError):
         remote.pull(want, URL, sha256="0" * 64, store=room.store, engine=NO_ENGINE)
 
 
 @pytest.mark.docker
-def test_failed_upload_leaves_no_package_and_the_next_push_succeeds(
-    room: Room, want: Wanted, pushed: Moved, tmp_path: Path
-) -> None:
+def test_push_succeeds_after_a_failed_upload(room: Room, want: Wanted, pushed: Moved, tmp_path: Path) -> None:
     room.shell(f"rm -r {_package(pushed)}")
     # The server cannot write a file as large as the package. Conan still uploads the small files that belong to it.
     room.shell(f"prlimit --fsize=300000:unlimited --pid $(cat {server.PID})")
     try:
-        with pytest.raises(FetchError, match="conan upload failed"):
+        with pytest.raises(errors.FetchError, match="conan upload failed"):
             remote.push(want, URL, store=room.store, **room.reached)
     finally:
         room.shell(f"prlimit --fsize=unlimited:unlimited --pid $(cat {server.PID})")
     assert 'conan_package.tgz HTTP/1.1" 500' in room.shell("cat /run/conan-server.log")
-    with pytest.raises(AbsentError):
+    with pytest.raises(errors.AbsentError):
         remote.pull(want, URL, store=Store(tmp_path), **room.reached)
     assert remote.push(want, URL, store=room.store, **room.reached).moved
     assert remote.pull(want, URL, store=Store(tmp_path), **room.reached).sha256 == pushed.sha256
@@ -344,20 +329,18 @@ def test_failed_upload_leaves_no_package_and_the_next_push_succeeds(
 
 @pytest.mark.docker
 def test_a_server_that_is_down_is_said(room: Room, want: Wanted, tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match=r"127\.0\.0\.1:1 does not answer") as caught:
+    with pytest.raises(errors.FetchError, match=r"127\.0\.0\.1:1 does not answer") as caught:
         remote.pull(want, "http://127.0.0.1:1", store=Store(tmp_path), **room.reached)
     assert "Connection refused" in caught.value.why
-    with pytest.raises(FetchError, match="does not answer"):
+    with pytest.raises(errors.FetchError, match="does not answer"):
         remote.push(want, "http://127.0.0.1:9301", store=room.store, **room.reached)
 
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("nothing_pushed")
-def test_a_wrong_password_is_said_and_written_nowhere(
-    room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_password_is_said_and_not_written(room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(remote.PASSWORD, "Wr0ng-pa55word")
-    with pytest.raises(FetchError, match="does not accept this user with this password") as caught:
+    with pytest.raises(errors.FetchError, match="does not accept this user with this password") as caught:
         remote.push(other, URL, store=room.store, **room.reached)
     log = (paths.LOGS / "cache-toy.log").read_text()
     assert "Wrong user or password" in log
@@ -366,12 +349,10 @@ def test_a_wrong_password_is_said_and_written_nowhere(
 
 @pytest.mark.docker
 @pytest.mark.usefixtures("nothing_pushed")
-def test_a_push_without_a_user_says_which_variables_to_set(
-    room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_push_without_a_user_names_the_variables(room: Room, other: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(remote.PASSWORD)
     monkeypatch.delenv(remote.USER)
-    with pytest.raises(FetchError, match="asks for a user and a password") as caught:
+    with pytest.raises(errors.FetchError, match="asks for a user and a password") as caught:
         remote.push(other, URL, store=room.store, **room.reached)
     assert remote.USER in caught.value.next and remote.PASSWORD in caught.value.next
     # These credentials are for this remote only.
@@ -385,7 +366,7 @@ def test_read_only_user_cannot_push(room: Room, want: Wanted, monkeypatch: pytes
     room.shell(SECOND)
     monkeypatch.setenv(remote.USER, "reader")
     monkeypatch.setenv(remote.PASSWORD, "word")
-    with pytest.raises(FetchError, match="does not permit this user to do that"):
+    with pytest.raises(errors.FetchError, match="does not permit this user to do that"):
         remote.push(want, "http://127.0.0.1:9302", store=room.store, **room.reached)
 
 
@@ -395,12 +376,12 @@ def test_a_port_that_is_taken_is_said(room: Room) -> None:
     network, volume = f"container:{room.container.id}", f"foundry-test-server-{uuid.uuid4().hex[:8]}"
     try:
         with (
-            pytest.raises(UsageError, match="port 9300 is in use"),
+            pytest.raises(errors.UsageError, match="port 9300 is in use"),
             server.run_server(image, room.engine, network=network, volume=volume, users=(USER, SECRET)),
         ):
             pass
         with (
-            pytest.raises(EngineError, match="conan-server does not start") as caught,
+            pytest.raises(errors.EngineError, match="conan-server does not start") as caught,
             server.run_server(image, room.engine, network=network, volume=volume, port=99999, users=(USER, SECRET)),
         ):
             pass
@@ -426,21 +407,21 @@ def test_conan_lock_is_what_conan_resolves(
 
 
 def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
-    with pytest.raises(UsageError, match="has a user or a password in it") as caught:
+    with pytest.raises(errors.UsageError, match="has a user or a password in it") as caught:
         remote.check_remote_url("https://me:hunter2@example.org/conan")
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["", "example.org", "ftp://example.org", "file:///srv/conan", "http://"])
 def test_invalid_remote_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="not the address of a Conan remote"):
+    with pytest.raises(errors.UsageError, match="not the address of a Conan remote"):
         remote.check_remote_url(url)
 
 
 def test_package_that_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
-    with pytest.raises(AbsentError, match=r"the store has no toy/1\.0"):
+    with pytest.raises(errors.AbsentError, match=r"the store has no toy/1\.0"):
         remote.push(want, URL, store=Store(tmp_path), engine=NO_ENGINE)
-    with pytest.raises(AbsentError, match=r"not built here: toy/1\.0"):
+    with pytest.raises(errors.AbsentError, match=r"not built here: toy/1\.0"):
         cache.push([want], URL, Store(tmp_path), named=False)
 
 
@@ -453,12 +434,10 @@ def test_conan_gets_the_users_proxies_and_passwords_and_nothing_else(monkeypatch
 
 
 @pytest.mark.parametrize("user, password", [("", SECRET), (USER, ""), ("a:b", SECRET), (USER, "a\nb"), (USER, " a")])
-def test_a_server_needs_a_user_whom_it_can_write_down(
-    user: str, password: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_needs_a_user_that_it_can_store(user: str, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(remote.USER, user)
     monkeypatch.setenv(remote.PASSWORD, password)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(errors.UsageError) as caught:
         server.writer()
     assert remote.PASSWORD in str(caught.value)
     assert SECRET not in str(caught.value)
@@ -476,11 +455,11 @@ def test_a_server_needs_a_user_whom_it_can_write_down(
 def test_cache_refuses_wrong_arguments_before_it_does_anything(action: str, options: dict[str, str], said: str) -> None:
     given = {"url": URL, "target": "", "expect": ""} | options
     names = tuple(filter(None, [given.pop("only", "")]))
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(errors.UsageError, match=said):
         cache.act(action, SourceChoice(names), port=server.PORT, **given)
 
 
-def test_pull_fetches_available_packages_and_lists_missing_ones(
+def test_pull_lists_missing_packages(
     want: Wanted, other: Wanted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked = []
@@ -488,21 +467,21 @@ def test_pull_fetches_available_packages_and_lists_missing_ones(
     def pull(each: Wanted, url: str, **_: Any) -> Moved:
         asked.append(each)
         if each.source == want.source:
-            raise AbsentError("not there", why="asked for it")
+            raise errors.AbsentError("not there", why="asked for it")
         return Moved("toy", None, "0" * 64, True)
 
     monkeypatch.setattr(remote, "pull", pull)
     monkeypatch.setattr(host, "ensure_engine", lambda: NO_ENGINE)
     store = Store(tmp_path)
-    with pytest.raises(AbsentError, match="does not have all that this checkout would build") as caught:
+    with pytest.raises(errors.AbsentError, match="does not have all that this checkout would build") as caught:
         cache.pull([want, other], URL, "", store)
     assert asked == [want, other] and "asked for it" in caught.value.why
     # If a part does not exist, at least the parts that it is made of are fetched.
     asked.clear()
-    with pytest.raises(AbsentError):
+    with pytest.raises(errors.AbsentError):
         cache.pull([replace(want, requires=(other,))], URL, "", store)
     assert asked[-1] == other
-    with pytest.raises(UsageError, match="--expect is of one part, and these are 2"):
+    with pytest.raises(errors.UsageError, match="--expect is of one part, and these are 2"):
         cache.pull([want, other], URL, "0" * 64, store)
 
 

@@ -109,13 +109,10 @@ def test_a_compiler_that_got_no_memory_is_recognised(printed: str) -> None:
     assert said.startswith("a compiler or linker got no more memory: ")
 
 
-def test_the_step_that_died_is_named() -> None:
+def test_the_step_that_died_is_named_and_a_build_that_died_without_a_word_was_killed_as_a_whole() -> None:
     said = resources.cause_of_death(KILLED["lld"].splitlines(), 1, oom_killed=True)
     assert said is not None
     assert "bin/opt: clang: error: unable to execute command: Killed" in said
-
-
-def test_a_build_that_died_without_a_word_was_killed_as_a_whole() -> None:
     said = resources.cause_of_death(["[1/2  50% 00:01 00:01] Building CXX object z.o"], 137, oom_killed=False)
     assert said == "the whole build was killed (signal 9), most often for lack of memory"
 

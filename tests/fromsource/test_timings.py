@@ -35,21 +35,10 @@ def test_each_step_counts_once_with_its_last_time_slowest_first() -> None:
         ("b.o", 0.307),
         ("a.o", 0.305),
     ]
-
-
-def test_runs_that_went_on_follow_each_other() -> None:
-    steps = timings.read(LOG)
+    # Runs that went on follow each other.
     assert {step.output: step.start for step in steps}["libc.a"] == 0.613
     assert timings.elapsed(steps) == pytest.approx(0.612 + 1.512 + 0.505)
-
-
-def test_steps_that_ran_side_by_side_are_more_work_than_time() -> None:
-    steps = timings.read("# ninja log v7\n0\t1000\t1\ta.o\t1\n0\t2000\t1\tb.o\t2\n1000\t2000\t1\tc.o\t3\n")
-    assert timings.elapsed(steps) == 2.0
-    assert "all 3 steps, in 2.0 s: 2.00 at once" in shown(steps)
-
-
-def test_a_line_that_ninja_did_not_finish_is_left_out() -> None:
+    # A line that Ninja did not finish is left out.
     assert [step.output for step in timings.read(LOG + "1\t90")] == [step.output for step in timings.read(LOG)]
 
 
@@ -58,15 +47,15 @@ def test_work_is_summed_by_kind() -> None:
     assert timings.seconds_by_kind([Step("lib/A.td.inc", 2.0, 0.0), Step("b.h", 1.0, 0.0)]) == {"generate": 3.0}
 
 
-def test_the_table_has_the_slowest_steps_and_their_share() -> None:
+def test_table_has_the_slowest_steps_their_share_and_how_many_ran_at_once() -> None:
     text = shown(timings.read(LOG), 2)
     assert "23.8%  libc.a" in text
     assert "e.o" in text
     assert "bin/d" not in text
     assert "all of: link or other" in text
-
-
-def test_a_build_without_steps_has_a_table() -> None:
+    steps = timings.read("# ninja log v7\n0\t1000\t1\ta.o\t1\n0\t2000\t1\tb.o\t2\n1000\t2000\t1\tc.o\t3\n")
+    assert timings.elapsed(steps) == 2.0
+    assert "all 3 steps, in 2.0 s: 2.00 at once" in shown(steps)
     assert "all 0 steps, in 0.0 s" in shown(timings.read("# ninja log v7\n"))
 
 

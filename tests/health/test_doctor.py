@@ -70,11 +70,14 @@ def test_a_disk_that_is_nearly_full_is_named(sound: pytest.MonkeyPatch, tmp_path
     assert said(machine.check(None)).startswith(f"{first} are free at {tmp_path / 'store'}")
 
 
-def test_a_control_group_without_memory_is_named(sound: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_lack_of_memory_or_of_rights_is_named(sound: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, number in (("most", 1_500_000_000), ("used", 1_000_000_000)):
         (tmp_path / name).write_text(f"{number}\n")
     sound.setattr(machine, "_LIMITS", [(str(tmp_path / "most"), str(tmp_path / "used"))])
     assert said(machine.check(None)).startswith("notice: 0.5 GB of memory are available")
+    (tmp_path / "file").write_text("")
+    sound.setenv("FOUNDRY_CACHE", str(tmp_path / "file" / "store"))
+    assert f"fails: {tmp_path / 'file' / 'store'} cannot be written to" in said(machine.check(None))
 
 
 def test_wrong_clocks_are_named(sound: pytest.MonkeyPatch) -> None:
@@ -94,12 +97,6 @@ def test_a_lock_that_is_old_or_damaged_is_named(sound: pytest.MonkeyPatch, tmp_p
     damaged.write_text("{")
     sound.setattr(paths, "LOCK", damaged)
     assert "fails: the lock is malformed" in said(machine.check(None))
-
-
-def test_a_folder_that_cannot_be_written_to_is_named(sound: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    sound.setenv("FOUNDRY_CACHE", str(tmp_path / "file" / "store"))
-    assert f"fails: {tmp_path / 'file' / 'store'} cannot be written to" in said(machine.check(None))
 
 
 def test_every_damaged_file_of_a_store_is_found_and_removed(tmp_path: Path) -> None:

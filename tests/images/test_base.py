@@ -32,20 +32,14 @@ def target() -> LockedTarget:
     return lock.load().targets["spirv"]
 
 
-def test_the_name_depends_on_packages_and_left_out_files_and_not_on_their_order(target: LockedTarget) -> None:
+def test_name_depends_on_packages_and_left_out_files_not_on_order(target: LockedTarget, tmp_path: Path) -> None:
     name = base.identity(target)
     assert base.identity(replace(target, debs=target.debs[::-1])) == name
     assert base.identity(replace(target, wheels=())) == name
     others = [replace(target, debs=target.debs[1:]), replace(target, left_out=()), replace(target, kept=())]
     assert len({name, *map(base.identity, others)}) == 4
-
-
-def test_a_package_that_is_not_in_the_store_is_named(target: LockedTarget, tmp_path: Path) -> None:
     with pytest.raises(OfflineError, match=re.escape(str(target.debs[0]))):
         base.ensure_base(target, Store(tmp_path))
-
-
-def test_packages_for_two_architectures_are_refused(target: LockedTarget, tmp_path: Path) -> None:
     debs = [replace(target.debs[0], filename=f"x_1_{name}.deb") for name in ("amd64", "arm64", "all")]
     with pytest.raises(PinError, match="amd64, arm64"):
         base.architecture(debs)

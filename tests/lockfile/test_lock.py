@@ -82,8 +82,19 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_lock_reads_back_as_it_was_written(file: Path) -> None:
+def test_a_lock_reads_back_as_it_was_written_with_a_line_for_each_artifact(file: Path) -> None:
     assert lock.load(file) == sealed(target("one"), target("two"))
+    # Writing what was read changes nothing.
+    before = file.read_text()
+    lock.save(lock.load(file), file)
+    assert file.read_text() == before
+    # A target without native parts says nothing of them.
+    rare = {"builder", "recipes", "sdists", "sdk", "patched", "linked", "llvm_version"}
+    assert '"suite": "trixie"' in file.read_text() and file.read_text().count('"suite"') == 2
+    assert not rare & set(re.findall(r'"(\w+)":', file.read_text()))
+    lines = [line for line in file.read_text().splitlines() if '"sha256"' in line]
+    assert len(lines) == 6
+    assert all(line.count('"sha256"') == 1 and '"filename"' in line for line in lines)
 
 
 def test_the_suite_of_a_package_from_another_one_is_read_back_and_in_the_digest(tmp_path: Path) -> None:
@@ -98,24 +109,16 @@ def test_the_suite_of_a_package_from_another_one_is_read_back_and_in_the_digest(
         lock.load(path)
 
 
-def test_writing_what_was_read_changes_nothing(file: Path) -> None:
-    before = file.read_text()
-    lock.save(lock.load(file), file)
-    assert file.read_text() == before
-
-
 def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "lock.json"
     lock.save(sealed(with_parts("one"), target("two")), path)
     assert lock.load(path) == sealed(with_parts("one"), target("two"))
     assert [system.name for system in lock.load(path).systems()] == ["one", "one-build", "two"]
     assert {SDIST, *LINKED.debs} <= {*lock.load(path).targets["one"].artifacts()}
-
-
-def test_a_target_without_native_parts_says_nothing_of_them(file: Path) -> None:
-    rare = {"builder", "recipes", "sdists", "sdk", "patched", "linked", "llvm_version"}
-    assert '"suite": "trixie"' in file.read_text() and file.read_text().count('"suite"') == 2
-    assert not rare & set(re.findall(r'"(\w+)":', file.read_text()))
+    silent = LockedTriton("3.2.0", "d" * 40, replace(TRITON, version="3.2.0"), "20.0.0git")
+    path = tmp_path / "lock.json"
+    lock.save(sealed(replace(target(), tritons={"3.2.0": silent})), path)
+    assert lock.load(path).targets["one"].tritons["3.2.0"] == silent
 
 
 @pytest.mark.parametrize(
@@ -145,11 +148,7 @@ def test_sources_and_what_they_are_built_in_are_read_back(tmp_path: Path) -> Non
     assert set(read.artifacts()) == {DEB, WHEEL, TRITON, SDIST, ORIG}
     lock.save(read, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_text() == path.read_text()
-
-
-def test_a_source_of_git_takes_one_line_and_says_nothing_that_it_has_not(tmp_path: Path) -> None:
-    path = tmp_path / "lock.json"
-    lock.save(with_sources(), path)
+    # A source of git takes one line, and says nothing that it has not.
     (line,) = (line for line in path.read_text().splitlines() if '"tool/bare"' in line)
     assert line.strip().rstrip(",") == f'"tool/bare": {{"commit": "{"6" * 40}", "kind": "git", "pin": "{"2" * 64}"}}'
 
@@ -178,13 +177,6 @@ def test_a_lock_whose_sources_or_builders_were_edited_is_refused(tmp_path: Path,
         lock.load(path)
 
 
-def test_a_triton_that_names_an_llvm_version_only_is_read_back(tmp_path: Path) -> None:
-    silent = LockedTriton("3.2.0", "d" * 40, replace(TRITON, version="3.2.0"), "20.0.0git")
-    path = tmp_path / "lock.json"
-    lock.save(sealed(replace(target(), tritons={"3.2.0": silent})), path)
-    assert lock.load(path).targets["one"].tritons["3.2.0"] == silent
-
-
 @pytest.mark.parametrize(
     ("change", "proven"),
     [
@@ -200,14 +192,11 @@ def test_a_variant_is_proven_if_it_has_parts_of_its_own(change: dict[str, Any], 
     assert [found.name for found in locked.proven()] == ["one", "variant"] if proven else ["one"]
 
 
-def test_the_order_of_targets_does_not_count() -> None:
+def test_order_of_targets_and_pins_are_in_no_targets_digest() -> None:
     assert sealed(target("one"), target("two")) == sealed(target("two"), target("one"))
-
-
-def test_each_artifact_has_a_line_of_its_own(file: Path) -> None:
-    lines = [line for line in file.read_text().splitlines() if '"sha256"' in line]
-    assert len(lines) == 6
-    assert all(line.count('"sha256"') == 1 and '"filename"' in line for line in lines)
+    before, after = sealed(target()), sealed(replace(target(), pins={"debs": "0" * 64}))
+    assert after.targets["one"].digest == before.targets["one"].digest
+    assert after.digest != before.digest
 
 
 @pytest.mark.parametrize(
@@ -222,18 +211,12 @@ def test_each_artifact_has_a_line_of_its_own(file: Path) -> None:
         {"left_out": ()},
     ],
 )
-def test_whatever_a_target_uses_is_in_its_digest_and_in_the_locks_but_in_no_other_targets(
+def test_inputs_of_a_target_are_in_its_digest_and_the_locks_alone(
     change: dict[str, Any],
 ) -> None:
     before, after = sealed(target("one"), target("two")), sealed(replace(target("one"), **change), target("two"))
     assert after.targets["one"].digest != before.targets["one"].digest
     assert after.targets["two"].digest == before.targets["two"].digest
-    assert after.digest != before.digest
-
-
-def test_pins_change_the_digest_of_the_lock_and_not_that_of_the_target() -> None:
-    before, after = sealed(target()), sealed(replace(target(), pins={"debs": "0" * 64}))
-    assert after.targets["one"].digest == before.targets["one"].digest
     assert after.digest != before.digest
 
 
@@ -261,22 +244,14 @@ def test_a_lock_that_is_not_there_is_told_so(tmp_path: Path) -> None:
 class TestOurs:
     """The lock of this repository."""
 
-    def test_it_is_in_the_form_that_saving_gives_it(self, tmp_path: Path) -> None:
+    def test_our_lock_is_as_saving_writes_it_and_names_each_artifact_by_its_sha256(self, tmp_path: Path) -> None:
         lock.save(lock.load(), tmp_path / "lock.json")
         assert (tmp_path / "lock.json").read_text() == paths.LOCK.read_text()
-
-    def test_it_holds_no_addresses(self) -> None:
         assert not re.search(r"://|www\.|\.org|\.com", paths.LOCK.read_text())
-
-    def test_both_tritons_are_locked_and_the_newer_is_the_default(self) -> None:
         spirv = lock.load().targets["spirv"]
         assert sorted(spirv.tritons) == ["3.6.0", "3.9.0"]
         assert spirv.default_triton == "3.9.0"
-
-    def test_every_artifact_has_a_size_and_a_sha256(self) -> None:
         assert all(a.size > 0 and re.fullmatch("[0-9a-f]{64}", a.sha256) for a in lock.load().artifacts())
-
-    def test_every_source_is_a_commit_or_has_upstreams_archive_among_its_files(self) -> None:
         for source in lock.load().sources.values():
             files = [file.filename for file in source.files]
             if source.kind == "git":

@@ -85,24 +85,19 @@ def test_package_series_and_place_name_the_part(tmp_path: Path, store: Store) ->
     assert len(found) == 4
 
 
-def test_a_package_that_the_series_is_not_for_is_refused(tmp_path: Path, store: Store) -> None:
+def test_package_of_another_series_or_a_missing_one_is_refused(tmp_path: Path, store: Store) -> None:
     with pytest.raises(HunkError, match=r"0001-louder\.patch, hunk 1 of greeter/words\.py"):
         debian_files.part(WHAT, packaged(tmp_path, store, 'zeroth = 0\nfirst = 1\ngreeting = "hello"\n'), store)
-
-
-@pytest.mark.parametrize("name", ["absent", "link"])
-def test_a_file_that_the_package_lacks_is_named_and_a_link_leads_nowhere(
-    tmp_path: Path, store: Store, name: str
-) -> None:
-    series(PATCH.replace("words", name))
-    with pytest.raises(PatchTargetError, match=f"greeter/{name}.py"):
-        debian_files.part(WHAT, packaged(tmp_path, store), store)
-
-
-def test_a_target_without_the_package_is_refused(tmp_path: Path, store: Store) -> None:
     target = replace(packaged(tmp_path, store), debs=())
     with pytest.raises(PinError, match=r"(?s)no package greeter.*pins/greetings\.toml"):
         debian_files.identity(WHAT, target)
+
+
+@pytest.mark.parametrize("name", ["absent", "link"])
+def test_missing_file_is_named_and_a_link_leads_nowhere(tmp_path: Path, store: Store, name: str) -> None:
+    series(PATCH.replace("words", name))
+    with pytest.raises(PatchTargetError, match=f"greeter/{name}.py"):
+        debian_files.part(WHAT, packaged(tmp_path, store), store)
 
 
 def test_the_status_tells_how_a_series_stands_to_its_package(

@@ -84,36 +84,33 @@ def test_a_half_applied_series_is_continued(series: Series, tree: FolderTree) ->
     assert [state.state for state in series.states(tree)] == ["applied", "applied"]
 
 
-def test_a_wheel_gets_the_same_lines_at_its_own_paths(series: Series, tree: FolderTree, tmp_path: Path) -> None:
+def test_wheel_gets_the_same_lines_at_its_own_paths(series: Series, tree: FolderTree, tmp_path: Path) -> None:
     wheel = tmp_path / "wheel" / "triton"
     wheel.mkdir(parents=True)
     (wheel / "module.py").write_text("".join(MODULE))
     series.apply(FolderTree.detect(tmp_path / "wheel"))
     series.apply(tree)
     assert (wheel / "module.py").read_text() == text(tree)
+    place = FolderTree(tmp_path, "wheel").place
+    assert place("third_party/spirv/backend/driver.py") == tmp_path / "triton/backends/spirv/driver.py"
+    assert place("third_party/spirv/CMakeLists.txt") is None
 
 
-def test_a_backend_of_the_source_tree_is_found_in_a_wheel(tmp_path: Path) -> None:
-    wheel = FolderTree(tmp_path, "wheel")
-    assert wheel.place("third_party/spirv/backend/driver.py") == tmp_path / "triton/backends/spirv/driver.py"
-    assert wheel.place("third_party/spirv/CMakeLists.txt") is None
-
-
-def test_a_hunk_that_moved_is_refused_and_its_place_is_named(series: Series, tree: FolderTree) -> None:
+def test_a_hunk_that_does_not_fit_is_refused_with_its_place_and_its_lines(series: Series, tree: FolderTree) -> None:
     (tree.root / PATH).write_text("new first line\n" + "".join(MODULE))
     before = text(tree)
     with pytest.raises(HunkError, match=r"0001-first\.patch, hunk 1 of python/triton/module\.py") as caught:
         series.apply(tree)
     assert "line 5 instead of 4" in caught.value.why
     assert text(tree) == before
-
-
-def test_a_hunk_whose_lines_changed_is_refused_and_the_lines_are_shown(series: Series, tree: FolderTree) -> None:
     (tree.root / PATH).write_text("".join(MODULE).replace("line 9\n", "line nine\n"))
     with pytest.raises(HunkError) as caught:
         series.apply(tree)
     assert "line 9\n" in caught.value.why
     assert "found:    line nine" in caught.value.why
+    (tree.root / PATH).unlink()
+    with pytest.raises(PatchTargetError, match=r"0001-first\.patch changes python/triton/module\.py"):
+        series.apply(tree)
 
 
 def test_a_conflict_in_the_last_patch_leaves_the_tree_as_it_was(series: Series, tree: FolderTree) -> None:
@@ -125,12 +122,6 @@ def test_a_conflict_in_the_last_patch_leaves_the_tree_as_it_was(series: Series, 
     assert text(tree) == before
     states = Series.load(series.folder).states(tree)
     assert [state.state for state in states] == ["applies", "conflicts"]
-
-
-def test_a_patch_for_a_file_that_is_not_there_says_so(series: Series, tree: FolderTree) -> None:
-    (tree.root / PATH).unlink()
-    with pytest.raises(PatchTargetError, match=r"0001-first\.patch changes python/triton/module\.py"):
-        series.apply(tree)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +143,12 @@ def test_a_patch_that_cannot_be_read_is_malformed(series: Series, patch: str, co
         Series.load(series.folder)
 
 
-def test_a_series_names_exactly_the_patches_in_its_folder(series: Series) -> None:
+def test_series_that_is_absent_or_names_other_patches_is_refused(series: Series) -> None:
+    missing = series.folder.with_name("9.9.9")
+    with pytest.raises(MalformedPatchError) as refused:
+        Series.load(missing)
+    assert f"there are series for: {series.folder.name}" in str(refused.value)
+    assert str(refused.value).endswith(f"cp -r {series.folder.parent}/RELEASE {missing}")
     (series.folder / "0003-forgotten.patch").write_text(HEADER + FIRST)
     with pytest.raises(MalformedPatchError, match=r"does not name 0003-forgotten\.patch"):
         Series.load(series.folder)
@@ -160,14 +156,6 @@ def test_a_series_names_exactly_the_patches_in_its_folder(series: Series) -> Non
     (series.folder / "0002-second.patch").unlink()
     with pytest.raises(MalformedPatchError, match=r"0002-second\.patch"):
         Series.load(series.folder)
-
-
-def test_a_series_that_does_not_exist_is_refused_with_what_to_copy(series: Series) -> None:
-    missing = series.folder.with_name("9.9.9")
-    with pytest.raises(MalformedPatchError) as refused:
-        Series.load(missing)
-    assert f"there are series for: {series.folder.name}" in str(refused.value)
-    assert str(refused.value).endswith(f"cp -r {series.folder.parent}/RELEASE {missing}")
 
 
 def test_refreshing_a_series_that_fits_changes_no_byte(series: Series, tree: FolderTree) -> None:
@@ -210,7 +198,7 @@ def test_a_changed_series_has_no_revision_until_it_is_refreshed(series: Series, 
     assert refresh(Series.load(series.folder), tree).revision() == 2
 
 
-class TestAFileThatAPatchAdds:
+class TestAddedFile:
     NEW = "python/triton/new/module.py"
     ADD = f"--- /dev/null\n+++ b/{NEW}\n@@ -0,0 +1,2 @@\n+one\n+two\n"
     CHANGE = f"--- a/{NEW}\n+++ b/{NEW}\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"

@@ -90,7 +90,7 @@ def test_the_part_has_what_runs_and_an_icd_file_which_leads_to_its_library_as_an
 
 
 @pytest.mark.docker
-def test_a_pocl_for_another_folder_is_no_package(
+def test_pocl_for_another_folder_fails(
     made: Callable[[], Built], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(paths.CMAKE, tmp_path / "cmake")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import patch_series
 import pytest
+from made_up_triton import LLVM, library
 from repositories import Repository
 from tiny import empty_store
 
@@ -102,14 +103,12 @@ def test_a_wheel_comes_out_with_the_patches_the_plugin_and_the_llvm_that_it_was_
 
 # The tests below need no compilers: the wheel is assembled from files.
 
-LLVM = "0123456789abcdef0123456789abcdef01234567"
+Part = Callable[..., tuple[Wanted, Built]]
 
 
 @pytest.fixture
-def part(trees: Trees, tmp_path: Path) -> Callable[..., tuple[Wanted, Built]]:
+def part(trees: Trees, tmp_path: Path) -> Part:
     """Return a function that makes the part of a Triton that was linked with an LLVM, and the request for it."""
-    mapped = (line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines())
-    library = next(Path(path) for path in mapped if Path(path).name.startswith("libc.so")).read_bytes()
 
     def make(*, given: str = LLVM, linked: str = LLVM, version: str = "1.0.0") -> tuple[Wanted, Built]:
         info = f"triton-{version}.dist-info"
@@ -120,7 +119,7 @@ def part(trees: Trees, tmp_path: Path) -> Callable[..., tuple[Wanted, Built]]:
             "triton/backends/nvidia/bin/ptxas": b"tool",
             "triton/backends/mine/__init__.py": b"",
             "triton/_C/libproton.so": b"profiler",
-            "triton/_C/libtriton.so": library + f"\0LLVM version 24.0.0git ({linked})\0".encode(),
+            "triton/_C/libtriton.so": library(linked),
             f"{info}/METADATA": f"Metadata-Version: 2.4\nName: triton\nVersion: {version}\n".encode(),
             f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: setuptools\nTag: cp313-cp313-linux_x86_64\n",
             f"{info}/entry_points.txt": b"[triton.backends]\namd = triton.backends.amd\nmine = triton.backends.mine\n",
@@ -140,10 +139,7 @@ def part(trees: Trees, tmp_path: Path) -> Callable[..., tuple[Wanted, Built]]:
     return make
 
 
-def test_it_is_made_as_the_official_one_is_but_not_patched_again(
-    part: Callable[..., tuple[Wanted, Built]], tmp_path: Path
-) -> None:
-    store = Store(tmp_path / "store")
+def test_it_is_made_like_the_official_one(part: Part, store: Store) -> None:
     result = compiled_triton.make_wheel(RELEASE, *part(), store)
     assert result.name == "triton-1.0.0+foundry.1-cp313-cp313-linux_x86_64.whl"
     info = "triton-1.0.0+foundry.1.dist-info"
@@ -168,32 +164,27 @@ def test_it_is_made_as_the_official_one_is_but_not_patched_again(
     assert compiled_triton.make_wheel(RELEASE, want, built, store) == result, "it was made twice"
 
 
-def test_another_llvm_than_it_was_given_is_refused_and_both_are_named(
-    part: Callable[..., tuple[Wanted, Built]], tmp_path: Path
-) -> None:
+def test_another_llvm_than_given_is_refused(part: Part, store: Store) -> None:
     with pytest.raises(LlvmHashError) as caught:
-        compiled_triton.make_wheel(RELEASE, *part(linked="a" * 40), Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, *part(linked="a" * 40), store)
     assert "a" * 40 in caught.value.why and LLVM in caught.value.why
-    assert not list((tmp_path / "store").rglob("*.whl"))
+    assert not list(store.root.rglob("*.whl"))
 
 
-def test_an_llvm_without_a_commit_cannot_be_compared(part: Callable[..., tuple[Wanted, Built]], tmp_path: Path) -> None:
-    assert compiled_triton.make_wheel(
-        RELEASE, *part(given="folder-0123", linked="folder-0123"), Store(tmp_path / "store")
-    ).is_file()
+def test_an_llvm_without_a_commit_cannot_be_compared(part: Part, store: Store) -> None:
+    want, built = part(given="folder-0123", linked="folder-0123")
+    assert compiled_triton.make_wheel(RELEASE, want, built, store).is_file()
 
 
-def test_sources_of_another_version_are_refused(part: Callable[..., tuple[Wanted, Built]], tmp_path: Path) -> None:
+def test_sources_of_another_version_are_refused(part: Part, store: Store) -> None:
     with pytest.raises(PinError, match=r"triton-2\.0-.* and the image has Triton 1\.0\.0"):
-        compiled_triton.make_wheel(RELEASE, *part(version="2.0"), Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, *part(version="2.0"), store)
 
 
-def test_sources_without_the_releases_patches_do_not_get_its_name(
-    part: Callable[..., tuple[Wanted, Built]], trees: Trees, tmp_path: Path
-) -> None:
+def test_unpatched_sources_get_no_release(part: Part, trees: Trees, store: Store) -> None:
     _, built = part()
     with pytest.raises(PinError, match="not patched as Triton") as caught:
-        compiled_triton.make_wheel(RELEASE, trees.wanted(patches=""), built, Store(tmp_path / "store"))
+        compiled_triton.make_wheel(RELEASE, trees.wanted(patches=""), built, store)
     assert "its patches: none; those of the release: triton/1.0.0" in caught.value.why
 
 

@@ -171,11 +171,6 @@ def shown(report: Report, other: Report | None = None) -> Page:
     return Page(page.render(report, lock.load(), other))
 
 
-def test_report_shows_newer_versions_or_that_nothing_was_compared(made: Report, tmp_path: Path) -> None:
-    assert shown(made).row(f"deb {NASTY}") == [f"deb {NASTY}", "1", "2", "yes", "dpu"]
-    assert "Not compared with the archives" in shown(collect(tmp_path / "none", lock.load())).text
-
-
 def test_each_run_has_its_outcome_its_device_and_how_its_figures_were_got(made: Report) -> None:
     found = shown(made)
     row = found.row("spirv", "3.9.0", "our own parts", "e2e")
@@ -224,7 +219,7 @@ def test_a_run_of_some_cases_is_no_pass_and_no_point_of_the_history(folder: Path
     assert [[(point.passed, point.applicable) for point in points] for points in found.history.values()] == [[(1, 2)]]
 
 
-def test_report_marks_checks_that_were_not_run(made: Report, tmp_path: Path) -> None:
+def test_report_marks_what_was_not_run_or_compared(made: Report, tmp_path: Path) -> None:
     for target in lock.load().proven():
         for release in target.tritons:
             row = shown(made).row(target.name, release, "our own parts", "e2e")
@@ -232,6 +227,8 @@ def test_report_marks_checks_that_were_not_run(made: Report, tmp_path: Path) -> 
     empty = shown(collect(tmp_path / "none", lock.load()))
     assert "There are no results yet" in empty.text
     assert empty.text.count("Not run") == 3 and "Not measured" in empty.text
+    assert shown(made).row(f"deb {NASTY}") == [f"deb {NASTY}", "1", "2", "yes", "dpu"]
+    assert "Not compared with the archives" in shown(collect(tmp_path / "none", lock.load())).text
 
 
 def test_a_run_without_a_case_or_with_a_fault_is_not_passed(tmp_path: Path) -> None:
@@ -250,12 +247,9 @@ def test_the_page_loads_and_runs_nothing_and_takes_no_markup_from_results(made: 
     assert not re.search(r"@import|url\(|http://(?!www\.w3\.org/)|https://", re.sub(r"<!--.*?-->", "", text))
 
 
-def test_a_report_is_read_back_from_its_page(made: Report, tmp_path: Path) -> None:
+def test_report_is_the_same_each_time_and_is_read_back_from_its_page(made: Report, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(page.render(made, lock.load()))
     assert page.read(tmp_path / "page.html") == made
-
-
-def test_the_same_results_give_the_same_page(made: Report) -> None:
     assert page.render(made, lock.load()) == page.render(made, lock.load())
 
 
@@ -448,9 +442,7 @@ def probed(browser: str, folder: Path, page: str, probe: str, width: int, *, dar
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("picture", sorted((paths.ROOT / "docs").glob("*.svg")), ids=lambda path: path.stem)
-def test_a_browser_shows_pictures_whose_text_is_readable_and_in_its_box(
-    browser: str, tmp_path: Path, picture: Path, dark: bool
-) -> None:
+def test_text_of_pictures_is_readable_and_in_its_box(browser: str, tmp_path: Path, picture: Path, dark: bool) -> None:
     # An SVG has a title of its own.
     text = f"<!doctype html><title></title><body>{picture.read_text(encoding='utf-8')}</body>"
     found = probed(browser, tmp_path, text, PICTURE, 960, dark=dark)
@@ -462,7 +454,7 @@ def test_a_browser_shows_pictures_whose_text_is_readable_and_in_its_box(
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1200])
-def test_a_browser_shows_it_on_narrow_and_wide_screens_light_and_dark(
+def test_page_fits_each_screen_light_and_dark(
     browser: str, made: Report, tmp_path: Path, width: int, dark: bool
 ) -> None:
     found = probed(browser, tmp_path, page.render(made, lock.load(), made), PROBE, width, dark=dark)

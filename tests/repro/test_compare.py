@@ -140,9 +140,7 @@ def test_one_difference_is_named_once_at_its_place(
     ],
     ids=lambda each: "" if isinstance(each, bytes) else None,
 )
-def test_bytes_that_differ_are_a_difference_whatever_a_reader_makes_of_them(
-    first: bytes, second: bytes, said: str, tmp_path: Path
-) -> None:
+def test_unequal_bytes_are_always_a_difference(first: bytes, second: bytes, said: str, tmp_path: Path) -> None:
     assert any(each.what == "content" and said in each.detail for each in differences(tmp_path, first, second))
 
 
@@ -153,7 +151,7 @@ def test_a_long_difference_is_cut_and_moves_no_cursor(tmp_path: Path) -> None:
     assert found.detail.endswith("more lines") and max(map(len, str(found).splitlines())) < 1000
 
 
-def test_a_library_differs_by_its_sections(tmp_path: Path) -> None:
+def test_library_differs_by_its_sections_and_by_bytes_of_none(tmp_path: Path) -> None:
     one, other = (elves.make(tmp_path / name, {function: ""}) for name, function in (("a", "sine"), ("b", "cosine")))
     found = {each.where[-1]: each for each in compare_files(one, other, ("lib.so",))}
     assert "-sine\n+cosine" in found["section .dynstr"].detail
@@ -162,12 +160,9 @@ def test_a_library_differs_by_its_sections(tmp_path: Path) -> None:
     flipped[flipped.index(b"\xc3", 0x200)] = 0x90
     (found_text,) = differences(tmp_path, one.read_bytes(), bytes(flipped))
     assert found_text.where == ("it", "section .text") and "-b'\\xc3" in found_text.detail
-
-
-def test_bytes_of_a_library_that_belong_to_no_section_are_compared_too(tmp_path: Path) -> None:
     library = elves.make(tmp_path / "a", {"sin": ""}).read_bytes()
-    (found,) = differences(tmp_path, library, elves.for_freebsd(library))
-    assert found.where == ("it",) and "at byte 7" in found.detail
+    (header,) = differences(tmp_path, library, elves.for_freebsd(library))
+    assert header.where == ("it",) and "at byte 7" in header.detail
 
 
 def test_folders_are_compared_by_content_links_and_presence(tmp_path: Path) -> None:

@@ -227,9 +227,7 @@ RUN cat /proc/sys/kernel/random/uuid > /a/id
 
 
 @pytest.mark.docker
-def test_a_step_that_writes_something_else_each_time_is_named_with_layer_and_file(
-    docker: Engine, tiny: str, store: Store
-) -> None:
+def test_varying_step_is_named_with_layer_and_file(docker: Engine, tiny: str, store: Store) -> None:
     known, names, made = docker.image(tiny).layers, [], []  # type: ignore[union-attr]
     try:
         for number in range(2):

@@ -107,16 +107,6 @@ def test_a_link_that_leads_out_of_it_is_a_missing_file(check: Check, whole: File
     assert said.startswith(f"it has no lib/libOpenCL.so, only a link to {place}")
 
 
-def test_a_link_to_a_library_of_the_image_will_do_and_is_remarked(check: Check, whole: Files) -> None:
-    files = {**whole, "lib/libOpenCL.so": "libz", "lib/libz": "/usr/lib/x86_64-linux-gnu/libz.so.1"}
-    files["drivers/libOpenCL.so.1"] = "/lib/x86_64-linux-gnu/libz.so.1"
-    assert check(files) == []
-    assert check(files, fatal=False) == [
-        "drivers/libOpenCL.so.1 is a link to the image's own libz.so.1",
-        "lib/libOpenCL.so is a link to the image's own libz.so.1",
-    ]
-
-
 def test_everything_is_said_at_once(check: Check, whole: Files, elf: Elf) -> None:
     files = {**whole, "bin/zen-compiler": elves.for_aarch64(whole["bin/zen-compiler"])}  # type: ignore[arg-type]
     files["lib/libZenTCBridge.so"] = elf(uses=["last"], others={"libc.so.6": newer(elf)})
@@ -140,13 +130,10 @@ def test_another_machine_and_another_system_are_named(check: Check, whole: Files
     ]
 
 
-def test_a_library_beside_those_that_we_need_must_be_for_this_machine_too(check: Check, whole: Files, elf: Elf) -> None:
+def test_only_libraries_and_programs_must_be_for_this_machine(check: Check, whole: Files, elf: Elf) -> None:
     assert check({**whole, "drivers/libGAL.so": elves.for_aarch64(elf())}) == [
         "drivers/libGAL.so is for AArch64 with 64 bits; this image is x86-64"
     ]
-
-
-def test_firmware_and_kernel_modules_may_be_for_another_machine(check: Check, whole: Files, elf: Elf) -> None:
     foreign = elves.for_aarch64(elf())
     # Byte 16 is the type: 1 is a relocatable object, such as a kernel module.
     relocatable = foreign[:16] + b"\1" + foreign[17:]
@@ -164,9 +151,7 @@ def test_a_glibc_that_is_too_new_is_named_with_the_one_that_there_is(check: Chec
         "bin/zen-compiler needs GLIBC_2.99 of libc.so.6; "
         "this image has up to GLIBC_2.41 (trixie: libc6 2.41-1, libstdc++6 14.2.0-1)"
     ]
-
-
-def test_a_version_that_a_program_can_do_without_is_not_missed(check: Check, whole: Files, elf: Elf) -> None:
+    # A version that a program can do without is not missed.
     program = elf(uses=["last"], others={"libc.so.6": newer(elf)}, loader=elves.LOADER)
     assert len(check({**whole, "bin/zen-compiler": program})) == 1
     assert check({**whole, "bin/zen-compiler": elves.with_weak_need(program, "GLIBC_2.99")}) == []
@@ -184,7 +169,7 @@ def test_a_libstdcxx_that_is_too_new_is_named_by_each_of_its_names(check: Check,
     assert "needs GLIBCXX_3.4.99 of libstdc++.so.6; this image has up to GLIBCXX_3.4.33 " in cxx
 
 
-def test_an_sdk_may_bring_its_own_libstdcxx_where_the_loader_finds_it(check: Check, whole: Files, elf: Elf) -> None:
+def test_libraries_of_an_sdk_must_be_found_and_define_the_versions(check: Check, whole: Files, elf: Elf) -> None:
     own = {"libstdc++.so.6": newer_cxx(elf)}
     files = {**whole, "lib/libstdc++.so.6": own["libstdc++.so.6"]}
     finds = elf(uses=["future"], others=own, loader=elves.LOADER, search="/nowhere:$ORIGIN/../lib")
@@ -194,9 +179,6 @@ def test_an_sdk_may_bring_its_own_libstdcxx_where_the_loader_finds_it(check: Che
     misses = elf(uses=["future"], others=own, loader=elves.LOADER)
     (said,) = check({**files, "bin/zen-compiler": misses})
     assert "bin/zen-compiler needs GLIBCXX_3.4.99" in said
-
-
-def test_a_library_of_the_sdk_must_define_the_versions_too(check: Check, whole: Files, elf: Elf) -> None:
     program = elf(
         uses=["run"], others={"libzen.so": elf({"run": "ZEN_2"}, soname="libzen.so")}, search="$ORIGIN/../lib"
     )
@@ -210,23 +192,21 @@ def test_a_library_that_nobody_has_is_named(check: Check, whole: Files, elf: Elf
     assert check({**whole, "bin/zen-compiler": program}) == [
         "bin/zen-compiler needs libtinfo.so.5, which neither the SDK nor this image has"
     ]
-
-
-def test_missing_library_of_an_sdk_library_is_named(check: Check, whole: Files, elf: Elf) -> None:
+    # A library of the SDK needs it.
     gal = elf(others={"libdrm.so.2": elf(soname="libdrm.so.2")}, soname="libGAL.so")
     driver = elf({"clGetPlatformIDs": ""}, others={"libGAL.so": gal})
     assert check({**whole, "drivers/libOpenCL.so.1": driver, "drivers/libGAL.so": gal}) == [
         "drivers/libGAL.so needs libdrm.so.2, which neither the SDK nor this image has"
     ]
+    # The soname of a library that is there has its version before the suffix.
+    program = elf(others={"libbar-1.5.so": elf(soname="libbar-1.5.so")}, loader=elves.LOADER)
+    assert check({**whole, "bin/zen-compiler": program}) == []
 
 
-def test_missing_library_of_an_unused_program_is_only_remarked(check: Check, whole: Files, elf: Elf) -> None:
+def test_what_is_no_fault_is_only_remarked(check: Check, whole: Files, elf: Elf) -> None:
     files = {**whole, "bin/viewer": elf(others={"libgtk.so.3": elf(soname="libgtk.so.3")}, loader=elves.LOADER)}
     assert check(files) == []
     assert check(files, fatal=False) == ["bin/viewer needs libgtk.so.3, which neither the SDK nor this image has"]
-
-
-def test_a_library_where_the_loader_does_not_look_is_remarked(check: Check, whole: Files, elf: Elf) -> None:
     zen = elf(soname="libzen.so")
     files = {**whole, "lib/libzen.so": zen, "bin/zen-compiler": elf(others={"libzen.so": zen}, loader=elves.LOADER)}
     assert check(files) == []
@@ -234,19 +214,22 @@ def test_a_library_where_the_loader_does_not_look_is_remarked(check: Check, whol
         "bin/zen-compiler needs libzen.so, which is at lib/libzen.so, "
         "where the loader does not look (/opt/vsi-sdk/drivers)"
     ]
+    files = {**whole, "lib/libOpenCL.so": "libz", "lib/libz": "/usr/lib/x86_64-linux-gnu/libz.so.1"}
+    files["drivers/libOpenCL.so.1"] = "/lib/x86_64-linux-gnu/libz.so.1"
+    assert check(files) == []
+    assert check(files, fatal=False) == [
+        "drivers/libOpenCL.so.1 is a link to the image's own libz.so.1",
+        "lib/libOpenCL.so is a link to the image's own libz.so.1",
+    ]
 
 
-def test_a_library_whose_soname_has_its_version_before_the_suffix_is_known(
-    check: Check, whole: Files, elf: Elf
-) -> None:
-    program = elf(others={"libbar-1.5.so": elf(soname="libbar-1.5.so")}, loader=elves.LOADER)
-    assert check({**whole, "bin/zen-compiler": program}) == []
-
-
-def test_another_loader_is_named(check: Check, whole: Files, elf: Elf) -> None:
+def test_compiler_without_a_loader_or_the_right_to_execute_is_named(check: Check, whole: Files, elf: Elf) -> None:
     program = elf(needs=["libc.so.6"], loader="/lib/ld-musl-x86_64.so.1")
     assert check({**whole, "bin/zen-compiler": program}) == [
         "bin/zen-compiler asks for the loader /lib/ld-musl-x86_64.so.1, which this image does not have"
+    ]
+    assert check(whole, plain=["bin/zen-compiler"]) == [
+        "bin/zen-compiler may not be executed: its mode lacks that right"
     ]
 
 
@@ -280,12 +263,6 @@ def test_a_compiler_may_be_a_script(check: Check, whole: Files, elf: Elf, line: 
 def test_a_script_for_what_is_not_there_is_named(check: Check, whole: Files, line: str, program: str) -> None:
     (said,) = check({**whole, "bin/zen-compiler": f"{line}\n".encode()})
     assert said.startswith(f"bin/zen-compiler is a script for {program}")
-
-
-def test_a_compiler_that_nobody_may_execute_is_named(check: Check, whole: Files) -> None:
-    assert check(whole, plain=["bin/zen-compiler"]) == [
-        "bin/zen-compiler may not be executed: its mode lacks that right"
-    ]
 
 
 @pytest.mark.parametrize("content", [b"", b"MZ", b"\xcf\xfa\xed\xfe"])

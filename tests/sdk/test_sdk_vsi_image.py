@@ -89,9 +89,7 @@ def test_it_is_labelled_as_not_for_pushing_and_never_called_vsi(made: tuple[Engi
     assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/vsi-sdk"}
 
 
-def test_in_it_the_variables_name_what_they_named_outside(
-    made: tuple[Engine, target_image.Image], environ: Mapping[str, str]
-) -> None:
+def test_variables_name_the_same_inside(made: tuple[Engine, target_image.Image], environ: Mapping[str, str]) -> None:
     engine, found = made
     with engine.container(found.name) as container:
         for name, place in environ.items():

@@ -30,13 +30,20 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return dict(zip(VARIABLES, map(str, places), strict=True))
 
 
-def test_a_path_is_that_path_whatever_is_set(vsi: LockedTarget, environ: dict[str, str]) -> None:
+def test_a_given_path_wins_over_the_variables(vsi: LockedTarget, environ: dict[str, str]) -> None:
     assert selection.select_sdk(vsi, "a.tgz", environ, sha256="1", version="2") == Given(Path("a.tgz"), "1", "2")
     assert selection.select_sdk(vsi, "./environment", environ) == Given(Path("environment"))
+    del environ["VSI_SDK_DIR"]
+    with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
+        selection.select_sdk(vsi, "environment", environ)
 
 
-def test_default_is_our_own_part_without_a_notice(vsi: LockedTarget, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_part_is_the_default_and_can_be_asked_for_without_a_notice(
+    vsi: LockedTarget, capsys: pytest.CaptureFixture[str], environ: dict[str, str]
+) -> None:
     assert selection.select_sdk(vsi, "", {"PATH": "/bin", "VSI_SDK_DIR": ""}) is None
+    assert capsys.readouterr().err == ""
+    assert selection.select_sdk(vsi, "reference", environ) is None
     assert capsys.readouterr().err == ""
 
 
@@ -71,19 +78,11 @@ def test_incomplete_variables_are_ignored_with_a_notice(
 
 
 @pytest.mark.parametrize("left", VARIABLES[1:])
-def test_folder_supplies_a_file_without_a_variable_if_environment_is_chosen(
-    vsi: LockedTarget, environ: dict[str, str], left: str
-) -> None:
+def test_folder_supplies_a_file_without_a_variable(vsi: LockedTarget, environ: dict[str, str], left: str) -> None:
     del environ[left]
     found = selection.select_sdk(vsi, "environment", environ)
     assert found is not None
     assert len(found.files) == 1
-
-
-def test_environment_sdk_needs_the_variable_of_the_folder(vsi: LockedTarget, environ: dict[str, str]) -> None:
-    del environ["VSI_SDK_DIR"]
-    with pytest.raises(UsageError, match="VSI_SDK_DIR is not set"):
-        selection.select_sdk(vsi, "environment", environ)
 
 
 def test_a_file_where_it_belongs_in_the_folder_is_no_other_file(vsi: LockedTarget, environ: dict[str, str]) -> None:
@@ -97,18 +96,11 @@ def test_a_file_where_it_belongs_in_the_folder_is_no_other_file(vsi: LockedTarge
 
 @pytest.mark.parametrize("word", ["", "environment"])
 @pytest.mark.parametrize("name", VARIABLES)
-def test_a_variable_that_names_nothing_is_an_error(
+def test_dangling_variable_errs(
     vsi: LockedTarget, environ: dict[str, str], tmp_path: Path, name: str, word: str
 ) -> None:
     with pytest.raises(UsageError, match=f"{name} names no f.*nothing"):
         selection.select_sdk(vsi, word, environ | {name: str(tmp_path / "nothing")})
-
-
-def test_our_own_part_can_be_asked_for(
-    vsi: LockedTarget, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert selection.select_sdk(vsi, "reference", environ) is None
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("option", [{"sha256": "1"}, {"version": "1"}])
@@ -118,23 +110,13 @@ def test_sdk_digest_or_version_without_an_sdk_is_refused(vsi: LockedTarget, opti
             selection.select_sdk(vsi, word, {}, **option)
 
 
-def test_other_targets_are_left_alone_by_variables(environ: dict[str, str]) -> None:
+def test_only_a_target_that_takes_an_sdk_can_be_given_one(environ: dict[str, str], vsi: LockedTarget) -> None:
     targets = lock.load().targets
     assert selection.select_sdk(targets["spirv"], "", environ) is None
     assert selection.select_sdk(targets["dpu"], "", environ) is None
-
-
-def test_an_sdk_is_named_only_by_all_variables_of_a_target_that_takes_one(
-    vsi: LockedTarget, environ: dict[str, str]
-) -> None:
-    targets = lock.load().targets
     assert selection.is_named(vsi, environ)
     assert not any(selection.is_named(vsi, environ | {name: ""}) for name in environ)
     assert not selection.is_named(targets["spirv"], environ) and not selection.is_named(targets["dpu"], environ)
-
-
-def test_sdk_that_a_target_cannot_take_is_refused() -> None:
-    targets = lock.load().targets
     with pytest.raises(UsageError, match="spirv accepts no vendor SDK"):
         selection.select_sdk(targets["spirv"], "a.tgz", {})
     with pytest.raises(UsageError, match="UPMEM's SDK has no variables that name it"):

@@ -24,7 +24,7 @@ import archive_files
 import elves
 import pytest
 from elves import Runtime
-from tiny import RecordingEngine
+from fakes import FakeEngine
 
 from toolchains.artifacts import native
 from toolchains.assembly import image_contents, target_image
@@ -91,11 +91,14 @@ def archive(tmp_path: Path) -> Path:
     return pack(tmp_path / "sdk.tar.gz", FILES)
 
 
-def test_its_version_is_read_from_its_folder_and_says_where_it_goes(check: Check, archive: Path) -> None:
+def test_its_version_is_read_from_its_folder(check: Check, archive: Path, tmp_path: Path) -> None:
     found = check(archive)
     assert (found.version, found.home, found.sha256) == ("2023.1.0", "/upmem-sdk-2023.1.0", sha256(archive))
     assert found.replaces == "upmem-emulator"
     assert found.labels["redistributable"] == "false"
+    part = check(archive).part(Store(tmp_path / "store"))
+    with tarfile.open(part) as tar:
+        assert set(tar.getnames()) == set(FILES)
 
 
 @pytest.mark.parametrize("top", ["upmem-sdk-2025.1.0", "./upmem-2025.1.0-Linux-x86_64", "x/upmem-sdk-2025.1.0"])
@@ -171,13 +174,16 @@ def unpacked(folder: Path, files: Mapping[str, bytes | str] = FILES) -> Path:
     return folder
 
 
-def test_a_folder_gives_what_an_archive_of_it_gives(check: Check, tmp_path: Path, archive: Path) -> None:
+def test_folder_gives_what_its_archive_gives_unless_it_changes(check: Check, tmp_path: Path, archive: Path) -> None:
     store = Store(tmp_path / "store")
     folder = check(unpacked(tmp_path / TOP))
     packed = check(archive)
     assert (folder.version, folder.home) == (packed.version, packed.home)
     assert folder.part(store).read_bytes() == packed.part(store).read_bytes()
     assert folder.sha256 == sha256(folder.part(store))
+    (tmp_path / TOP / "more").touch()
+    with pytest.raises(HashMismatchError, match="changed while it was read"):
+        folder.part(Store(tmp_path / "other"))
 
 
 def test_a_folder_that_changed_is_refused_whichever_way_it_did(check: Check, tmp_path: Path) -> None:
@@ -208,20 +214,11 @@ def test_a_folder_that_changed_is_refused_whichever_way_it_did(check: Check, tmp
     assert check(folder).version == "2023.1.0"
 
 
-def test_a_folder_that_changes_before_it_is_packed_is_refused(check: Check, tmp_path: Path) -> None:
-    folder = unpacked(tmp_path / TOP)
-    found = check(folder)
-    (folder / "more").touch()
-    with pytest.raises(HashMismatchError, match="changed while it was read"):
-        found.part(Store(tmp_path / "store"))
-
-
-def test_nothing_is_a_usage_error(check: Check, tmp_path: Path) -> None:
+def test_an_sdk_that_is_not_there_or_that_the_target_does_not_take_is_a_usage_error(
+    check: Check, tmp_path: Path, runtime: Runtime, archive: Path
+) -> None:
     with pytest.raises(UsageError, match="there is no archive or folder"):
         check(tmp_path / "nothing.tgz")
-
-
-def test_target_without_an_sdk_refuses_one(runtime: Runtime, archive: Path) -> None:
     with pytest.raises(UsageError, match="spirv takes no vendor SDK"):
         supplied.check_given_sdk(lock.load().targets["spirv"], Given(archive), runtime.store)
 
@@ -235,17 +232,7 @@ def test_doctor_lists_what_is_wrong_with_one_and_records_nothing(
     assert not (build / "sdk.json").exists()
 
 
-def test_another_sha256_than_was_given_is_refused(check: Check, archive: Path, build: Path) -> None:
-    with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
-        check(archive, sha256="0" * 64)
-    assert sha256(archive) in caught.value.why
-    assert not (build / "sdk.json").exists()
-    assert check(archive, sha256=sha256(archive)).sha256 == sha256(archive)
-
-
-def test_changed_sdk_is_refused_until_its_digest_is_given(
-    check: Check, tmp_path: Path, archive: Path, build: Path
-) -> None:
+def test_changed_sdk_needs_its_new_digest(check: Check, tmp_path: Path, archive: Path, build: Path) -> None:
     before = sha256(archive)
     check(archive)
     written = json.loads((build / "sdk.json").read_text())
@@ -273,10 +260,15 @@ def test_sdk_is_checked_once_and_again_for_other_libraries(
     assert look.call_count == 2
 
 
-def test_one_that_was_refused_is_not_remembered(check: Check, tmp_path: Path, build: Path) -> None:
+def test_sdk_is_remembered_unless_it_was_refused(check: Check, tmp_path: Path, build: Path, archive: Path) -> None:
     with pytest.raises(SdkError):
         check(pack(tmp_path / "a.tgz", {"bin/dpu-upmem-dpurte-clang": b""}))
     assert not (build / "sdk.json").exists()
+    with pytest.raises(HashMismatchError, match="sha256 that you gave") as caught:
+        check(archive, sha256="0" * 64)
+    assert sha256(archive) in caught.value.why
+    assert not (build / "sdk.json").exists()
+    assert check(archive, sha256=sha256(archive)).sha256 == sha256(archive)
 
 
 def test_incomplete_sdk_description_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,30 +278,23 @@ def test_incomplete_sdk_description_is_named(tmp_path: Path, monkeypatch: pytest
         vendors.VendorSdk.read("upmem")
 
 
-def test_its_part_has_the_files_without_their_folder(check: Check, tmp_path: Path, archive: Path) -> None:
-    part = check(archive).part(Store(tmp_path / "store"))
-    with tarfile.open(part) as tar:
-        assert set(tar.getnames()) == set(FILES)
-
-
-def test_an_image_with_it_has_a_name_of_its_own_and_says_so(
-    check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
-) -> None:
+def test_image_with_it_has_another_name(check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path) -> None:
     triton = target_image.release(dpu, None)
     found = check(archive)
     assert Inputs(dpu, triton, found).identity() != Inputs(dpu, triton).identity()
 
-    engine, info = RecordingEngine(()), ImageInfo("sha256:1", (), {}, 1, ())
+    info = ImageInfo("sha256:1", (), {}, 1, ())
+    engine: Any = FakeEngine({"": info})
     store = Store(tmp_path / "store", offline=True)
     provenance.note(Inputs(dpu, triton, found).name, info, store)
-    made = target_image.build_image(Inputs(dpu, triton, found), store=store, engine=engine)  # type: ignore[arg-type]
+    made = target_image.build_image(Inputs(dpu, triton, found), store=store, engine=engine)
     assert made.name.startswith("triton-foundry/dpu-sdk:")
     moving = [f"triton-foundry/dpu-sdk:{triton.version}", "triton-foundry/dpu-sdk:latest"]
-    assert [word for what, word in engine.asked if what == "tag"] == moving
+    assert engine.asked_to("tag") == moving
 
 
-def test_image_contents_name_the_vendor_sdk_instead_of_our_own_part(
-    check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path
+def test_sdk_stands_for_our_part(
+    check: Check, dpu: LockedTarget, tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, store = check(archive), Store(tmp_path / "store", offline=True)
     triton = target_image.release(dpu, None)
@@ -318,18 +303,13 @@ def test_image_contents_name_the_vendor_sdk_instead_of_our_own_part(
     assert own - {each.name for each in image_contents._own(inputs, store)} == {found.replaces}
     (supplied,) = image_contents._others(inputs)
     assert (supplied.name, supplied.sha256, supplied.licence.expression) == ("upmem", found.sha256, "")
-
-
-def test_part_that_the_sdk_replaces_is_not_in_the_image_name(
-    check: Check, dpu: LockedTarget, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     identity = Mock(side_effect=lambda name, builder: name)
     monkeypatch.setattr(native, "identity", identity)
     Inputs(dpu, target_image.release(dpu, None), check(archive)).identity()
     assert [call.args[0] for call in identity.call_args_list] == ["dpu-legalize"]
 
 
-class TestOfVeriSilicon:
+class TestVeriSilicon:
     """An SDK that is a folder, with a compiler and a bridge that may be elsewhere."""
 
     @pytest.fixture
@@ -353,15 +333,13 @@ class TestOfVeriSilicon:
         unpacked(tmp_path / "apart", {"zen-compiler-2": b"#!/bin/sh\n", "zen": "zen-compiler-2", "bridge.so": X86_64})
         return {"bin/zen-compiler": tmp_path / "apart/zen", "lib/libZenTCBridge.so": tmp_path / "apart/bridge.so"}
 
-    def test_it_goes_where_the_vendors_instructions_have_it_and_needs_no_version(
-        self, check: Check, folder: Path, files: dict[str, Path]
-    ) -> None:
+    def test_it_goes_where_the_vendor_has_it(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
         found = check(folder, target="vsi", files=files)
         assert (found.home, found.replaces, found.version) == ("/opt/vsi-sdk", "vsi-reference-sdk", "")
         assert found.arguments == {"SDK": f"vsi-{found.sha256[:12]}", "SDK_HOME": "/opt/vsi-sdk"}
         assert found.labels == {"sdk": "vsi", "sdk-sha256": found.sha256, "redistributable": "false"}
 
-    def test_files_that_lie_elsewhere_are_at_their_places_in_its_part(
+    def test_files_apart_are_in_the_part(
         self, check: Check, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
         part = check(folder, target="vsi", files=files).part(Store(tmp_path / "store"))
@@ -377,9 +355,7 @@ class TestOfVeriSilicon:
             assert (compiler.isreg(), compiler.mode) == (True, 0o755)
             assert tar.extractfile(compiler).read() == b"#!/bin/sh\n"  # type: ignore[union-attr]
 
-    def test_sdk_with_files_apart_equals_one_with_files_inside(
-        self, check: Check, folder: Path, files: dict[str, Path]
-    ) -> None:
+    def test_files_apart_equal_files_inside(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
         apart = check(folder, target="vsi", files=files)
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
         inside = check(folder, target="vsi")
@@ -392,15 +368,18 @@ class TestOfVeriSilicon:
             check(folder, target="vsi", files=files)
         assert f"bin/zen-compiler={files['bin/zen-compiler']}" in caught.value.what
 
-    def test_error_names_both_missing_files_and_how_to_supply_them(self, check: Check, folder: Path) -> None:
+    def test_error_names_missing_files(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
         with pytest.raises(SdkError) as caught:
             check(folder, target="vsi")
         assert caught.value.why.splitlines() == ["it has no bin/zen-compiler", "it has no lib/libZenTCBridge.so"]
         assert "VSI_ZEN_COMPILER_PATH" in caught.value.next
         assert "--sdk=environment" in caught.value.next
         assert caught.value.exit_code == 17
+        (folder / "bin").symlink_to("/etc")
+        with pytest.raises(UnsafeArchiveError, match="through a link: bin/zen-compiler"):
+            check(folder, target="vsi", files=files)
 
-    def test_archive_of_the_sdk_gives_the_same_part(
+    def test_archive_gives_the_same_part(
         self, check: Check, folder: Path, files: dict[str, Path], tmp_path: Path
     ) -> None:
         unpacked(folder, {name: path.read_bytes() for name, path in files.items()})
@@ -411,11 +390,6 @@ class TestOfVeriSilicon:
         assert packed.labels["sdk"] == "vsi 2.1"
         store = Store(tmp_path / "store")
         assert packed.part(store).read_bytes() == plain.part(store).read_bytes()
-
-    def test_a_place_behind_a_link_is_refused(self, check: Check, folder: Path, files: dict[str, Path]) -> None:
-        (folder / "bin").symlink_to("/etc")
-        with pytest.raises(UnsafeArchiveError, match="through a link: bin/zen-compiler"):
-            check(folder, target="vsi", files=files)
 
 
 class TestOurs:
@@ -428,7 +402,7 @@ class TestOurs:
             assert vendors.VendorSdk.read(name).replaces in target.recipes
 
 
-class TestWhatIsNoArchive:
+class TestDamagedInput:
     """Each of these is an error with a cause and a remedy, and none of them hangs."""
 
     def refused(self, check: Check, path: Path, why: str = "") -> None:

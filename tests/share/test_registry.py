@@ -21,6 +21,8 @@ from toolchains.system.errors import FetchError
 
 DIGEST = f"sha256:{'0' * 64}"
 SECRET = base64.b64encode(b"me:secret").decode()
+# A status, headers and a body, which may not end.
+Answer = tuple[int, dict[str, str], bytes | Iterator[bytes]]
 PAGE = json.dumps({"schemaVersion": 2, "manifests": []}).encode()
 
 
@@ -29,7 +31,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answer: Callable[[Server, str], tuple[int, dict[str, str], bytes | Iterator[bytes]]]) -> None:
+    def __init__(self, answer: Callable[[Server, str], Answer]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.address = f"127.0.0.1:{self.server_port}"
         self.answer = answer
@@ -90,24 +92,22 @@ def drip() -> Iterator[bytes]:
         time.sleep(0.02)
 
 
-def endless_pages(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
-    return 200, {"Link": f"<{path}1>; rel=next"}, PAGE
+def linked_page(link: str) -> Callable[[Server, str], Answer]:
+    """Return an answer with a page that names the next one; {} is the page's own path."""
+    return lambda _, path: (200, {"Link": f"<{link.format(path)}>; rel=next"}, PAGE)
 
 
-def same_page(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
-    return 200, {"Link": f"<{path}>; rel=next"}, PAGE
-
-
-def page_elsewhere(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
-    return 200, {"Link": "<https://elsewhere.example/v2/>; rel=next"}, PAGE
-
-
-def crowded_page(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
+def crowded_page(server: Server, path: str) -> Answer:
     entries = [{"mediaType": "a", "digest": DIGEST, "size": 1}] * 2000
     return 200, {}, json.dumps({"schemaVersion": 2, "manifests": entries}).encode()
 
 
-@pytest.mark.parametrize("answer", [endless_pages, same_page, page_elsewhere, crowded_page])
+ENDLESS = linked_page("{}1")
+
+
+@pytest.mark.parametrize(
+    "answer", [ENDLESS, linked_page("{}"), linked_page("https://elsewhere.example/v2/"), crowded_page]
+)
 def test_a_list_of_referrers_without_an_end_is_refused(serve: Callable[..., Server], answer: object) -> None:
     server = serve(answer)
     with pytest.raises(FetchError, match="does not end the list of what refers to an image"):
@@ -116,10 +116,8 @@ def test_a_list_of_referrers_without_an_end_is_refused(serve: Callable[..., Serv
 
 
 @pytest.mark.parametrize("part", ["body", "headers", "token"])
-def test_an_answer_that_arrives_a_byte_at_a_time_is_given_up(
-    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    def answer(server: Server, path: str) -> tuple[int, dict[str, str], bytes | Iterator[bytes]]:
+def test_dripping_answer_is_given_up(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    def answer(server: Server, path: str) -> Answer:
         if part == "token" and "token" not in path:
             return 401, {"WWW-Authenticate": f'Bearer realm="http://{server.address}/token"'}, b""
         return 200, {}, drip()
@@ -133,12 +131,10 @@ def test_an_answer_that_arrives_a_byte_at_a_time_is_given_up(
     assert "seconds" in raised.value.why
 
 
-def test_time_is_limited_for_all_answers_together(
-    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def answer(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
+def test_time_is_limited_for_all_answers(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(server: Server, path: str) -> Answer:
         time.sleep(0.1)
-        return endless_pages(server, path)
+        return ENDLESS(server, path)
 
     monkeypatch.setattr(registry, "_SECONDS", 0.35)
     server = serve(answer)
@@ -155,9 +151,7 @@ def test_an_answer_that_is_too_large_is_refused(serve: Callable[..., Server]) ->
         repository(server).blob(DIGEST)
 
 
-def test_a_password_goes_to_no_host_that_the_registry_names(
-    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_other_host_gets_the_password(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     """The requests to other hosts are caught before a connection is made."""
     sent = []
     real = HTTPAdapter.send
@@ -178,7 +172,7 @@ def test_a_password_goes_to_no_host_that_the_registry_names(
         "https://[",
     ):
 
-        def answer(server: Server, path: str, realm: str = realm) -> tuple[int, dict[str, str], bytes]:
+        def answer(server: Server, path: str, realm: str = realm) -> Answer:
             return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="x"'}, b""
 
         server = serve(answer)
@@ -238,7 +232,7 @@ def test_a_redirect_gets_no_credentials(serve: Callable[..., Server], tmp_path: 
     other = serve(lambda server, path: (200, {}, b"{}"), known=False)
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
 
-    def answer(server: Server, path: str) -> tuple[int, dict[str, str], bytes]:
+    def answer(server: Server, path: str) -> Answer:
         if not server.got:
             return 401, {"WWW-Authenticate": 'Basic realm="x"'}, b""
         return 307, {"Location": f"http://{other.address}/blob"}, b""
@@ -260,9 +254,7 @@ def test_nothing_is_sent_over_http_beyond_this_machine(monkeypatch: pytest.Monke
         there._send("PUT", place, allowed=(201,), data=b"x")
 
 
-def test_a_request_to_a_registry_on_this_machine_uses_no_proxy(
-    serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_registry_is_asked_without_a_proxy(serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
     proxy = serve(lambda server, path: (404, {}, b""), known=False)
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, f"http://{proxy.address}")

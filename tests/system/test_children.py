@@ -55,9 +55,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize(("handler", "sent"), [(signal.SIG_IGN, "SIGTERM"), (signal.default_int_handler, "SIGINT")])
-def test_a_child_that_ignores_sigint_as_its_parent_does_is_ended_by_sigterm_at_once(
-    tmp_path: Path, handler: Any, sent: str
-) -> None:
+def test_child_that_ignores_sigint_is_ended_by_sigterm(tmp_path: Path, handler: Any, sent: str) -> None:
     def interrupt(line: str) -> None:
         raise KeyboardInterrupt
 
@@ -76,9 +74,7 @@ def test_a_child_s_group_is_its_own() -> None:
     assert group != str(os.getpgrp())
 
 
-def test_a_daemon_does_not_get_the_scratch_folder_which_goes_with_this_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_daemon_does_not_get_the_scratch_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "LOGS", tmp_path)
     scratch = paths.scratch()
     assert children.start(["sh", "-c", "env"], log="daemon").wait(10) == 0

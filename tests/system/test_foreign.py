@@ -143,9 +143,7 @@ def test_an_archive_with_a_text_of_gigabytes_is_refused_unread(name: str, tmp_pa
         docker_archive.described(tar)
 
 
-def test_an_archive_that_unpacks_to_more_than_its_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign.copy, "__defaults__", (1 << 20,))
     packed = tmp_path / "sdk.tar.gz"
     packed.write_bytes(gzip.compress(bytes(2 << 20)))

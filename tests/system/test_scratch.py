@@ -104,9 +104,7 @@ def test_the_folder_of_another_machine_stays(tmp_path: Path) -> None:
     assert owner.exists()
 
 
-def test_a_full_disk_leaves_nothing_that_a_later_process_would_have_to_remove(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_leaves_nothing_to_remove_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -33,12 +33,9 @@ def test_seconds_have_the_name_only_if_another_step_began_since(printed: io.Stri
     assert lines == ["- first", "  0.0 s", "- outer", "- inner", "  0.0 s", "  0.0 s: outer"]
 
 
-def test_all_run_at_the_same_time_and_the_results_keep_the_order() -> None:
+def test_functions_run_at_the_same_time_and_one_where_it_was_called() -> None:
     both = threading.Barrier(2, timeout=60)
     assert side_by_side(lambda: ("first", both.wait())[0], lambda: ("second", both.wait())[0]) == ("first", "second")
-
-
-def test_one_function_runs_where_it_was_called() -> None:
     assert side_by_side(threading.current_thread) == (threading.current_thread(),)
 
 

@@ -165,14 +165,11 @@ def test_a_turn_is_long_enough_for_the_clock() -> None:
     assert 7 <= paced["rounds"] <= 50
 
 
-def test_a_result_that_is_returned_is_checked_instead_of_the_output() -> None:
+def test_result_is_checked_and_a_smaller_type_may_round_once() -> None:
     problem, _ = doubling()
     assert problem.check("returned", Candidate(lambda: problem.exact + 0.125, returns=True))[0] == 0.5
     with pytest.raises(AssertionError):
         problem.check("returned", Candidate(lambda: problem.exact + 1, returns=True))
-
-
-def test_a_peer_that_returns_a_smaller_type_may_round_to_it_once() -> None:
     problem = replace(doubling()[0], exact=np.full(8, 1 + 2.0**-11), allowed=0.0)
     problem.check("f16", Candidate(lambda: np.ones(8, np.float16), returns=True))
     with pytest.raises(AssertionError):
@@ -261,15 +258,17 @@ def test_kernels_of_the_corpus_are_right_on_a_vulkan_and_an_opencl_device() -> N
     assert done.stdout.count("Triton, OpenCL: ") == len(chosen)
 
 
-def test_every_launch_of_the_corpus_has_a_value_for_each_option() -> None:
+def test_corpus_and_measurements_have_values_and_names_of_their_own() -> None:
     for name, row in tomllib.loads(CORPUS.read_text()).items():
         assert {len(each) for key in ("gpu_launches", "cpu_launches") for each in row[key]} == {len(row["names"])}, name
         assert len(row["gpu"]) == len(row["cpu"]), name
+    suites = bench_verb.measurements("spirv-vulkan")
+    # A measurement that is no suite has its suite's name.
+    parts = [name for name in gpu.NAMES if name not in suites]
+    assert len({*suites, *parts, *gpu.CORPUS}) == len(suites) + len(parts) + len(gpu.CORPUS)
 
 
-def test_a_measurement_of_a_gpu_that_ends_or_comes_too_late_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_or_late_measurement_of_a_gpu_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {"began": ["matmul", "a"]}, {"result": {"name": "a", "data": {"measurements": ["of a"]}}}
     crashed = {"began": ["k", "b"]}, {"result": {"name": "b", "data": None, "failure": "SIGSEGV"}}
     program = tmp_path / "python"
@@ -303,10 +302,3 @@ def test_a_run_on_a_gpu_that_is_killed_leaves_what_it_has_measured(tmp_path: Pat
     assert [each["title"] for each in written["measurements"]] == ["first row"]
     assert written["failed"] == {"argmax": "the run ended before it"}
     assert "| first row |" in (out / "corpus.md").read_text()
-
-
-def test_no_two_measurements_on_a_gpu_have_one_name() -> None:
-    suites = bench_verb.measurements("spirv-vulkan")
-    # A measurement that is no suite has its suite's name.
-    parts = [name for name in gpu.NAMES if name not in suites]
-    assert len({*suites, *parts, *gpu.CORPUS}) == len(suites) + len(parts) + len(gpu.CORPUS)

@@ -110,7 +110,7 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
 
 
 @pytest.mark.slow
-def test_one_file_may_be_given_tests_be_chosen_by_name_and_a_sample_is_the_same_for_the_same_seed(
+def test_file_name_or_sample_chooses_tests_and_a_seed_repeats_it(
     tmp_path: Path,
 ) -> None:
     names, suite = [f"test_it[{number}]" for number in range(20)], tmp_path / "suite"
@@ -277,9 +277,7 @@ def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = Tr
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_report_lists_changes_since_the_last_run_of_each_test(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_lists_changes_of_each_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no earlier run" in report(tmp_path, capsys, a="pass", b="refused", c="wrong", d="pass")
     assert "are those of the last run" in report(tmp_path, capsys, a="pass", b="refused", c="wrong", d="pass")
     found = report(tmp_path, capsys, a="crash", b="pass", c="wrong", d="refused", e="wrong")
@@ -294,9 +292,7 @@ def test_report_lists_changes_since_the_last_run_of_each_test(
     assert set(json.loads((tmp_path / "outcomes.json").read_text())) == {f"test_a.py::{name}" for name in "abcd"}
 
 
-def test_the_report_counts_by_file_by_function_and_by_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_counts_by_file_function_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = {"f[1]": "pass", "f[2]": "wrong", "f[3]": "refused", "g": "not applicable", "h": "not run"}
     text = report(tmp_path, capsys, whole=True, **names)
     assert "wrong, 1 times: test_a.py::f a reason" in text
@@ -329,9 +325,7 @@ def test_names_and_reasons_are_shown_as_they_are(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"test_a.py::a": 5}', "[" * 99999])
-def test_outcomes_that_somebody_damaged_lose_no_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_damaged_outcomes_lose_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     (tmp_path / "outcomes.json").write_text(text)
     assert "this run is compared with none" in report(tmp_path, capsys, a="pass")
     assert json.loads((tmp_path / "outcomes.json").read_text()) == {"test_a.py::a": "pass"}
@@ -373,11 +367,12 @@ def test_passed_count_leaves_out_refused_and_inapplicable_tests(image: dict[str,
     results = conformance.conformance(Request.read("spirv"))
     assert json.loads((results / "results.json").read_text())["passed"] == 1
     assert results.parts[-4:] == ("spirv", "conformance", "3.9.0+foundry.1", "own")
+    image["records"] = events(other="not applicable")
+    with pytest.raises(ProofError, match="no test was applicable"):
+        conformance.conformance(Request.read("spirv"))
 
 
-def test_a_run_of_some_tests_is_marked_and_keeps_the_results_of_the_whole_run(
-    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_partial_run_keeps_the_whole_results(image: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     image["records"] = events(good="pass", other="pass")
     results = conformance.conformance(Request.read("spirv"))
     before = (results / "results.json").read_bytes()
@@ -391,15 +386,7 @@ def test_a_run_of_some_tests_is_marked_and_keeps_the_results_of_the_whole_run(
     assert len(json.loads((results / "outcomes.json").read_text())) == 2
 
 
-def test_a_run_in_which_nothing_was_applicable_proves_nothing(image: dict[str, Any]) -> None:
-    image["records"] = events(other="not applicable")
-    with pytest.raises(ProofError, match="no test was applicable"):
-        conformance.conformance(Request.read("spirv"))
-
-
-def test_a_sample_is_drawn_by_a_seed_that_is_printed_and_forgets_no_other_test(
-    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sample_prints_its_seed(image: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     image["records"] = events(a="pass", b="pass")
     results = conformance.conformance(Request.read("spirv"))
     assert "--sample" not in image["command"]
@@ -437,9 +424,7 @@ def test_nothing_of_an_earlier_run_stays_in_the_results_whatever_ends_the_next_o
     assert "test_a.py::other" in (results.parent / "outcomes.json").read_text()
 
 
-def test_interrupted_run_keeps_results_and_counts_the_rest(
-    image: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted_run_keeps_its_results(image: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     image["records"] = [*events(a="pass", b="pass", c="pass")[:4], KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
         conformance.conformance(Request.read("spirv"))
@@ -449,7 +434,7 @@ def test_interrupted_run_keeps_results_and_counts_the_rest(
 
 
 @pytest.mark.slow
-def test_tests_that_import_torch_run_in_the_variant_that_has_it(
+def test_torch_tests_run_in_a_variant(
     image: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image["records"] = events(a="pass")

@@ -78,9 +78,6 @@ def test_a_store_between_two_rows_is_seen(e2e: None) -> None:
     np.ndarray((3, 6), np.float32, guarded._bytes, guarded._before)[1, 4] = 1.0
     with pytest.raises(WrongMemory, match="10 elements"):
         guarded.check_fences("out")
-
-
-def test_columns_are_laid_out_first_index_fastest(e2e: None) -> None:
     from guarded import Guarded
 
     assert Guarded((3, 4), np.float32, fence=8, layout="column", padding=2).array.strides == (4, 20)
@@ -272,7 +269,7 @@ def test_a_run_of_some_cases_is_marked_everywhere_and_is_no_proof(tmp_path: Path
     assert json.loads((tmp_path / "results.json").read_text())["partial"] == "only 4 of 5 cases"
 
 
-def test_a_package_has_workers_and_a_choice_of_whole_names_and_keeps_numbers_of_what_failed_in_part(
+def test_package_has_workers_whole_names_and_numbers_of_partial_failures(
     tmp_path: Path,
 ) -> None:
     script(tmp_path, "--only=nonsense", names=["good", "measured"])
@@ -287,13 +284,10 @@ def test_a_package_has_workers_and_a_choice_of_whole_names_and_keeps_numbers_of_
     assert verdict.results["k", "measured"]["data"]["table"] == "the table" and "the table" in done.stderr
 
 
-def test_a_run_without_cases_is_no_success_and_lists_the_names(tmp_path: Path) -> None:
+def test_a_run_without_cases_or_with_two_of_one_name_is_no_success(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, "--only=nonsense")
     assert (done.returncode, verdict.plan, verdict.proven) == (5, (), False)
     assert done.stderr.splitlines()[:2] == ["the cases are:", "    k plain"]
-
-
-def test_cases_of_one_name_are_refused(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, names=["good", "good"])
     assert done.returncode == 1
     assert not verdict.proven
@@ -344,9 +338,7 @@ def test_a_process_that_fails_after_its_last_case_is_a_fault(tmp_path: Path) -> 
     assert not verdict.proven
 
 
-def test_cycles_on_a_modelled_device_are_reported_as_modelled(
-    e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modelled_cycles_are_called_modelled(e2e: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from report import Case, run
     from supervise import row
 
@@ -365,7 +357,7 @@ def test_cycles_on_a_modelled_device_are_reported_as_modelled(
     }
 
 
-def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Path) -> None:
+def test_cases_run_in_a_process_for_each_environment(tmp_path: Path) -> None:
     verdict, _ = script(tmp_path)
     found = {name: str(result["error"]).split(" in ") for (_, name), result in verdict.results.items()}
     assert {name: mode for name, (mode, _) in found.items()} == {
@@ -378,9 +370,6 @@ def test_cases_with_variables_run_in_a_process_for_each_environment(tmp_path: Pa
     processes = {name: process for name, (_, process) in found.items()}
     assert len(set(processes.values())) == 3
     assert processes["a1"] == processes["a2"]
-
-
-def test_not_anywhere_skips_cases_equal_in_every_triton_and_prints_a_notice(tmp_path: Path) -> None:
     verdict, done = script(tmp_path, "--not-anywhere")
     assert ("k", "same") not in verdict.results
     assert verdict.proven, "another run has the case that was left out"
@@ -513,9 +502,7 @@ def test_a_mode_must_show_in_what_was_launched(
     ("type", "outcome", "wrong"),
     [("f64", "no Float64", None), ("f64", 0.0, "f64 was compiled"), ("f32", "refused", "f32 was refused")],
 )
-def test_f64_must_be_refused_on_vsi_and_nothing_else(
-    type: str, outcome: float | str, wrong: str | None, vsi: _Vsi
-) -> None:
+def test_vsi_must_refuse_f64_and_nothing_else(type: str, outcome: float | str, wrong: str | None, vsi: _Vsi) -> None:
     from report import Case
     from vsi import run_and_confirm_mode
 

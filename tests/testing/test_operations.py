@@ -41,13 +41,10 @@ def test_one_bad_test_decides_about_a_cell_and_a_refusal_is_not_hidden(outcomes:
     assert cell(*map(result, outcomes)) == expected
 
 
-def test_a_cell_has_the_largest_bound_and_every_reason() -> None:
+def test_cell_has_the_largest_bound_and_every_reason() -> None:
     assert cell(result("pass", ulp=0.5), result("pass", ulp=3.5)).text == "3.5 ulp"
     refused = cell(result("refused", why="of f64"), result("refused", why="of f64"), result("refused"))
     assert refused.reasons == ("tt.scan: of f64", "tt.scan")
-
-
-def test_a_test_that_did_not_run_or_names_no_operation_has_no_cell() -> None:
     assert not cells([result("not run"), {"suite": "test_x.py", "outcome": "pass", "properties": {}}, {"suite": "y"}])
 
 
@@ -102,8 +99,12 @@ def test_a_target_replaces_its_own_section_only(table: Path) -> None:
     assert after.startswith("# Operations\n") and after.count("## dpu\n") == 1 and "Triton 9.9" in after
 
 
-def test_the_run_that_a_table_was_made_of_does_not_contradict_it(table: Path) -> None:
+def test_only_a_run_of_the_same_release_and_suite_is_compared(table: Path) -> None:
     assert contradictions(table, "dpu", RELEASE, SUITE, FOUND) == []
+    found = cells([result("crash")]) | cells([result("crash", "tl.exp", "f32")])
+    assert contradictions(table, "dpu", "3.6.0", SUITE, found) == []
+    assert contradictions(table, "dpu", RELEASE, "f" * 16, found) == []
+    assert contradictions(table, "vsi", RELEASE, SUITE, found) == []
 
 
 @pytest.mark.parametrize(
@@ -120,13 +121,6 @@ def test_the_run_that_a_table_was_made_of_does_not_contradict_it(table: Path) ->
 )
 def test_a_partial_run_contradicts_what_it_cannot_be_a_part_of(table: Path, found: Any, said: str | None) -> None:
     assert contradictions(table, "dpu", RELEASE, SUITE, cells([found])) == ([said] if said else [])
-
-
-def test_another_release_and_another_suite_are_not_compared(table: Path) -> None:
-    found = cells([result("crash")]) | cells([result("crash", "tl.exp", "f32")])
-    assert contradictions(table, "dpu", "3.6.0", SUITE, found) == []
-    assert contradictions(table, "dpu", RELEASE, "f" * 16, found) == []
-    assert contradictions(table, "vsi", RELEASE, SUITE, found) == []
 
 
 def test_the_digest_of_a_suite_is_of_names_and_contents(tmp_path: Path) -> None:

@@ -50,13 +50,21 @@ def schema(system: str) -> Any:
     return json.loads((folder / SCHEMAS[system]).read_text(encoding="utf-8"))
 
 
-def test_each_release_of_each_target_is_a_job_and_a_variant_without_parts_of_its_own_is_none(known: Lock) -> None:
+def test_each_release_of_each_target_is_a_job(known: Lock) -> None:
     pairs = [("one", "1.0"), ("one", "2.0"), ("other", "3.0")]
     jobs = [{"target": target, "triton": release} for target, release in pairs]
     assert json.loads(ci.matrix(known)) == {"include": jobs}
     assert read("github", known)["jobs"]["prove"]["strategy"]["matrix"]["include"] == jobs
     matrix = read("gitlab", known)["prove"]["parallel"]["matrix"]
     assert [(row["TARGET"], release) for row in matrix for release in row["TRITON"]] == pairs
+    file = read("bake", known)
+    assert file["group"]["default"]["targets"] == ["one-1_0", "one-2_0", "other-3_0"]
+    assert file["group"]["one"]["targets"] == ["one-1_0", "one-2_0"]
+    image = file["target"]["one-1_0"]
+    assert image["context"] == "build/bake/one-1.0/one" and image["contexts"] == {"python": "target:one-1_0-python"}
+    assert image["output"] == ["type=docker,dest=build/bake/one-1.0/image.tar,rewrite-timestamp=true"]
+    with pytest.raises(UsageError, match="gitlab"):
+        ci.text("gitlub", known)
 
 
 def test_the_help_names_the_targets_that_are_left_out() -> None:
@@ -82,15 +90,6 @@ def test_the_files_fit_the_schemas_of_their_systems(system: str) -> None:
 def test_the_files_are_what_the_targets_are_now(system: str) -> None:
     written = ci.place(system).read_text(encoding="utf-8")
     assert written == ci.text(system, lock.load()), f"./foundry ci --write={system}"
-
-
-def test_a_bake_file_has_the_image_of_each_job_from_the_folder_that_the_verb_bake_writes(known: Lock) -> None:
-    file = read("bake", known)
-    assert file["group"]["default"]["targets"] == ["one-1_0", "one-2_0", "other-3_0"]
-    assert file["group"]["one"]["targets"] == ["one-1_0", "one-2_0"]
-    image = file["target"]["one-1_0"]
-    assert image["context"] == "build/bake/one-1.0/one" and image["contexts"] == {"python": "target:one-1_0-python"}
-    assert image["output"] == ["type=docker,dest=build/bake/one-1.0/image.tar,rewrite-timestamp=true"]
 
 
 def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock) -> None:
@@ -162,8 +161,3 @@ def test_ci_engine_prepares_a_container_for_an_engine_of_its_own(
     if prepared:
         assert json.loads(settings.read_text()) == {"data-root": f"{tmp_path}/checkout/build/engine"}
         assert limits.read_text() == "+cpuset +cpu +memory\n"
-
-
-def test_another_system_is_refused_with_what_it_can_run(known: Lock) -> None:
-    with pytest.raises(UsageError, match="gitlab"):
-        ci.text("gitlub", known)

@@ -211,9 +211,7 @@ def test_broken_run_names_its_case_and_keeps_earlier_results(start: Start, how: 
     assert reason in raised.value.why
 
 
-def test_the_table_is_shown_and_the_results_come_out(
-    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_is_shown_and_results_come(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     container = start()
     folder = e2e.e2e(Request.read("spirv"))
     assert folder == tmp_path / "spirv" / "3.9.0+foundry.1"
@@ -281,23 +279,18 @@ def test_cases_equal_in_every_triton_run_with_the_default_release_or_on_request(
     assert ("--not-anywhere" not in container.commands[0][0]) == all_of_them
 
 
-def test_the_advice_leads_into_the_image_that_failed(start: Start) -> None:
+def test_choice_without_a_case_and_a_failed_image_have_advice(start: Start) -> None:
     start([], 1)
     with pytest.raises(ProofError) as caught:
         e2e.e2e(Request.read("spirv", triton="3.6.0", allow_drift=True))
     assert caught.value.next == "./foundry shell spirv --triton=3.6.0 --allow-drift"
-
-
-def test_a_choice_that_no_case_fits_is_a_usage_error(start: Start) -> None:
     start([{**PLAN, "plan": []}], 5)
     with pytest.raises(UsageError, match="no case has 'nonsense' in its name"):
         e2e.e2e(Request.read("spirv"), only="nonsense")
 
 
 @pytest.mark.parametrize("target", ["spirv", "dpu", "vsi"])
-def test_a_measurement_that_does_not_exist_is_refused_before_an_image_is_made(
-    target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_measurement_is_refused_before_an_image_is_made(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ensure, "ensure_image", None)
     with pytest.raises(UsageError, match="there is no measurement nonsense") as caught:
         bench.bench(Request.read(target), only="nonsense")
@@ -333,9 +326,7 @@ def test_results_of_an_earlier_run_do_not_survive(start: Start, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("name", "image"), [("spirv", "spirv-bench"), ("spirv-bench", "spirv-bench"), ("dpu", "dpu")])
-def test_a_measurement_runs_in_the_variant_with_the_peers_and_sees_the_kernels_of_e2e(
-    start: Start, tmp_path: Path, name: str, image: str
-) -> None:
+def test_measurement_runs_in_the_variant_with_the_peers(start: Start, tmp_path: Path, name: str, image: str) -> None:
     container = start()
     assert bench.bench(Request.read(name)) == tmp_path / f"{name.removesuffix('-bench')}-bench" / "3.9.0+foundry.1"
     assert container.copied[:3] == ["/foundry/e2e", "/foundry/bench", "/foundry/examples"]
@@ -379,9 +370,7 @@ def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> 
     assert "sum" in bench.measurements("spirv-vulkan") and "sum" not in bench.measurements("spirv")
 
 
-def test_libraries_are_limited_to_a_kind_of_processor_and_its_results_have_a_folder(
-    start: Start, tmp_path: Path
-) -> None:
+def test_libraries_are_limited_to_a_kind_of_processor(start: Start, tmp_path: Path) -> None:
     container = start()
     folder = bench.bench(Request.read("spirv"), full=True, cpu="avx2")
     assert folder == tmp_path / "spirv-bench" / "3.9.0+foundry.1-avx2" and (folder / "bench.json").exists()

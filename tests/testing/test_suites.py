@@ -42,21 +42,29 @@ def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Chec
     return CheckPart(file.stem, run, file)
 
 
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let results be written to the test's own folder."""
+    monkeypatch.setattr(test, "_RESULTS", tmp_path)
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+
+
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-def test_the_summary_is_the_last_line_and_sums_up_all_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_sums_up_all_parts_and_missing_results_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lint = CheckPart("lint", lambda line: None)
     parts = [lint, part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
     assert run_parts(parts) == 0
     assert " 7 passed, 1 skipped in " in last_line(capsys)
+    assert run_parts([CheckPart("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
+    assert " 1 errors in " in last_line(capsys)
 
 
 def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(host, "ensure_engine", lambda: None)
     (tmp_path / "host.xml").write_text("of all checks")
     ran = []
@@ -79,9 +87,7 @@ def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
         test.test_plugin(Request.read("spirv-vulkan"))
 
 
-def test_a_part_that_fails_does_not_keep_the_next_from_running(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_part_does_not_stop_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def lint(line: Line) -> None:
         raise CommandError("an unused import")
 
@@ -94,17 +100,10 @@ def test_a_part_that_fails_does_not_keep_the_next_from_running(
 
 
 @pytest.mark.parametrize("skipped", [0, 3], ids=["none collected", "all skipped"])
-def test_a_part_that_executed_no_test_has_failed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], skipped: int
-) -> None:
+def test_part_without_a_test_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str], skipped: int) -> None:
     parts = [part(tmp_path / "one", tests=skipped, skipped=skipped), part(tmp_path / "two", tests=3)]
     assert run_parts(parts) == CheckError.exit_code
     assert "failed: one: no test was executed" in capsys.readouterr().out
-
-
-def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_parts([CheckPart("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
-    assert " 1 errors in " in last_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +117,7 @@ def test_a_part_that_leaves_no_results_has_failed(tmp_path: Path, capsys: pytest
         "<?xml version='1.0' encoding='nothing'?><testsuite tests='1'/>",
     ],
 )
-def test_a_part_whose_results_are_damaged_has_failed(
-    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_part_with_damaged_results_fails(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
     def run(line: Line) -> None:
         (tmp_path / "one.xml").write_text(content)
 
@@ -189,7 +186,7 @@ def test_a_list_of_tests_that_was_damaged_is_seen(tmp_path: Path, text: str) -> 
     assert test.incomplete(tmp_path / "planned", tmp_path / "junit")
 
 
-def test_neighbours_that_may_run_side_by_side_do_and_what_each_prints_stays_together(
+def test_parallel_parts_print_in_one_piece_each(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     here = threading.Barrier(2, timeout=60)
@@ -243,17 +240,13 @@ def test_interrupt_ends_parallel_parts(tmp_path: Path) -> None:
     assert sorted(ended) == [0, 1]
 
 
-def test_all_checks_are_commands_and_e2e_makes_the_images_before_tests_run_in_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checks_are_commands_and_e2e_comes_before_image_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
 
     def remember(argv: Sequence[str], **how: object) -> None:
         called.append(" ".join(argv[1:]))
 
     monkeypatch.setattr(test, "run", remember)
-    monkeypatch.setattr(test, "_RESULTS", tmp_path)
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
     parts = test._parts(test.requests("dpu", sdk="/the/sdk.tar"))
     for part in parts:
         if part.beside:
@@ -292,7 +285,6 @@ def test_quick_checks_need_no_engine_and_keep_the_results_of_whole_runs(
         raise AssertionError("the engine is asked")
 
     monkeypatch.setattr(test, "run", remember)
-    monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(host, "ensure_engine", refuse)
     (tmp_path / "host.xml").write_text("earlier")
     assert test.quick() == 0
@@ -309,8 +301,6 @@ def test_results_of_an_earlier_e2e_are_not_counted(tmp_path: Path, monkeypatch: 
         raise CommandError("no engine")
 
     monkeypatch.setattr(test, "run", break_off)
-    monkeypatch.setattr(test, "_RESULTS", tmp_path)
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
     spirv = Request.read("spirv")
     earlier = tmp_path / "spirv" / triton_wheel.version(spirv.release)
     earlier.mkdir(parents=True)
@@ -329,9 +319,7 @@ def test_a_target_is_tested_with_the_plugins_in_its_image_only(tmp_path: Path, m
     assert test.test_folders(lock.load().targets["spirv-bench"], "3.9.0") == expected
 
 
-def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugin_is_tested_with_one_target_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("core", "spirv", "derived"):
         (tmp_path / name / "tests").mkdir(parents=True)
     monkeypatch.setattr(paths, "BACKENDS", tmp_path)
@@ -343,9 +331,7 @@ def test_a_plugin_that_another_target_is_tested_with_is_not_tested_again(
     assert test.test_folders(locked, "3.9.0").keys() == {"core", "derived"}
 
 
-def test_a_target_with_native_parts_is_tested_with_the_whole_folders_of_their_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_native_parts_are_tested_with_their_whole_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in (("part", ""), ("other", '    sources = "sdks/other"\n')):
         (tmp_path / name).mkdir()
         (tmp_path / name / "conanfile.py").write_text(text)
@@ -371,15 +357,6 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
     assert test.choose_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
 
 
-def test_library_functions_are_tested_as_other_processors_once_where_pocl_is() -> None:
-    images = [test._Image(each) for name in ("dpu", "spirv", "vsi") for each in test.requests(name, sdk="")]
-    titles = [part.title for part in test._suites_in_images(images) if "processor" in part.title]
-    assert titles == [
-        f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
-        for name in ("sse2", "avx2")
-    ]
-
-
 def test_tests_equal_in_several_images_run_in_the_first_one() -> None:
     locked = lock.load()
     targets = [locked.targets[name] for name in ("dpu", "vsi", "vsi-torch")]
@@ -393,9 +370,7 @@ def test_tests_equal_in_several_images_run_in_the_first_one() -> None:
     assert repeated(vsi, "3.6.0") == repeated(torch, "3.2.0") == ["anywhere", "any_release"]
 
 
-def test_a_target_that_names_its_tests_runs_these_and_those_of_its_recipes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_target_runs_the_tests_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("core/test_a.py", "core/test_b.py", "spirv/test_c.py", "part/test_d.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -416,21 +391,26 @@ def test_a_target_that_names_its_tests_runs_these_and_those_of_its_recipes(
         test.chosen_paths(locked, folders)
 
 
-def test_a_recipe_of_several_targets_is_tested_in_the_image_of_the_first() -> None:
+def test_recipes_and_library_functions_are_tested_in_one_image() -> None:
     targets = [lock.load().targets[name] for name in ("dpu", "vsi", "vsi-torch")]
     found = [test.own_recipes(target, targets) for target in targets]
     assert found == [["upmem-emulator", "dpu-legalize"], ["vsi-reference-sdk"], ["vsi-vpex-reference"]]
+    images = [test._Image(each) for name in ("dpu", "spirv", "vsi") for each in test.requests(name, sdk="")]
+    titles = [part.title for part in test._suites_in_images(images) if "processor" in part.title]
+    assert titles == [
+        f"tests of library functions in the image of spirv, Triton 3.9.0, as processor {name}"
+        for name in ("sse2", "avx2")
+    ]
 
 
-def test_distribution_copied_for_another_python_has_all_its_packages(tmp_path: Path) -> None:
+def test_pure_distribution_is_copied_whole_for_another_python(
+    tmp_path: Path,
+) -> None:
     proof.copy_distribution("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
         path.name for path in tmp_path.iterdir()
     }
     assert not list(tmp_path.rglob("*.pyc"))
-
-
-def test_a_distribution_with_compiled_code_is_not_copied_for_another_python(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="numpy, which numpy needs, is not pure Python"):
         proof.copy_distribution("numpy", tmp_path)
 

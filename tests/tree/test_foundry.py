@@ -116,9 +116,7 @@ def test_the_first_call_makes_the_environment_and_the_second_uses_it(called: Pat
     assert foundry(called, environment(index)) == (0, f"invoke --search-root {called} foundry\n", "")
 
 
-def test_a_link_and_a_folder_with_an_invoke_of_its_own_do_not_mislead(
-    called: Path, index: Path, tmp_path: Path
-) -> None:
+def test_link_and_folder_with_another_invoke_do_not_mislead(called: Path, index: Path, tmp_path: Path) -> None:
     (tmp_path / "invoke.py").write_text("print('the wrong one')\n")
     (tmp_path / "link").symlink_to(called / "foundry")
     done = subprocess.run(
@@ -152,9 +150,7 @@ def test_an_activated_environment_is_used_and_made_again_only_for_another_lock(c
     assert foundry(called, env) == (0, f"invoke --search-root {called} foundry\n", "")
 
 
-def test_another_python_that_comes_first_changes_nothing_while_that_of_the_environment_fits(
-    called: Path, index: Path, tmp_path: Path
-) -> None:
+def test_another_python_on_the_path_changes_nothing(called: Path, index: Path, tmp_path: Path) -> None:
     env = environment(index)
     assert foundry(called, env)[0] == 0
     before = (called / ".venv" / "bin" / "python").resolve()
@@ -197,9 +193,7 @@ def test_a_checkout_at_another_path_makes_its_environment_again(called: Path, in
     assert "making .venv" in stderr
 
 
-def test_the_environment_of_another_checkout_is_used_by_a_link_and_never_emptied_through_it(
-    called: Path, index: Path, tmp_path: Path
-) -> None:
+def test_linked_environment_is_used_and_never_emptied(called: Path, index: Path, tmp_path: Path) -> None:
     env = environment(index)
     worktree = Path(shutil.copytree(called, tmp_path / "worktree", ignore=shutil.ignore_patterns(".venv")))
     (worktree / ".venv").symlink_to(called / ".venv")
@@ -246,9 +240,7 @@ def bare(tmp_path: Path) -> Path:
     return folder
 
 
-def test_without_permission_a_missing_python_is_named_and_not_installed(
-    project: Path, index: Path, bare: Path, tmp_path: Path
-) -> None:
+def test_missing_python_is_named_without_permission(project: Path, index: Path, bare: Path, tmp_path: Path) -> None:
     status, _, stderr = foundry(project, environment(index, PATH=str(bare)), "doctor")
     assert status == 4
     assert "apt-get install -y --no-install-recommends python3 python3-venv" in stderr
@@ -256,9 +248,7 @@ def test_without_permission_a_missing_python_is_named_and_not_installed(
 
 
 @pytest.mark.parametrize("permission", ["--yes doctor", "doctor --yes", "CI"])
-def test_with_permission_a_missing_python_is_installed(
-    project: Path, index: Path, bare: Path, tmp_path: Path, permission: str
-) -> None:
+def test_missing_python_is_installed(project: Path, index: Path, bare: Path, tmp_path: Path, permission: str) -> None:
     # The script starts this file when it has found a Python. What the real file does is tested above.
     (project / "toolchains" / "cli" / "bootstrap.py").write_text("import sys\n\nprint(*sys.argv[1:])\n")
     env = environment(index, PATH=str(bare), **({"CI": "true"} if permission == "CI" else {}))

@@ -21,12 +21,9 @@ def repeated(names: list[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
-def test_no_two_public_classes_have_one_name() -> None:
+def test_no_two_public_classes_or_modules_have_one_name() -> None:
     bodies = (ast.parse(path.read_text()).body for path in MODULES)
     classes = [node.name for body in bodies for node in body if isinstance(node, ast.ClassDef)]
     assert len(classes) > 50
     assert repeated([name for name in classes if not name.startswith("_")]) == set()
-
-
-def test_no_two_modules_have_one_name() -> None:
     assert repeated([path.stem for path in MODULES]) == SHARED

@@ -72,9 +72,7 @@ def test_no_project_imports_what_it_does_not_have(project: Path) -> None:
 
 @pytest.mark.docker
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
-def test_a_project_alone_is_configured_by_its_preset_and_has_tests(
-    request: pytest.FixtureRequest, project: Path
-) -> None:
+def test_project_alone_is_configured_by_its_preset(request: pytest.FixtureRequest, project: Path) -> None:
     engine = host.ensure_engine()
     store = Store(paths.cache(), allow_drift=request.config.getoption("--allow-drift"))
     builder = PACKAGED[project]

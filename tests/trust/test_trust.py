@@ -10,6 +10,8 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -59,9 +61,25 @@ def rootfs(path: Path) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """A normalised archive of an image, its configuration, and a store that recorded both."""
+
+    archive: Path
+    config: bytes
+    store: Store
+
+    def findings(self, archive: Path) -> list[str]:
+        """Return what is not accounted for in an archive; one that cannot be read is such a finding."""
+        listed = partial(listing.layer, self.store)
+        try:
+            return [str(each) for each in image_archive.check(archive, self.config, listed, ["test/x:1"])]
+        except ImageError as error:
+            return [f"{error.what}: {error.why}"]
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Store]:
-    """Return a normalised archive, its configuration, and a store that recorded both."""
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     work = tmp_path_factory.mktemp("trust")
     archive, store = work / "image.tar", Store(work / "store")
     docker_archive.write_base_image(
@@ -69,43 +87,32 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Sto
     )
     config = listing.config(store, listing.record(archive, store))
     assert config
-    return archive, config, store
-
-
-def findings(archive: Path, config: bytes, store: Store) -> list[str]:
-    """Return what is not accounted for, an archive that cannot be read among it."""
-    try:
-        found = image_archive.check(archive, config, lambda digest: listing.layer(store, digest), ["test/x:1"])
-        return [str(each) for each in found]
-    except ImageError as error:
-        return [f"{error.what}: {error.why}"]
+    return Recorded(archive, config, store)
 
 
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
 
 
-def test_every_single_byte_of_an_archive_is_accounted_for(recorded: tuple[Path, bytes, Store], tmp_path: Path) -> None:
-    archive, config, store = recorded
-    assert findings(archive, config, store) == []
-    data = archive.read_bytes()
+def test_every_single_byte_of_an_archive_is_accounted_for(recorded: Recorded, tmp_path: Path) -> None:
+    assert recorded.findings(recorded.archive) == []
+    data = recorded.archive.read_bytes()
     places = random.Random(1).sample(range(len(data)), 400)
     copy = tmp_path / "copy.tar"
     for at in places:
         copy.write_bytes(flipped(data, at))
-        assert findings(copy, config, store), f"byte {at}"
+        assert recorded.findings(copy), f"byte {at}"
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_byte_of_a_file_is_named_by_the_file(recorded: tuple[Path, bytes, Store], tmp_path: Path, name: str) -> None:
-    archive, config, store = recorded
-    data, copy = archive.read_bytes(), tmp_path / "copy.tar"
+def test_a_byte_of_a_file_is_named_by_the_file(recorded: Recorded, tmp_path: Path, name: str) -> None:
+    data, copy = recorded.archive.read_bytes(), tmp_path / "copy.tar"
     at = data.index(FILES[name] + bytes(-len(FILES[name]) % 512))
     copy.write_bytes(flipped(data, at))
-    assert findings(copy, config, store)[0] == f"{name}: its content"
+    assert recorded.findings(copy)[0] == f"{name}: its content"
     # In its header: readers of tars end where its checksum is wrong.
     copy.write_bytes(flipped(data, at - 512 + 100))
-    assert findings(copy, config, store) == [f"layer 1: {name}: its header"]
+    assert recorded.findings(copy) == [f"layer 1: {name}: its header"]
 
 
 def rewritten(archive: Path, copy: Path, change: Callable[[dict[str, tuple[tarfile.TarInfo, bytes]]], object]) -> None:
@@ -128,11 +135,7 @@ def rewritten(archive: Path, copy: Path, change: Callable[[dict[str, tuple[tarfi
     manifest |= {"Config": f"{hashlib.sha256(text).hexdigest()}.json", "Layers": [f"{digest}.tar"]}
     parts = {f"{digest}.tar": packed.getvalue(), manifest["Config"]: text}
     parts["manifest.json"] = json.dumps([manifest], separators=(",", ":")).encode()
-    with tarfile.open(copy, "w") as tar:
-        for name, content in parts.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+    copy.write_bytes(archive_files.packed(parts))
 
 
 def renamed(entries: dict[str, tuple[tarfile.TarInfo, bytes]]) -> None:
@@ -156,11 +159,10 @@ def renamed(entries: dict[str, tuple[tarfile.TarInfo, bytes]]) -> None:
     ids=("added", "removed", "renamed", "target", "mode", "owner", "time", "attributes"),
 )
 def test_a_change_in_a_layer_with_fitting_digests_is_named_by_its_file(
-    recorded: tuple[Path, bytes, Store], tmp_path: Path, change: Callable[..., object], said: str
+    recorded: Recorded, tmp_path: Path, change: Callable[..., object], said: str
 ) -> None:
-    archive, config, store = recorded
-    rewritten(archive, tmp_path / "copy.tar", change)
-    assert said in findings(tmp_path / "copy.tar", config, store)[0]
+    rewritten(recorded.archive, tmp_path / "copy.tar", change)
+    assert said in recorded.findings(tmp_path / "copy.tar")[0]
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +198,7 @@ def saved(docker: Engine, name: str, path: Path) -> Path:
 
 
 @pytest.mark.docker
-def test_an_image_and_what_the_engine_saves_of_it_are_verified_to_the_byte(
-    docker: Engine, as_spirv: str, tmp_path: Path
-) -> None:
+def test_image_and_its_archive_are_verified_to_the_byte(docker: Engine, as_spirv: str, tmp_path: Path) -> None:
     assert "as this store built" in check_artifact(as_spirv, NOBODY).facts[0]
     archive = saved(docker, as_spirv, tmp_path / "saved.tar")
     assert check_artifact(str(archive), NOBODY).digests == check_artifact(as_spirv, NOBODY).digests
@@ -346,9 +346,7 @@ def test_different_rebuilders_must_have_signed_the_same(tmp_path: Path) -> None:
         Trusted.folder(folder)
 
 
-def test_a_statement_names_each_file_and_every_locked_input_and_is_the_same_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_statement_names_files_and_inputs_reproducibly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     (tmp_path / "wheels").mkdir()
     for name in ("a.whl", "README.md"):
@@ -432,27 +430,21 @@ def outer(path: Path, copy: Path, change: Callable[[tarfile.TarInfo], None] | No
 
 @pytest.mark.parametrize("name", ["../../evil", "evil", "./evil", "/etc", "manifest.json/evil"])
 @pytest.mark.parametrize("kind", [tarfile.DIRTYPE, tarfile.REGTYPE, tarfile.SYMTYPE])
-def test_no_entry_of_an_archive_is_left_out(
-    recorded: tuple[Path, bytes, Store], tmp_path: Path, name: str, kind: bytes
-) -> None:
-    archive, config, store = recorded
+def test_every_entry_is_checked(recorded: Recorded, tmp_path: Path, name: str, kind: bytes) -> None:
     entry = tarfile.TarInfo(name)
     entry.type, entry.mode, entry.linkname = kind, 0o755, "manifest.json" if kind == tarfile.SYMTYPE else ""
-    assert findings(outer(archive, tmp_path / "same", None), config, store) == []
-    (found,) = findings(outer(archive, tmp_path / "copy", None, entry), config, store)
+    assert recorded.findings(outer(recorded.archive, tmp_path / "same", None)) == []
+    (found,) = recorded.findings(outer(recorded.archive, tmp_path / "copy", None, entry))
     assert found.startswith(f"{name}: ")
 
 
-def test_a_folder_is_accounted_for_by_the_files_that_the_manifest_names(
-    recorded: tuple[Path, bytes, Store], tmp_path: Path
-) -> None:
-    archive, config, store = recorded
+def test_folder_is_explained_by_the_manifest(recorded: Recorded, tmp_path: Path) -> None:
     folders = [tarfile.TarInfo("blobs"), tarfile.TarInfo("blobs/sha256")]
     for folder in folders:
         folder.type, folder.mode = tarfile.DIRTYPE, 0o755
-    assert len(findings(outer(archive, tmp_path / "copy", None, *folders), config, store)) == 2
+    assert len(recorded.findings(outer(recorded.archive, tmp_path / "copy", None, *folders))) == 2
     # The layout of OCI, as newer engines write it.
-    with tarfile.open(archive) as tar:
+    with tarfile.open(recorded.archive) as tar:
         files = {entry.name: tar.extractfile(entry).read() for entry in tar}  # type: ignore[union-attr]
     manifest = json.loads(files.pop("manifest.json"))[0]
     blobs = {name: f"blobs/sha256/{name.partition('.')[0]}" for name in files}
@@ -466,7 +458,7 @@ def test_a_folder_is_accounted_for_by_the_files_that_the_manifest_names(
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             out.addfile(entry, io.BytesIO(content))
-    assert findings(tmp_path / "oci", config, store) == []
+    assert recorded.findings(tmp_path / "oci") == []
 
 
 @pytest.mark.parametrize(
@@ -481,29 +473,23 @@ def test_a_folder_is_accounted_for_by_the_files_that_the_manifest_names(
         {"type": tarfile.AREGTYPE},
     ],
 )
-def test_a_header_of_an_archive_says_nothing_else_than_an_engines(
-    recorded: tuple[Path, bytes, Store], tmp_path: Path, change: dict[str, Any]
-) -> None:
-    archive, config, store = recorded
+def test_header_is_as_an_engine_writes(recorded: Recorded, tmp_path: Path, change: dict[str, Any]) -> None:
 
     def alter(entry: tarfile.TarInfo) -> None:
         if entry.name == "manifest.json":
             for name, value in change.items():
                 setattr(entry, name, value)
 
-    (found,) = findings(outer(archive, tmp_path / "copy", alter), config, store)
+    (found,) = recorded.findings(outer(recorded.archive, tmp_path / "copy", alter))
     assert found.startswith("manifest.json: its header in the archive is damaged, or is not as an engine writes it")
 
 
-def test_bytes_of_a_header_that_no_reader_reads_are_accounted_for(
-    recorded: tuple[Path, bytes, Store], tmp_path: Path
-) -> None:
-    archive, config, store = recorded
-    data = archive.read_bytes()
+def test_unread_bytes_of_a_header_are_checked(recorded: Recorded, tmp_path: Path) -> None:
+    data = recorded.archive.read_bytes()
     for at in (500, 511, 300, 344):
         changed = flipped(data, at)
         (tmp_path / "copy").write_bytes(archive_files.sums(changed[: tarfile.BLOCKSIZE]) + changed[tarfile.BLOCKSIZE :])
-        (found,) = findings(tmp_path / "copy", config, store)
+        (found,) = recorded.findings(tmp_path / "copy")
         assert "its header in the archive is damaged" in found
 
 
@@ -594,9 +580,7 @@ def test_a_wheel_that_unpacks_to_gigabytes_is_not_unpacked(tmp_path: Path) -> No
     assert "and 33554432 when it is unpacked" in found.what
 
 
-def test_the_published_image_is_compared_with_its_own_record_and_the_last_one_counts_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_published_image_or_the_last_one_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store, name = Store(tmp_path / "store"), "triton-foundry/spirv:" + "5" * 16
     monkeypatch.setattr(paths, "cache", lambda: store.root)
     monkeypatch.setattr(Inputs, "name", name)

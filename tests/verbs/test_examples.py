@@ -72,9 +72,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Printed
 
 
 @pytest.mark.parametrize(("target", "reference"), [("spirv-torch", "torch"), ("dpu", "numpy"), ("vsi", "numpy")])
-def test_the_difference_the_table_and_the_plot_come_out(
-    target: str, reference: str, printed: Callable[[str], Printed]
-) -> None:
+def test_difference_table_and_plot_come_out(target: str, reference: str, printed: Callable[[str], Printed]) -> None:
     said = printed(target).of(FIRST.stem)
     assert f"The maximum difference between {reference} and triton is 0.0\n" in said
     table = said.partition("vector-add-performance:\n")[2].splitlines()
@@ -102,16 +100,14 @@ def test_torchs_tensors_are_taken(printed: Callable[[str], Printed]) -> None:
 
 
 @pytest.mark.parametrize(("target", "forms"), [("spirv-torch", 7), ("vsi-torch", 6)])
-def test_host_code_in_the_forms_of_tritons_tutorials_runs_unchanged(
-    target: str, forms: int, printed: Callable[[str], Printed]
-) -> None:
+def test_host_code_of_tutorials_runs_unchanged(target: str, forms: int, printed: Callable[[str], Printed]) -> None:
     said = printed(target).of(HOST_CODE.stem)
     assert f"{forms} forms on " in said and "triton.profiler recorded nothing" in said
 
 
 @pytest.mark.parametrize(("target", "device"), [("spirv", "CPU OpenCL device"), ("spirv-vulkan", "CPU Vulkan device")])
 @pytest.mark.parametrize("example", ["matmul", "attention"])
-def test_the_same_example_runs_on_opencl_and_on_vulkan(
+def test_example_runs_on_opencl_and_vulkan(
     target: str, device: str, example: str, printed: Callable[[str], Printed]
 ) -> None:
     said = printed(target).of(example)

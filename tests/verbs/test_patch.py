@@ -79,17 +79,12 @@ def test_an_edit_in_the_unpacked_wheel_goes_into_the_patch(series: Path, tmp_pat
     assert "hello = 100" in knobs.read_text()
 
 
-def test_status_tells_what_applies_and_what_is_applied(
-    series: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_tells_patches_and_conflicts(series: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     act("status", release="")
     assert re.search(r"0001-hello\W.*\bapplies\b", capsys.readouterr().out)
     act("apply")
     act("status", tree=tmp_path / "build" / "triton-1.0")
     assert re.search(r"0001-hello\W.*\bapplied\b", capsys.readouterr().out)
-
-
-def test_status_shows_a_conflict_and_fails(series: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (series / "0001-hello.patch").write_text(PATCH.replace(" second = 2", " second = two"))
     with pytest.raises(HunkError, match=r"hunk 1 of python/triton/knobs\.py"):
         act("status")

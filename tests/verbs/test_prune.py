@@ -108,9 +108,7 @@ def files(store: Path) -> set[str]:
     return {name for name in found if not name.startswith("locks/")}
 
 
-def test_nothing_goes_without_being_asked_for(
-    machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_removed_unasked(machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]) -> None:
     store, docker, _ = machine
     before = files(store)
     prune.prune(remove=False)
@@ -144,9 +142,7 @@ def test_prune_removes_unused_images_children_first_and_names_what_stays(
     assert paths.cache() == store
 
 
-def test_an_image_that_a_container_uses_stays_and_is_named(
-    machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_image_in_use_stays(machine: tuple[Path, Docker, set[str]], capsys: pytest.CaptureFixture[str]) -> None:
     _, docker, _ = machine
     docker.used.add(f"triton-foundry/spirv:{'0' * 16}")
     prune.prune(remove=True)
@@ -156,7 +152,12 @@ def test_an_image_that_a_container_uses_stays_and_is_named(
     assert "a container or another image uses it" in said
 
 
-def test_logs_go_when_nothing_wrote_to_them_for_a_day(machine: tuple[Path, Docker, set[str]]) -> None:
+def test_old_logs_go_and_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:
+    store, _, _ = machine
+    (store / "locks").mkdir(exist_ok=True)
+    with FileLock(store / "locks" / f"native-{OLD}"):
+        found = list(prune._store(store, lock.load()))
+    assert not [item for item in found if "partial" in item.name]
     paths.LOGS.mkdir()
     for name, age in (("old.log", 2), ("new.log", 0), ("dockerd.log", 9)):
         (paths.LOGS / name).write_text("x")
@@ -164,14 +165,6 @@ def test_logs_go_when_nothing_wrote_to_them_for_a_day(machine: tuple[Path, Docke
         os.utime(paths.LOGS / name, (then, then))
     prune.prune(remove=True)
     assert {each.name for each in paths.LOGS.iterdir()} == {"new.log", "dockerd.log"}
-
-
-def test_a_part_that_is_being_built_stays(machine: tuple[Path, Docker, set[str]]) -> None:
-    store, _, _ = machine
-    (store / "locks").mkdir(exist_ok=True)
-    with FileLock(store / "locks" / f"native-{OLD}"):
-        found = list(prune._store(store, lock.load()))
-    assert not [item for item in found if "partial" in item.name]
 
 
 def test_every_artifact_of_the_lock_is_found() -> None:

@@ -99,9 +99,7 @@ def test_a_lock_that_was_not_made_from_the_pins_is_wrong(monkeypatch: pytest.Mon
         ("ci/docker-bake.json", "./foundry ci --write=bake"),
     ],
 )
-def test_a_generated_file_that_was_edited_is_named_with_its_command(
-    name: str, command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edited_generated_file_is_named(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read = Path.read_text
 
     def edited(path: Path, encoding: str | None = None) -> str:
@@ -126,7 +124,7 @@ def test_all_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatch, caps
     assert f"can be released as {plugin_wheels.version()}" in capsys.readouterr().out
 
 
-def test_this_repository_has_its_version_in_the_changelog_and_current_locks_and_files(
+def test_changelog_locks_and_files_of_this_tree_are_current(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     release.release(check=False)

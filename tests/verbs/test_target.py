@@ -87,9 +87,7 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 
 @pytest.mark.slow
-def test_scaffolded_target_passes_linter_formatter_and_type_checker(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_target_passes_linter_formatter_and_mypy(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Names of the minimum and the maximum length.
     names = [f"{'n' * (scaffold._LONGEST - 1)}{index}" for index, _ in enumerate(scaffold.sources())] + ["q"]
     for name, like in zip(names, [*scaffold.sources(), ""], strict=True):
@@ -236,9 +234,7 @@ def test_a_target_is_shown_with_each_part_and_where_it_can_come_from(shown: Call
     assert said.count("no container engine answers") == len(locked.tritons)
 
 
-def test_the_image_is_shown_by_the_name_that_a_build_gives_it(
-    shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_image_is_shown_by_its_name_of_a_build(shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     locked = lock.load().targets["spirv"]
     name = Inputs(locked, locked.tritons[locked.default_triton]).name
     info = ImageInfo("sha256:1", (), {}, 1_240_000_000, ())
@@ -269,9 +265,7 @@ def copied(tmp_path: Path, docker: Engine) -> Iterator[Path]:
 @pytest.mark.docker
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_new_target_resolves_builds_tests_and_proves_itself_unedited(
-    copied: Path, request: pytest.FixtureRequest
-) -> None:
+def test_new_target_resolves_builds_tests_and_is_proven(copied: Path, request: pytest.FixtureRequest) -> None:
     drift = ["--allow-drift"] if request.config.getoption("--allow-drift") else []
 
     def python(*words: str) -> str:

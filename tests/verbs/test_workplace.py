@@ -151,9 +151,7 @@ def test_wrong_script_or_folder_is_refused_before_anything_is_built(tmp_path: Pa
         Place.read(results="x")
 
 
-def test_a_run_that_ends_without_a_profile_leaves_none_of_an_earlier_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_without_a_profile_removes_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Ended:
         def interactive(self, *_: object, **__: object) -> int:
             return 137
@@ -307,9 +305,7 @@ time.sleep(float(sys.argv[2]))
 
 @pytest.mark.docker
 @pytest.mark.parametrize(("mebibytes", "seconds"), [("150", "0"), ("400", "1000")])
-def test_a_script_that_writes_too_much_is_ended_and_what_fits_comes_back(
-    tmp_path: Path, mebibytes: str, seconds: str
-) -> None:
+def test_script_that_writes_too_much_keeps_what_fits(tmp_path: Path, mebibytes: str, seconds: str) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "x.py").write_text(WRITES)
@@ -321,9 +317,7 @@ def test_a_script_that_writes_too_much_is_ended_and_what_fits_comes_back(
 
 
 @pytest.mark.docker
-def test_a_script_gets_the_author_s_variables_and_advice_that_can_be_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_script_gets_variables_and_advice_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.py").write_text(
         "import os\nprint(*(os.environ.get(name) for name in ('FOUNDRY_PRINT_LINES', 'TRITON_CACHE_DIR', 'A', 'B')))\n"
         "import torch\n"
