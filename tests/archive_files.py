@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pytest
@@ -22,6 +23,40 @@ def artifact(file: Path, *, kind: str, name: str, version: str) -> Artifact:
     """Return a file as a lock describes it."""
     data = file.read_bytes()
     return Artifact(kind, name, version, file.name, len(data), hashlib.sha256(data).hexdigest())
+
+
+def write(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+    """Write files with mode 755 below a folder. "-> x" is a symbolic link to x."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            path.symlink_to(content.removeprefix("-> "))
+        else:
+            path.write_bytes(content)
+            path.chmod(0o755)
+    return folder
+
+
+def control(name: str, version: str, fields: Mapping[str, str]) -> str:
+    """Return the description of a Debian package, with these fields besides those that every one has."""
+    lines = {"Package": name, "Version": version, "Architecture": "amd64", "Maintainer": "nobody <nobody@localhost>"}
+    lines |= {key.replace("_", "-"): value for key, value in fields.items()} | {"Description": "for a test"}
+    return "".join(f"{key}: {value}\n" for key, value in lines.items())
+
+
+def deb(
+    folder: Path, name: str, version: str, files: Mapping[str, bytes | str] | None = None, **fields: str
+) -> tuple[Path, Artifact]:
+    """Write a Debian package of files. Return it, and its description in a lock."""
+    file = folder / f"{name}_{version.partition(':')[2] or version}_amd64.deb"
+    # Two suites of one folder may have the same package, and then share its file.
+    dated = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
+    with TemporaryDirectory() as work:
+        tree = write(Path(work, "tree"), {"DEBIAN/control": control(name, version, fields).encode(), **(files or {})})
+        words = ["dpkg-deb", "--root-owner-group", "--build", tree, file]
+        subprocess.run(words, check=True, capture_output=True, env=dated)
+    return file, artifact(file, kind="deb", name=name, version=version)
 
 
 def tar(file: Path, files: Mapping[str, bytes | str], mode: Literal["w", "w:gz"] = "w") -> Path:
@@ -142,21 +177,11 @@ class DebianArchive:
 
     def add(self, name: str, version: str, **fields: str) -> Artifact:
         """Publish a package. It replaces an earlier version, as in Debian."""
-        control = f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
-        control += "".join(f"{key.replace('_', '-')}: {value}\n" for key, value in fields.items())
-        control += "Description: for a test\n"
-        tree = self.folder / "tree" / name
-        (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
-        (tree / "DEBIAN" / "control").write_text(control)
         pool = self.folder / "pool"
         pool.mkdir(exist_ok=True)
-        file = pool / f"{name}_{version.partition(':')[2] or version}_amd64.deb"
-        # Two suites of one folder may have the same package, and then share its file.
-        dated = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
-        subprocess.run(["dpkg-deb", "--build", tree, file], check=True, capture_output=True, env=dated)
-        made = artifact(file, kind="deb", name=name, version=version)
+        file, made = deb(pool, name, version, **fields)
         place = f"Filename: pool/{file.name}\nSize: {made.size}\nSHA256: {made.sha256}\n"
-        self._records[name] = control + place
+        self._records[name] = control(name, version, fields) + place
         self._publish()
         return made
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from archive_files import artifact
+import archive_files
 from elftools.elf.hash import ELFHashTable
 
 from toolchains.fetch.store import Store
@@ -90,24 +90,6 @@ def with_weak_need(content: bytes, version: str) -> bytes:
     return content[:flags] + b"\2" + content[flags + 1 :]
 
 
-def package(folder: Path, name: str, version: str, files: Sequence[Path], shlibs: str) -> tuple[Path, Artifact]:
-    """Make a Debian package with libraries. Return it, and its description in a lock."""
-    tree = folder / name
-    place = tree / "usr/lib/x86_64-linux-gnu"
-    place.mkdir(parents=True)
-    (tree / "DEBIAN").mkdir()
-    for file in files:
-        (place / file.name).write_bytes(file.read_bytes())
-    (tree / "DEBIAN/shlibs").write_text(shlibs)
-    (tree / "DEBIAN/control").write_text(
-        f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
-        "Description: for a test\n"
-    )
-    deb = folder / f"{name}_{version}_amd64.deb"
-    _call("dpkg-deb", "--build", tree, deb)
-    return deb, artifact(deb, kind="deb", name=name, version=version)
-
-
 def _call(*argv: str | Path) -> None:
     subprocess.run(argv, check=True, capture_output=True)
 
@@ -147,7 +129,8 @@ def runtime(folder: Path) -> Runtime:
         ("libstdc++6", "14.2.0-1", ["libstdc++.so.6"], "libstdc++ 6 libstdc++6\n"),
         ("zlib1g", "1.3-1", ["libz.so.1"], "udeb: libfoo 1 foo-udeb\nlibz 1 zlib1g\nlibbar 1.5 bar\n"),
     ):
-        deb, locked = package(folder, name, version, [libraries[library] for library in own], shlibs)
+        files = {f"usr/lib/x86_64-linux-gnu/{library}": libraries[library].read_bytes() for library in own}
+        deb, locked = archive_files.deb(folder, name, version, {**files, "DEBIAN/shlibs": shlibs.encode()})
         store.adopt(deb, locked)
         debs.append(locked)
     return Runtime(store, tuple(debs), libraries)

@@ -242,9 +242,7 @@ def test_the_store_is_used_as_was_asked(tmp_path: Path, monkeypatch: pytest.Monk
     assert made.store().root == tmp_path
 
 
-def test_target_without_a_lock_is_told_from_an_unknown_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_target_without_a_lock_is_told_from_an_unknown_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(components, "names", lambda: ["spirv", "toy"])
     with pytest.raises(PinError, match=r"(?s)toy\.toml is not in the lock.*./foundry pin --update"):
         request.locked_target("toy")

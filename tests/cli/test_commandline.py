@@ -128,8 +128,12 @@ def test_the_version_is_that_of_the_packages(printed: Said) -> None:
     assert printed("--version") == f"Triton Foundry {plugin_wheels.version()}\n"
 
 
-def test_invoke_without_our_packages_names_the_environment_to_use() -> None:
-    """As after `pip install invoke`: nothing else is installed."""
+def test_invoke_itself_corrects_and_names_the_environment_to_use() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT, "buidl"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "did you mean build?" in done.stderr
     program = "import runpy, sys; sys.modules['msgspec'] = None; runpy.run_path('tasks.py', run_name='tasks')"
     ran = subprocess.run([sys.executable, "-c", program], cwd=paths.ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (1, "")
@@ -137,14 +141,6 @@ def test_invoke_without_our_packages_names_the_environment_to_use() -> None:
     assert "no package msgspec" in error
     assert sys.prefix in why
     assert "./foundry VERB" in next_line and ". .venv/bin/activate" in next_line
-
-
-def test_invoke_itself_says_the_same() -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "invoke", "--search-root", paths.ROOT, "buidl"], capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert "did you mean build?" in done.stderr
 
 
 # Where commands occur: documents, and everything that Foundry prints.

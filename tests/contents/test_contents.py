@@ -8,7 +8,6 @@ import gzip
 import hashlib
 import io
 import json
-import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import archive_files
 import made_up_triton
 import pytest
 from archive_files import artifact
@@ -67,22 +67,11 @@ def deb(
     store: Store, tmp_path: Path, name: str, copyright: bytes | None = None, *, shares: str = "", source: str = ""
 ) -> Artifact:
     """Put a package into the store, with a copyright file, or a link to that of another package."""
-    tree = tmp_path / "trees" / name
-    doc = tree / "usr/share/doc" / name
-    (tree / "DEBIAN").mkdir(parents=True)
-    control = f"Package: {name}\nVersion: 1:2.0-1\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\n"
-    control += f"Source: {source}\n" * bool(source) + "Description: for a test\n"
-    (tree / "DEBIAN/control").write_text(control)
-    if shares:
-        doc.parent.mkdir(parents=True)
-        doc.symlink_to(shares)
-    elif copyright is not None:
-        doc.mkdir(parents=True)
-        (doc / "changelog").write_text("nothing")
-        (doc / "copyright").write_bytes(copyright)
-    file = tmp_path / f"{name}_2.0-1_amd64.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, file], check=True, capture_output=True)
-    made = artifact(file, kind="deb", name=name, version="1:2.0-1")
+    doc = f"usr/share/doc/{name}"
+    files: dict[str, bytes | str] = {doc: f"-> {shares}"} if shares else {}
+    if copyright is not None:
+        files = {f"{doc}/changelog": b"nothing", f"{doc}/copyright": copyright}
+    file, made = archive_files.deb(tmp_path, name, "1:2.0-1", files, **({"Source": source} if source else {}))
     store.adopt(file, made)
     return made
 

@@ -399,6 +399,11 @@ def context(dockerfile: str | bytes) -> io.BytesIO:
     return data
 
 
+def step_images(lines: list[str]) -> list[str]:
+    """Return the images of a build's steps, from what it printed."""
+    return [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
+
+
 @pytest.mark.docker
 def test_a_build_exists_inside_its_with_statement_only(docker: Engine, tiny: str) -> None:
     lines: list[str] = []
@@ -425,8 +430,7 @@ def test_a_failed_build_shows_the_step_that_failed_and_leaves_nothing(docker: En
     ):
         pass
     assert "the reason" in raised.value.why
-    steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
-    assert [docker.image(id) is None for id in steps] == [False, True]
+    assert [docker.image(id) is None for id in step_images(lines)] == [False, True]
 
 
 @pytest.mark.docker
@@ -441,8 +445,7 @@ def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
     dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo at work && sleep 1000\n"
     with pytest.raises(KeyboardInterrupt), docker.build(context(dockerfile), arguments={}, line=interrupt):
         pass
-    steps = [line.removeprefix(" ---> ") for line in lines if line.startswith(" ---> ") and "Running" not in line]
-    assert [docker.image(id) is None for id in steps] == [False, True]
+    assert [docker.image(id) is None for id in step_images(lines)] == [False, True]
 
 
 INTERRUPTED = """
@@ -551,7 +554,7 @@ def test_images_of_a_killed_build_are_removed_children_first(docker: Engine, tin
     )
     assert child.returncode == -signal.SIGKILL
     printed = child.stdout.splitlines()
-    steps = {line.removeprefix(" ---> ") for line in printed if line.startswith(" ---> ") and "Running" not in line}
+    steps = set(step_images(printed))
     assert len(steps) > 4
     with docker.build(
         context(image_build.labelled(f"FROM {tiny}\nRUN echo 3 > /three".encode())), arguments={}

@@ -156,12 +156,17 @@ def test_addresses_of_a_network_are_right(url: str) -> None:
     git.check_git_url(url)
 
 
-def test_configuration_does_not_allow_another_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_names_proxies_and_allows_no_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ext:: runs a program. A line in the user's configuration does not enable it."""
     mirror(tmp_path, monkeypatch, more=f'[url "ext::touch {tmp_path}/touched"]\n\tinsteadOf = https://ext.invalid/\n')
     with pytest.raises(FetchError, match="transport 'ext' not allowed"):
         git.fetch(["https://ext.invalid/a"], "1" * 40, tmp_path / "copy", say=str)
     assert not (tmp_path / "touched").exists()
+    included = tmp_path / "included"
+    included.write_text("[http]\n\tproxy = http://127.0.0.1:9\n")
+    mirror(tmp_path, monkeypatch, more=f"[include]\n\tpath = {included}\n")
+    with pytest.raises(FetchError, match=r"127\.0\.0\.1 port 9"):
+        git.fetch(["https://elsewhere.invalid/a"], "1" * 40, tmp_path / "copy", say=str)
 
 
 def test_without_a_mirror_in_a_folder_folders_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,15 +256,6 @@ def test_configuration_changes_no_content(origin: Repository, tmp_path: Path, mo
     assert checkout
     assert (checkout.commit, checkout.changes) == (commit, ())
     assert not (tmp_path / "ran").exists()
-
-
-def test_proxies_and_credentials_of_the_user_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy does not exist. The failure shows that git connects to it."""
-    included = tmp_path / "included"
-    included.write_text("[http]\n\tproxy = http://127.0.0.1:9\n")
-    mirror(tmp_path, monkeypatch, more=f"[include]\n\tpath = {included}\n")
-    with pytest.raises(FetchError, match=r"127\.0\.0\.1 port 9"):
-        git.fetch(["https://elsewhere.invalid/a"], "1" * 40, tmp_path / "copy", say=str)
 
 
 def test_ssh_is_the_users_own_and_else_asks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,9 +65,7 @@ def test_the_percentage_is_ninja_s_prediction_for_the_whole_build(watch: Callabl
     assert (watcher.percent, watcher.steps) == (1, (1, 100))
 
 
-def test_failed_step_is_shown_with_the_output_of_its_compiler(
-    watch: Callable[[str], Watcher],
-) -> None:
+def test_failed_step_is_shown_with_the_output_of_its_compiler(watch: Callable[[str], Watcher]) -> None:
     watcher = watch(f"{BUILD}\n{FAILED}")
     message = "clang: error: no such file or directory: 'nothere.c'\nclang: error: no input files"
     assert watcher.failed_steps == [f"FAILED: f.o\n{message}"]
@@ -91,9 +89,7 @@ def test_a_long_message_keeps_its_start_and_its_end(watch: Callable[[str], Watch
     assert "lines are left out" not in watch("FAILED: [code=1] a.o \nclang -c a.c\nshort").why()
 
 
-def test_error_of_cmake_or_else_the_last_lines_are_shown(
-    watch: Callable[[str], Watcher],
-) -> None:
+def test_error_of_cmake_or_else_the_last_lines_are_shown(watch: Callable[[str], Watcher]) -> None:
     error = "CMake Error at CMakeLists.txt:5 (message):\n  no such project\nCall Stack (most recent call first):\n  a\n"
     watcher = watch(f"-- Looking for dlfcn.h\n{error}\n-- Configuring incomplete, errors occurred!\n-- more\n")
     assert watcher.why().strip() == error.strip()

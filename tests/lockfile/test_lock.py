@@ -121,23 +121,6 @@ def test_native_parts_and_what_they_are_built_in_are_read_back(tmp_path: Path) -
     assert lock.load(path).targets["one"].tritons["3.2.0"] == silent
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"recipes": ("part",)},
-        {"sdk": ""},
-        {"patched": (Patched("edited", "tool", "tool/2.0", "/usr/share"),)},
-        {"linked": (replace(LINKED, left_out=()),)},
-        {"linked": (replace(LINKED, debs=()),)},
-        {"builder": None},
-        {"builder": replace(build_system("one-build", wheels=()), sdists=(replace(SDIST, version="2.0"),))},
-    ],
-)
-def test_native_parts_and_what_they_are_built_in_are_in_the_digest(change: dict[str, Any]) -> None:
-    before, after = sealed(with_parts()), sealed(replace(with_parts(), **change))
-    assert after.targets["one"].digest != before.targets["one"].digest
-
-
 def test_sources_and_what_they_are_built_in_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "lock.json"
     lock.save(with_sources(), path)
@@ -166,15 +149,6 @@ def test_sources_and_builders_are_in_the_locks_digest_and_in_no_targets() -> Non
         lock.seal(whole.targets, SOURCES, {"trixie": replace(builder, pins={})}),
     ):
         assert other.digest != whole.digest
-
-
-@pytest.mark.parametrize(("old", "new"), [("6" * 40, "0" * 40), ("7" * 64, "0" * 64), ("f" * 64, "0" * 64)])
-def test_a_lock_whose_sources_or_builders_were_edited_is_refused(tmp_path: Path, old: str, new: str) -> None:
-    path = tmp_path / "lock.json"
-    lock.save(with_sources(), path)
-    path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(PinError, match=r"(?s)digests.*./foundry pin --update"):
-        lock.load(path)
 
 
 @pytest.mark.parametrize(
@@ -209,30 +183,41 @@ def test_order_of_targets_and_pins_are_in_no_targets_digest() -> None:
         {"suite": "bookworm"},
         {"python": "3.11"},
         {"left_out": ()},
+        {"recipes": ("part",)},
+        {"sdk": ""},
+        {"patched": (Patched("edited", "tool", "tool/2.0", "/usr/share"),)},
+        {"linked": (replace(LINKED, left_out=()),)},
+        {"linked": (replace(LINKED, debs=()),)},
+        {"builder": None},
+        {"builder": replace(build_system("one-build", wheels=()), sdists=(replace(SDIST, version="2.0"),))},
     ],
 )
-def test_inputs_of_a_target_are_in_its_digest_and_the_locks_alone(
-    change: dict[str, Any],
-) -> None:
-    before, after = sealed(target("one"), target("two")), sealed(replace(target("one"), **change), target("two"))
+def test_inputs_of_a_target_are_in_its_digest_and_the_locks_alone(change: dict[str, Any]) -> None:
+    before = sealed(with_parts(), target("two"))
+    after = sealed(replace(with_parts(), **change), target("two"))
     assert after.targets["one"].digest != before.targets["one"].digest
     assert after.targets["two"].digest == before.targets["two"].digest
     assert after.digest != before.digest
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("a" * 64, "0" * 64), ("d" * 40, "0" * 40), ("e" * 64, "0" * 64), ("trixie", "bookworm")]
-)
-def test_an_edited_lock_is_refused(file: Path, old: str, new: str) -> None:
-    file.write_text(file.read_text().replace(old, new, 1))
+# What is edited: a package, a Triton, pins, a suite, two sources and a builder.
+@pytest.mark.parametrize("old", ["a" * 64, "d" * 40, "e" * 64, "trixie", "6" * 40, "7" * 64, "f" * 64])
+def test_an_edited_lock_is_refused(tmp_path: Path, old: str) -> None:
+    path = tmp_path / "lock.json"
+    lock.save(with_sources(), path)
+    path.write_text(path.read_text().replace(old, "bookworm" if old == "trixie" else "0" * len(old), 1))
     with pytest.raises(PinError, match=r"(?s)digests.*./foundry pin --update"):
-        lock.load(file)
+        lock.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"digest": "", "targets": {"one": {}}}', '{"targets": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"digest": "", "targets": {"one": {}}}', '{"targets": 1}', "[" * 10**5, '{"targets": ' * 10**5],
+    ids=lambda text: text[:20],
+)
 def test_a_malformed_lock_is_refused(file: Path, text: str) -> None:
     file.write_text(text)
-    with pytest.raises(PinError, match="malformed"):
+    with pytest.raises(PinError, match="the lock is malformed"):
         lock.load(file)
 
 
@@ -258,10 +243,3 @@ class TestOurs:
                 assert re.fullmatch("[0-9a-f]{40}", source.commit) and not files
             else:
                 assert any(".orig.tar." in file for file in files) and any(file.endswith(".dsc") for file in files)
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"targets": ' * 100_000])
-def test_a_lock_that_is_nested_too_deeply_is_malformed(tmp_path: Path, text: str) -> None:
-    (tmp_path / "lock.json").write_text(text)
-    with pytest.raises(PinError, match="the lock is malformed"):
-        lock.load(tmp_path / "lock.json")

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import archive_files
 import patch_series
 import pytest
 
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import Artifact, Lock, LockedTarget, Patched
+from toolchains.lockfile.lock import Lock, LockedTarget, Patched
 from toolchains.patching import debian_files
 from toolchains.system import paths
 from toolchains.system.errors import HunkError, PatchTargetError, PinError
 from toolchains.verbs import patch
 
-CONTROL = "Package: greeter\nVersion: 1.0-1\nArchitecture: all\nMaintainer: nobody <a@b>\nDescription: x\n"
 PATCH = """\
 Subject: greet louder
 Why: nobody heard
@@ -42,20 +40,10 @@ def series(text: str) -> None:
 
 def packaged(work: Path, store: Store, words: str = 'first = 1\ngreeting = "hello"\n') -> LockedTarget:
     """Make a target with a package of these words, which is in the store."""
-    tree = work / "tree"
-    (tree / "DEBIAN").mkdir(parents=True, exist_ok=True)
-    (tree / "DEBIAN" / "control").write_text(CONTROL)
-    folder = tree / WHAT.root.strip("/") / "greeter"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "words.py").write_text(words)
-    (folder / "other.py").write_text("second = 2\n")
-    if not (folder / "link.py").is_symlink():
-        (folder / "link.py").symlink_to(work / "outside.py")
     (work / "outside.py").write_text("first = 1\n")
-    file = work / "greeter_1.0-1_all.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, file], check=True, capture_output=True)
-    content = file.read_bytes()
-    artifact = Artifact("deb", "greeter", "1.0-1", file.name, len(content), hashlib.sha256(content).hexdigest())
+    texts = {"words.py": words.encode(), "other.py": b"second = 2\n", "link.py": f"-> {work}/outside.py"}
+    files = {f"{WHAT.root.strip('/')}/greeter/{name}": text for name, text in texts.items()}
+    file, artifact = archive_files.deb(work, "greeter", "1.0-1", files)
     store.adopt(file, artifact)
     return replace(lock.load().targets["spirv"], debs=(artifact,), patched=(WHAT,))
 

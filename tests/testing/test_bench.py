@@ -230,16 +230,13 @@ def found(ours: float, failed: dict[str, str], **more: object) -> str:
     )
 
 
-def test_the_report_of_a_gpu_says_what_is_missed_wrong_and_not_measured() -> None:
+def test_reports_of_a_gpu_and_of_the_corpus_say_what_is_missed() -> None:
     assert "| 0.95 | 0.9 | 1 |" in found(95, {}) and "- Triton, CUDA: a GPU\n" in found(95, {})
     assert "| **0.85**, missed |" in found(85, {})
     assert "| softmax | Triton, CUDA | 100 GB/s | 75 to 150 | BLOCK=64 | 0.5 |" in found(95, {})
     text = found(95, {gpu.OURS: "3 of 8 elements\nare wrong"})
     assert f"| not measured: {gpu.OURS} |" in text
     assert f"- softmax, {gpu.OURS}: 3 of 8 elements are wrong\n- sum: no time\n" in text
-
-
-def test_the_report_of_the_corpus_has_the_geometric_mean_and_the_worst() -> None:
     key = f"{gpu.OURS} over {gpu.CUDA}, median"
     names = "abcdefg"
     each = [{"title": name, "ratios": {key: 2.0**-at} if at < 6 else {}} for at, name in enumerate(names)]

@@ -110,9 +110,7 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
 
 
 @pytest.mark.slow
-def test_file_name_or_sample_chooses_tests_and_a_seed_repeats_it(
-    tmp_path: Path,
-) -> None:
+def test_file_name_or_sample_chooses_tests_and_a_seed_repeats_it(tmp_path: Path) -> None:
     names, suite = [f"test_it[{number}]" for number in range(20)], tmp_path / "suite"
     suite.mkdir()
     (suite / "test_it.py").write_text(

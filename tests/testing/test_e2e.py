@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
@@ -174,6 +175,13 @@ def judged(folder: Path, *words: str) -> tuple[Verdict, subprocess.CompletedProc
     return verdict, done
 
 
+def junit(folder: Path) -> Element:
+    """Return the suite in the results of a run."""
+    suite = ElementTree.parse(folder / "junit.xml").getroot().find("testsuite")
+    assert suite is not None
+    return suite
+
+
 def failures(verdict: Verdict) -> dict[str, str]:
     return {name: result["failure"] for (_, name), result in verdict.results.items() if result["failure"] is not None}
 
@@ -187,8 +195,7 @@ def test_cases_that_pass_are_proof_and_are_shown(tmp_path: Path) -> None:
     assert "50.0% of the allowed error" in done.stderr
     assert "6 passed, 0 failed" in done.stderr and "only" not in done.stderr
     verdict.write(tmp_path)
-    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
-    assert suite is not None
+    suite = junit(tmp_path)
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "0", "0")
     document = json.loads((tmp_path / "results.json").read_text())
     assert (document["planned"], document["passed"], document["ran"]["kind"]) == (6, 6, "CPU OpenCL device")
@@ -201,8 +208,8 @@ def test_a_refusal_is_no_pass_in_the_table_the_summary_the_files_and_the_report(
     assert "f64" in row and row.endswith("  refused")
     assert "\n6 passed, 1 refused, 0 failed in " in done.stderr
     verdict.write(tmp_path)
-    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
-    assert suite is not None and (suite.get("tests"), suite.get("skipped")) == ("7", "1")
+    suite = junit(tmp_path)
+    assert (suite.get("tests"), suite.get("skipped")) == ("7", "1")
     skipped = suite.find("testcase[@name='refused']/skipped")
     assert skipped is not None and skipped.get("message") == "refused: f64"
     assert json.loads((tmp_path / "results.json").read_text())["passed"] == 6
@@ -263,15 +270,11 @@ def test_a_run_of_some_cases_is_marked_everywhere_and_is_no_proof(tmp_path: Path
     assert (done.returncode, verdict.succeeded, verdict.proven) == (0, True, False)
     assert "4 passed, 0 failed" in done.stderr and "(only 4 of 5 cases)" in done.stderr
     verdict.write(tmp_path)
-    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
-    assert suite is not None
-    assert suite.get("name") == "title, only 4 of 5 cases"
+    assert junit(tmp_path).get("name") == "title, only 4 of 5 cases"
     assert json.loads((tmp_path / "results.json").read_text())["partial"] == "only 4 of 5 cases"
 
 
-def test_package_has_workers_whole_names_and_numbers_of_partial_failures(
-    tmp_path: Path,
-) -> None:
+def test_package_has_workers_whole_names_and_numbers_of_partial_failures(tmp_path: Path) -> None:
     script(tmp_path, "--only=nonsense", names=["good", "measured"])
     package = tmp_path / "package"
     package.mkdir()

@@ -186,9 +186,7 @@ def test_a_list_of_tests_that_was_damaged_is_seen(tmp_path: Path, text: str) -> 
     assert test.incomplete(tmp_path / "planned", tmp_path / "junit")
 
 
-def test_parallel_parts_print_in_one_piece_each(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_parallel_parts_print_in_one_piece_each(capsys: pytest.CaptureFixture[str]) -> None:
     here = threading.Barrier(2, timeout=60)
 
     def meet(name: str, line: Line) -> None:
@@ -403,9 +401,7 @@ def test_recipes_and_library_functions_are_tested_in_one_image() -> None:
     ]
 
 
-def test_pure_distribution_is_copied_whole_for_another_python(
-    tmp_path: Path,
-) -> None:
+def test_pure_distribution_is_copied_whole_for_another_python(tmp_path: Path) -> None:
     proof.copy_distribution("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
         path.name for path in tmp_path.iterdir()

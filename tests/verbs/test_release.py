@@ -124,9 +124,7 @@ def test_all_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatch, caps
     assert f"can be released as {plugin_wheels.version()}" in capsys.readouterr().out
 
 
-def test_changelog_locks_and_files_of_this_tree_are_current(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_changelog_locks_and_files_of_this_tree_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     release.release(check=False)
     assert capsys.readouterr().out.startswith(plugin_wheels.version())
     assert [*release.wrong_locks(), *release.stale()] == []
