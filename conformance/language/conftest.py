@@ -5,6 +5,8 @@
     @pytest.mark.operation("{expression}", type="{a}")   "" is a test that no type matters to
 
 Without a mark, the operation is the test's name in words.
+
+`./foundry test` runs all cases in one image, and in the others the first case of each test (conformance/listed.py).
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "operation(name, type): what the test is about, see conftest.py")
+    config.addinivalue_line(
+        "markers", "each_image: `./foundry test` runs all its cases in each image, not the first only"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

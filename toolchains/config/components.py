@@ -223,8 +223,8 @@ class VariantFile(File, frozen=True):
         build_components: more components that the recipes are built with, files in toolchains/pins.
         bench: the module of bench/ with measurements in place of those of the target that it extends.
         gpus: whether the image can use GPUs of the machine, so that --gpus is taken.
-        tests: the tests that run in the image, in place of all of the target's plugins: "core/test_scans.py" is
-            backends/core/tests/test_scans.py.
+        tests: the tests that run in the image, in place of all of the target's plugins: "core/test_paths.py" is
+            backends/core/tests/test_paths.py, and "language/test_dot.py" is conformance/language/test_dot.py.
     """
 
     extends: Text

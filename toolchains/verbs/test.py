@@ -8,6 +8,8 @@
     published IDs    the images and their parts are those that were published for the same inputs
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
+    values           conformance/language in the same images: all cases in the first one with PoCL, in each other one
+                     the first case of each test. What a target refuses is in conformance/refused.toml
 
 The last three run for every target, and for variants with their own parts: e2e and the comparison with every pinned
 release of Triton, tests with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as
@@ -56,6 +58,7 @@ from toolchains.system.errors import (
 )
 from toolchains.testing import planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
+from toolchains.verbs import conformance
 
 _RESULTS = paths.RESULTS / "test"
 # Where the results of a plugin's own tests begin, beside those of a run of all checks.
@@ -74,6 +77,15 @@ _QUICK_NEEDS = ("git", "strip")
 # The limit for the tests in an image, and for a single test there and on this machine (seconds).
 _SECONDS, _IN_IMAGE, _HERE = 40 * 60, 5 * 60, 20 * 60
 _EVERY_CPU = "every_cpu"
+# The folder with tests of the language's values in an image, and the plugin that chooses from them (its docstring).
+_LANGUAGE, _LISTED, _VALUES = "language", "listed", "FOUNDRY_VALUES"
+_LISTED_FILES = (
+    "e2e/guarded.py",
+    "conformance/listed.py",
+    "conformance/outcomes.py",
+    "conformance/rules.toml",
+    "conformance/refused.toml",
+)
 # Prints in an image the device on which its driver launches kernels.
 _DEVICE = "import triton; print('tests run on', triton.runtime.driver.active.device_report())"
 # Marks of tests whose result is the same in several images, and of tests whose result depends on the processor.
@@ -81,10 +93,13 @@ _MARKS = (
     "anywhere: in every image",
     "any_release: with every release of Triton",
     f"{_EVERY_CPU}: as each kind of processor",
+    "each_image: all its cases in each image",
+    "values: the host, and one image, run all its cases",
 )
 _IN_CONTAINER = (
-    *("--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib", "-p", "planned", "-p", "no:cacheprovider"),
-    *("-ra", "--durations=10", "-o", "markers=" + "\n".join(_MARKS)),
+    *("--numprocesses=auto", "--dist=worksteal", "--import-mode=importlib"),
+    *("-p", "planned", "-p", _LISTED, "-p", "no:cacheprovider", "-ra"),
+    *("--durations=10", "-o", "markers=" + "\n".join(_MARKS)),
     *(f"--rootdir={_INSIDE}", f"--junitxml={_INSIDE}/junit.xml", "--ignore", f"{_INSIDE}/pytest"),
 )
 # PoCL's library is compiled for several kinds of x86-64 processors, and each passes vectors to calls in another way.
@@ -265,17 +280,20 @@ def each_within(seconds: int) -> list[str]:
 def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
     targets = list({image.target.name: image.target for image in images}.values())
     chosen = choose_runs(targets)
-    core = {"core": paths.BACKENDS / "core" / "tests"}
+    language = {_LANGUAGE: conformance.SUITE}
+    core = {"core": paths.BACKENDS / "core" / "tests"} | language
     first_with_pocl = next(((target.name, target.default_triton) for target in targets if _runs_on_pocl(target)), None)
     for image in images:
         name, release = image.target.name, image.release
         if (name, release) in chosen:
-            folders = test_folders(image.target, release, recipes=own_recipes(image.target, targets))
+            folders = test_folders(image.target, release, recipes=own_recipes(image.target, targets)) | language
             title = f"tests of {', '.join(folders)} in the image of {image.title}"
             first = (name, release) == chosen[0]
-            inside = partial(image.tests, folders, without=_repeated(image, targets, first=first))
+            has_all = first_with_pocl == (name, release)
+            without = _repeated(image, targets, first=first)
+            inside = partial(image.tests, folders, without=without, values="all" if has_all else "some")
             yield CheckPart(title, inside, image.junit("backends"))
-            if first_with_pocl == (name, release):
+            if has_all:
                 for processor in _PROCESSORS:
                     title = f"tests of library functions in the image of {image.title}, as processor {processor}"
                     junit = image.junit(f"backends-{processor}")
@@ -404,6 +422,7 @@ class _Image:
         *,
         without: Sequence[str] = (),
         processor: str = "",
+        values: str = "all",
         what: str = "backends",
         chosen: Sequence[str] = (),
     ) -> None:
@@ -415,13 +434,14 @@ class _Image:
             folders: folders with tests, see test_folders.
             without: marks of tests that are not run.
             processor: one of _PROCESSORS, to run the tests with the mark every_cpu as that processor.
+            values: which cases of the language's values run, see conformance/listed.py.
             what: how the name of the file with the results begins.
             chosen: what pytest runs there; see chosen_paths if not given.
         """
         marked = _EVERY_CPU if processor else " and ".join(f"not {mark}" for mark in without)
         # Tests may import modules next to them.
         env = {"PYTHONPATH": ":".join(f"{_INSIDE}/{name}" for name in ("pytest", *folders))}
-        env |= {planned.VARIABLE: _PLANNED} | ({_PROCESSOR: processor} if processor else {})
+        env |= {planned.VARIABLE: _PLANNED, _VALUES: values} | ({_PROCESSOR: processor} if processor else {})
         junit = self.junit(f"{what}-{processor}" if processor else what)
         engine, image = ensure.ensure_image(self.request)
         places = container_files.writable_folders(self.target)
@@ -432,7 +452,8 @@ class _Image:
             line(f"limits: {container.limits}")
             for name in ("pytest-xdist", "hypothesis"):
                 proof.copy_distribution(name, Path(work))
-            shutil.copy(planned.__file__, work)
+            for file in (Path(planned.__file__), *(paths.ROOT / name for name in _LISTED_FILES)):
+                shutil.copy(file, work)
             container.copy_into(Path(work), f"{_INSIDE}/pytest")
             for name, folder in folders.items():
                 container.copy_into(folder, f"{_INSIDE}/{name}")
