@@ -2,7 +2,7 @@
 
     cd backends/core
     ../../foundry run spirv --results=/tmp/results --env=FOUNDRY_HOST_DEVICE=h100 -m pytest -p host.triton_backend \\
-        tests/test_casts.py
+        tests/test_induction.py
 
 FOUNDRY_HOST_DEVICE is one of devices.DEVICES; `lavapipe` without it.
 """
