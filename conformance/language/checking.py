@@ -140,18 +140,20 @@ def operand(dtype: npt.DTypeLike, seed: int, count: int = N, *, special: bool = 
     return found
 
 
-def check(out: Guarded, reference: Array, *, ulp: float = 0.0) -> None:
+def check(out: Guarded | Array, reference: npt.ArrayLike, *, ulp: float = 0.0) -> None:
     """Compare with the exact result: equal after one rounding, with the signs of zeros, or within some ulp of it.
 
     Args:
+        out: the output; of a guarded one, the fences are checked, too.
         reference: float64 for floating-point numbers, or the type of the output.
         ulp: allowed distance in units in the last place of the output's type, in addition to half an ulp for the
             rounding.
     """
-    out.check_fences("the output")
-    found = out.array
+    found, reference = out.array if isinstance(out, Guarded) else out, np.asarray(reference)
+    if isinstance(out, Guarded):
+        out.check_fences("the output")
     with np.errstate(all="ignore"):
-        expected = reference.astype(found.dtype)
+        expected = np.broadcast_to(reference, found.shape).astype(found.dtype)
     if isinstance(out, Open):
         found, expected, reference = (
             np.where(out.open, 1, each).astype(each.dtype) for each in (found, expected, reference)

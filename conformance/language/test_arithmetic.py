@@ -72,6 +72,14 @@ def test_integer_division_truncates_as_in_c(expression: str, dtype: str) -> None
     check(compute(expression, INTEGERS[dtype], a=a, b=b), reference)
 
 
+def test_integer_division_by_zero_and_overflow_do_not_end_the_process() -> None:
+    a, b = np.full(64, np.iinfo(np.int32).min, np.int32), np.zeros(64, np.int32)
+    b[1::2] = -1
+    out = compute("a // b", np.int32, a=a, b=b)
+    out.check_fences("the output")
+    assert np.all(out.array[1::2] == a[1::2])
+
+
 @pytest.mark.operation("{expression}")
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("expression", ["a << b", "a >> b"])
@@ -88,6 +96,13 @@ def test_complement_and_negation(dtype: str) -> None:
     a = operand(INTEGERS[dtype], 1)
     with np.errstate(all="ignore"):
         check(compute("(~a) ^ (-a)", INTEGERS[dtype], a=a), ~a ^ (0 - a))
+
+
+@pytest.mark.operation("+, -, *", type="i1")
+def test_arithmetic_of_booleans_is_modulo_2() -> None:
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    for expression, reference in (("a + b", a ^ b), ("a - b", a ^ b), ("a * b", a & b)):
+        check(compute(f"({expression}).to(tl.int8)", np.int8, a=a, b=b), reference)
 
 
 @pytest.mark.operation("tl.umulhi")

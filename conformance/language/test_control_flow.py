@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 from checking import check, launch, operand, poisoned
 
+rng = np.random.default_rng(0)
+
 
 @triton.jit
 def count(out, start, stop, STEP: tl.constexpr):
@@ -108,22 +110,6 @@ def test_nested_conditions(n: int) -> None:
 
 
 @triton.jit
-def early_return(x, out, BLOCK: tl.constexpr):
-    pid = tl.program_id(0)
-    if pid % 2 == 1:
-        return
-    i = pid * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + i, tl.load(x + i))
-
-
-def test_a_program_that_returns_early_stores_nothing() -> None:
-    x, out = operand(np.int32, 1, 64), poisoned(64, dtype=np.int32)
-    reference = np.where(np.arange(64) // 16 % 2 == 1, out.array, x)
-    launch(early_return, (4,), x, out, BLOCK=16)
-    check(out, reference)
-
-
-@triton.jit
 def condition_in_loop(x, out, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     best = tl.zeros([BLOCK], tl.float32) - 1e30
@@ -176,3 +162,89 @@ def test_loop_iteration_loads_what_the_one_before_stored() -> None:
     out = poisoned(32, dtype=np.int32)
     launch(stores_in_a_loop, (1,), out, 6, BLOCK=32)
     check(out, np.full(32, sum(range(6))))
+
+
+@triton.jit
+def rotate(x, out, steps, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tile = tl.load(x + i[:, None] * N + i[None, :])
+    for k in range(steps):
+        tile = tl.trans(tile) + k
+    tl.store(out + i[:, None] * N + i[None, :], tile)
+
+
+def test_a_carried_tile_may_be_read_in_another_order() -> None:
+    x, out = rng.standard_normal((32, 32)).astype("f"), poisoned(32, 32, dtype=np.float32)
+    launch(rotate, (1,), x, out, 3, N=32)
+    check(out, ((x.T + np.float32(0)).T + np.float32(1)).T + np.float32(2))
+
+
+@triton.jit
+def branches_and_while(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    if n > 3:
+        v = v * 2
+        if n > 10:
+            v = tl.sqrt(v)
+    else:
+        v = v + 1
+    k = 0
+    while k < n:
+        v += k
+        k += 2
+    tl.store(out + i, v)
+    tl.store(out + BLOCK, k * 1.0)
+
+
+@pytest.mark.parametrize("n", [0, 3, 4, 11])
+def test_branches_and_while_loops(n: int) -> None:
+    x, out = rng.uniform(0, 9, 128).astype("f"), poisoned(129, dtype=np.float32)
+    launch(branches_and_while, (1,), x, out, n, BLOCK=128)
+    v = np.sqrt(x * 2) if n > 10 else x * 2 if n > 3 else x + 1
+    for k in range(0, n, 2):
+        v = v + np.float32(k)
+    np.testing.assert_allclose(out.array[:128], v, rtol=3 * 2.0**-23)
+    assert out.array[128] == len(range(0, n, 2)) * 2
+
+
+@triton.jit
+def long_chain(x, STEPS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    for k in tl.static_range(STEPS):
+        v = tl.where(v > k, v - k, v + 1)
+    tl.store(x + i, v)
+
+
+def test_long_expressions_that_share_their_parts() -> None:
+    x = rng.integers(0, 999, 64).astype(np.int32)
+    expected = x.copy()
+    for k in range(300):
+        expected = np.where(expected > k, expected - k, expected + 1)
+    launch(long_chain, (1,), x, STEPS=300, BLOCK=64)
+    check(x, expected)
+
+
+@triton.jit
+def long_code(x, out, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    for k in tl.static_range(STAGES):
+        v = tl.where(v > k, v * 3 - k, v + (k ^ 5))
+        if k % 8 == 7:
+            v += tl.sum(v)
+    tl.store(out + i, v)
+
+
+# The middle one is too long for a DPU if loops over its tiles are unrolled, although the estimate does not show it.
+@pytest.mark.parametrize("stages", [16, 64, 160])
+def test_code_of_any_length_that_fits(stages: int) -> None:
+    x, out = rng.integers(-100, 100, 256).astype(np.int32), poisoned(256, dtype=np.int32)
+    launch(long_code, (4,), x, out, STAGES=stages, BLOCK=64)
+    v = x.reshape(4, 64)
+    for k in range(stages):
+        v = np.where(v > k, v * np.int32(3) - np.int32(k), v + np.int32(k ^ 5))
+        if k % 8 == 7:
+            v = v + v.sum(1, dtype=np.int32, keepdims=True)
+    check(out, v.reshape(-1))

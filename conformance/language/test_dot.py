@@ -1,13 +1,14 @@
-"""Matrix products: types, shapes, accumulators, precisions, batches, scaled operands."""
+"""Matrix products: types, shapes, accumulators, precisions, batches."""
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from checking import DTYPES, check, launch, operand, poisoned
+from checking import DTYPES, RELEASE, check, launch, operand, poisoned
+
+rng = np.random.default_rng(0)
 
 
 @triton.jit
@@ -107,21 +108,6 @@ def test_matmul_with_edges(dtype: str, m: int, n: int, k: int) -> None:
 
 
 @triton.jit
-def batched(a, b, out, B: tl.constexpr, S: tl.constexpr):
-    h = tl.arange(0, B)[:, None, None] * S * S
-    at = h + tl.arange(0, S)[None, :, None] * S + tl.arange(0, S)[None, None, :]
-    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at), input_precision="ieee"))
-
-
-@pytest.mark.operation("tl.dot of batches", type="")
-def test_a_batch_of_products() -> None:
-    a, b = (operand(np.float32, seed, 4 * 256, special=False).reshape(4, 16, 16) for seed in (1, 2))
-    out = poisoned(4, 16, 16, dtype=np.float32)
-    launch(batched, (1,), a, b, out, B=4, S=16)
-    near(out, a, b, np.zeros((4, 16, 16)), float(np.finfo(np.float32).eps))
-
-
-@triton.jit
 def batches(
     a, b, c, out, turns, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TURNED: tl.constexpr
 ):
@@ -140,8 +126,18 @@ def batches(
 
 @pytest.mark.operation("tl.dot of batches", type="")
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize(("b", "m", "n", "k"), [(1, 16, 16, 16), (8, 16, 32, 16), (2, 32, 16, 64)])
-@pytest.mark.parametrize("types", ["f32 f32", "f16 f32", "f16 f16", "bf16 f32", "f64 f64", "i8 i32"])
+@pytest.mark.parametrize(
+    ("b", "m", "n", "k", "types"),
+    [
+        *((8, 16, 32, 16, types) for types in ("f32 f32", "f16 f32", "f16 f16", "bf16 f32", "f64 f64", "i8 i32")),
+        (1, 16, 16, 16, "f32 f32"),
+        (2, 32, 16, 64, "f64 f64"),
+        (4, 8, 16, 2, "f32 f32"),
+        (1, 2, 1, 4, "f32 f32"),
+        (2, 1, 8, 16, "f16 f32"),
+        (8, 4, 4, 1, "f16 f16"),
+    ],
+)
 def test_batches_of_products_of_each_type(b: int, m: int, n: int, k: int, types: str, turned: bool) -> None:
     """All numbers are small integers, so that every sum is exact."""
     factor, result = (DTYPES[each] for each in types.split())
@@ -154,94 +150,106 @@ def test_batches_of_products_of_each_type(b: int, m: int, n: int, k: int, types:
 
 
 @triton.jit
-def scaled(a, a_scale, b, b_scale, out, FORMAT: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    i, j, k, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K), tl.arange(0, K // 32)
-    x = tl.load(a + i[:, None] * K + k[None, :])
-    y = tl.load(b + k[:, None] * N + j[None, :])
-    x_scale = tl.load(a_scale + i[:, None] * (K // 32) + s[None, :])
-    y_scale = tl.load(b_scale + j[:, None] * (K // 32) + s[None, :])
-    r = tl.dot_scaled(x, x_scale, FORMAT, y, y_scale, FORMAT)
-    tl.store(out + i[:, None] * N + j[None, :], r)
+def large_batch(a, b, out, B: tl.constexpr, S: tl.constexpr):
+    at = tl.arange(0, B)[:, None, None] * S * S + tl.arange(0, S)[None, :, None] * S + tl.arange(0, S)[None, None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
 
 
-@pytest.mark.operation("tl.dot_scaled", type="{format}")
-@pytest.mark.parametrize("format", ["e5m2", "e4m3"])
-def test_products_of_scaled_fp8(format: str) -> None:
-    """A scale is a power of two for each 32 elements of a row of a, or of a column of b."""
-    m, n, k = 32, 32, 64
-    kind = {"e5m2": ml_dtypes.float8_e5m2, "e4m3": ml_dtypes.float8_e4m3fn}[format]
-    random = np.random.default_rng(10)
-    a, b = (random.standard_normal(shape).astype(kind) for shape in ((m, k), (k, n)))
-    a_scale, b_scale = (random.integers(124, 131, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
-    out = poisoned(m, n, dtype=np.float32)
-    launch(scaled, (1,), a.view(np.uint8), a_scale, b.view(np.uint8), b_scale, out, FORMAT=format, M=m, N=n, K=k)
-    x = a.astype(np.float64) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
-    y = b.astype(np.float64) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
-    near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))
+def test_a_batch_takes_memory_for_its_results_and_for_one_product() -> None:
+    """The operands have 64 KiB, all the WRAM of a DPU."""
+    a, b, out = (np.random.default_rng(1).integers(-4, 4, (32, 16, 16)).astype("f") for _ in range(3))
+    out[:] = np.nan
+    launch(large_batch, (1,), a, b, out, B=32, S=16)
+    check(out, a @ b)
 
 
 @triton.jit
-def packed(
-    a,
-    a_scale,
-    b,
-    b_scale,
-    out,
-    A_ROWS: tl.constexpr,
-    A_COLUMNS: tl.constexpr,
-    B_ROWS: tl.constexpr,
-    B_COLUMNS: tl.constexpr,
-    M: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    A_ALONG_K: tl.constexpr,
-    B_ALONG_K: tl.constexpr,
-):
-    i, j, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
-    x = tl.load(a + tl.arange(0, A_ROWS)[:, None] * A_COLUMNS + tl.arange(0, A_COLUMNS)[None, :])
-    y = tl.load(b + tl.arange(0, B_ROWS)[:, None] * B_COLUMNS + tl.arange(0, B_COLUMNS)[None, :])
-    x_scale = tl.load(a_scale + i[:, None] * (K // 32) + s[None, :])
-    y_scale = tl.load(b_scale + j[:, None] * (K // 32) + s[None, :])
-    r = tl.dot_scaled(x, x_scale, "e2m1", y, y_scale, "e2m1", lhs_k_pack=A_ALONG_K, rhs_k_pack=B_ALONG_K)
-    tl.store(out + i[:, None] * N + j[None, :], r)
+def dots(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + i[:, None] * K + k[None, :])
+    y = tl.load(b + k[:, None] * N + j[None, :])
+    z = tl.load(c + i[:, None] * N + j[None, :])
+    z = tl.dot(x, y, z, out_dtype=z.dtype)
+    # The first product is used twice: directly, and as the accumulator of the second.
+    tl.store(c + i[:, None] * N + j[None, :], tl.dot(x, y, z, out_dtype=z.dtype) - z)
 
 
-def unpacked(array: np.ndarray, axis: int) -> np.ndarray:
-    """Return the numbers of packed e2m1; the lower half of a byte comes first along an axis."""
-    shape = list(array.shape)
-    shape[axis] *= 2
-    both = np.stack([array & 15, array >> 4], axis + 1).reshape(shape)
-    return np.where(both & 8, -1.0, 1.0) * np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[both & 7]
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 16, 16), (1, 4, 2), (2, 128, 64), (128, 8, 16), (64, 2, 1)])
+@pytest.mark.parametrize("types", [("f", "f"), ("e", "f"), ("d", "d"), ("b", "i")], ids="-".join)
+def test_dot_of_all_shapes(m: int, n: int, k: int, types: tuple[str, str]) -> None:
+    if types[0] == "d" and RELEASE < (3, 3):
+        pytest.skip("Triton 3.2 has no tl.dot of f64")
+    a, b = (rng.integers(-8, 8, s).astype(types[0]) for s in ((m, k), (k, n)))
+    c = rng.integers(-8, 8, (m, n)).astype(types[1])
+    expected = a.astype("d") @ b.astype("d")
+    launch(dots, (1,), a, b, c, M=m, N=n, K=k)
+    check(c, expected)
 
 
-@pytest.mark.operation("tl.dot_scaled", type="e2m1")
-@pytest.mark.parametrize("along_k", [(True, True), (False, True), (True, False), (False, False)])
-def test_products_of_scaled_e2m1(along_k: tuple[bool, bool]) -> None:
-    """Two numbers in a byte are neighbours along K, or along the other dimension."""
-    m, n, k = 16, 16, 64
-    random = np.random.default_rng(11)
-    a = random.integers(0, 256, (m, k // 2) if along_k[0] else (m // 2, k), np.uint8)
-    b = random.integers(0, 256, (k // 2, n) if along_k[1] else (k, n // 2), np.uint8)
-    a_scale, b_scale = (random.integers(124, 131, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
-    out = poisoned(m, n, dtype=np.float32)
-    launch(
-        packed,
-        (1,),
-        a,
-        a_scale,
-        b,
-        b_scale,
-        out,
-        A_ROWS=a.shape[0],
-        A_COLUMNS=a.shape[1],
-        B_ROWS=b.shape[0],
-        B_COLUMNS=b.shape[1],
-        M=m,
-        N=n,
-        K=k,
-        A_ALONG_K=along_k[0],
-        B_ALONG_K=along_k[1],
-    )
-    x = unpacked(a, 1 if along_k[0] else 0) * np.exp2(a_scale.astype(np.float64) - 127).repeat(32, 1)
-    y = unpacked(b, 0 if along_k[1] else 1) * np.exp2(b_scale.astype(np.float64) - 127).repeat(32, 1).T
-    near(out, x, y, np.zeros((m, n)), float(np.finfo(np.float32).eps))
+@triton.jit
+def masked_product(a, b, c, m, n, k, OTHER: tl.constexpr, STEPWISE: tl.constexpr, M: tl.constexpr, K: tl.constexpr):
+    i, j, part = tl.arange(0, M), tl.arange(0, M), tl.arange(0, K)
+    total = tl.zeros((M, M), tl.float32)
+    for step in range(tl.cdiv(k, K)):
+        depth = step * K + part
+        x = tl.load(a + i[:, None] * k + depth[None, :], mask=(i[:, None] < m) & (depth[None, :] < k), other=OTHER)
+        y = tl.load(b + depth[:, None] * n + j[None, :], mask=(depth[:, None] < k) & (j[None, :] < n), other=OTHER)
+        total = tl.dot(x, y, total) + 1.0
+        if STEPWISE:
+            # Each step stores one row more than the one before.
+            tl.store(c + i[:, None] * n + j[None, :], total, mask=(i[:, None] <= step) & (j[None, :] < n))
+    if not STEPWISE:
+        tl.store(c + i[:, None] * n + j[None, :], total, mask=(i[:, None] < m) & (j[None, :] < n))
+
+
+@pytest.mark.every_cpu
+@pytest.mark.parametrize(("other", "stepwise"), [(0.0, False), (2.0, False), (0.0, True)])
+def test_only_what_is_neither_stored_nor_added_is_left_out_of_a_product(other: float, stepwise: bool) -> None:
+    for m, n, k in (5, 7, 9), (17, 29, 41), (31, 30, 47):
+        a, b = (rng.integers(-8, 8, s).astype("f") for s in ((m, k), (k, n)))
+        c = np.full((32, n), 7, "f")
+        launch(masked_product, (1,), a, b, c, m, n, k, OTHER=other, STEPWISE=stepwise, M=32, K=16)
+        steps = -(-k // 16)
+        x = np.pad(a, ((0, 0), (0, 16 * steps - k)), constant_values=other)
+        y = np.pad(b, ((0, 16 * steps - k), (0, 0)), constant_values=other)
+        expected = np.full((32, n), 7.0)
+        for step in range(steps):
+            rows = min(step + 1, m) if stepwise else m
+            expected[:rows] = x[:rows, : 16 * (step + 1)] @ y[: 16 * (step + 1)] + step + 1
+        check(c, expected)
+
+
+@triton.jit
+def attention(q, k, v, out, n, scale, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j, d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    queries = tl.load(q + i[:, None] * D + d[None, :], mask=i[:, None] < n, other=0.0)
+    top = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    result = tl.zeros((M, D), tl.float32)
+    for first in tl.range(0, tl.minimum((tl.program_id(0) + 1) * M, n), N, num_stages=2):
+        at = first + j
+        keys = tl.load(k + at[None, :] * D + d[:, None], mask=at[None, :] < n, other=0.0)
+        scores = tl.dot(queries, keys) * scale
+        scores = tl.where((at[None, :] < n) & (i[:, None] >= at[None, :]), scores, -float("inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        weights, shrink = tl.exp(scores - higher[:, None]), tl.exp(top - higher)
+        values = tl.load(v + at[:, None] * D + d[None, :], mask=at[:, None] < n, other=0.0)
+        result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None])
+        total = total * shrink + tl.sum(weights, 1)
+        top = higher
+    tl.store(out + i[:, None] * D + d[None, :], result / total[:, None], mask=i[:, None] < n)
+
+
+def test_causal_attention() -> None:
+    """A combination: masks that are not rectangles, reductions, five loop-carried values, two dots."""
+    n, d, scale = 200, 32, 0.3
+    q, k, v = (rng.standard_normal((n, d)).astype("f") for _ in range(3))
+    out = poisoned(n, d, dtype=np.float32)
+    launch(attention, (triton.cdiv(n, 64),), q, k, v, out, n, scale, D=d, M=64, N=32)
+    scores = np.where(np.tril(np.ones((n, n), bool)), q.astype("d") @ k.T.astype("d") * scale, -np.inf)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights / weights.sum(1, keepdims=True) @ v.astype("d")
+    # A score is a sum of d products. Its error is d ulp of sum |q k|, which is below 2 d; exp makes it relative.
+    bound = 2.0**-24 * (d * scale * (np.abs(q) @ np.abs(k).T).max() + n + 8) * np.abs(v).max()
+    out.check_fences("the output")
+    assert np.all(np.abs(out.array - expected) <= bound)

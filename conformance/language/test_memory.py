@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from checking import DTYPES, check, launch, operand, poisoned
 
+rng = np.random.default_rng(0)
+
 
 @triton.jit
 def masked_copy(x, out, n, OTHER: tl.constexpr, BLOCK: tl.constexpr):
@@ -25,6 +27,14 @@ def test_other_stands_where_a_load_is_masked(dtype: str, n: int) -> None:
     x, out = operand(DTYPES[dtype], 1, 128), poisoned(128, dtype=DTYPES[dtype])
     launch(masked_copy, (1,), x, out, n, OTHER=3, BLOCK=128)
     check(out, np.where(np.arange(128) < n, x, np.array(3, x.dtype)))
+
+
+@pytest.mark.operation("copy of every bit pattern", type="{dtype}")
+@pytest.mark.parametrize("dtype", ["i16", "f16", "bf16"])
+def test_copying_keeps_every_bit_of_16_bit_types(dtype: str) -> None:
+    bits, out = np.arange(1 << 16, dtype=np.uint16), poisoned(1 << 16, dtype=DTYPES[dtype])
+    launch(masked_copy, (64,), bits.view(DTYPES[dtype]), out, bits.size, OTHER=0, BLOCK=1024)
+    check(out.array.view(np.uint16), bits)
 
 
 @triton.jit
@@ -69,15 +79,6 @@ def copy_tile(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constex
     tl.store(out + i + j * stride_out, tl.load(x + i * stride_x + j, mask=inside), mask=inside)
 
 
-@pytest.mark.operation("tl.load and tl.store of a transposed tile")
-@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "i64"])
-@pytest.mark.parametrize(("m", "n"), [(16, 16), (1, 1), (17, 33), (5, 40), (40, 5)])
-def test_rows_become_columns_with_edges(dtype: str, m: int, n: int) -> None:
-    x, out = operand(DTYPES[dtype], 1, m * n).reshape(m, n), poisoned(n, m, dtype=DTYPES[dtype])
-    launch(copy_tile, (triton.cdiv(m, 16), triton.cdiv(n, 16)), x, out, m, n, n, m, M=16, N=16)
-    check(out, x.T)
-
-
 @triton.jit
 def gather_rows(x, index, out, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
@@ -96,20 +97,6 @@ def test_a_gather_reads_only_where_its_mask_is_set() -> None:
 
 
 @triton.jit
-def scatter(x, index, out, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(out + tl.load(index + i), tl.load(x + i))
-
-
-def test_a_scatter_writes_each_element_at_its_index() -> None:
-    x, index, out = operand(np.float32, 1, 64), np.random.default_rng(4).permutation(64), poisoned(64, dtype=np.float32)
-    launch(scatter, (1,), x, index, out, BLOCK=64)
-    reference = np.empty_like(x)
-    reference[index] = x
-    check(out, reference)
-
-
-@triton.jit
 def scalars(x, out, flag, scale):
     v = tl.load(x)
     if flag:
@@ -122,6 +109,20 @@ def test_scalars_are_loaded_and_stored(flag: bool) -> None:
     x, out = np.array([2.5], np.float32), poisoned(2, dtype=np.float32)
     launch(scalars, (1,), x, out, flag, 3.0)
     check(out, np.array([7.5 if flag else out.array[0], 3.5]))
+
+
+@triton.jit
+def reverse_in_place(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    tl.debug_barrier()
+    tl.store(x + (n - 1 - i), v, mask=i < n)
+
+
+def test_a_barrier_between_a_load_and_a_store_changes_nothing() -> None:
+    x = np.arange(100, dtype=np.int32)
+    launch(reverse_in_place, (1,), x, 100, BLOCK=128)
+    check(x, np.arange(100)[::-1])
 
 
 @triton.jit
@@ -165,144 +166,9 @@ def test_addresses_may_go_backwards() -> None:
 
 
 @triton.jit
-def by_block_pointer(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
-    a = tl.make_block_ptr(x, (m, n), (n, 1), (0, 0), (M, N), (1, 0))
-    b = tl.make_block_ptr(out, (m, n), (n, 1), (0, 0), (M, N), (1, 0))
-    for _ in range(tl.cdiv(n, N)):
-        v = tl.load(a, boundary_check=(0, 1), padding_option="zero")
-        tl.store(b, v + 1, boundary_check=(0, 1))
-        a = tl.advance(a, (0, N))
-        b = tl.advance(b, (0, N))
-
-
-@pytest.mark.operation("tl.make_block_ptr")
-@pytest.mark.parametrize(("m", "n"), [(16, 32), (13, 29), (1, 1)])
-def test_block_pointers(m: int, n: int) -> None:
-    x, out = operand(np.int32, 1, m * n).reshape(m, n), poisoned(m, n, dtype=np.int32)
-    launch(by_block_pointer, (1,), x, out, m, n, M=16, N=16)
-    with np.errstate(over="ignore"):
-        check(out, x + 1)
-
-
-@triton.jit
-def by_descriptor(x, out, m, n, M: tl.constexpr, N: tl.constexpr):
-    a = tl.make_tensor_descriptor(x, shape=[m, n], strides=[n, 1], block_shape=[M, N])
-    b = tl.make_tensor_descriptor(out, shape=[m, n], strides=[n, 1], block_shape=[M, N])
-    for j in range(0, n, N):
-        b.store([0, j], a.load([0, j]) * 2)
-
-
-@pytest.mark.operation("tl.make_tensor_descriptor")
-@pytest.mark.skipif(not hasattr(tl, "make_tensor_descriptor"), reason="this release of Triton has no descriptors")
-@pytest.mark.parametrize(("m", "n"), [(16, 32), (13, 28), (3, 4)])
-def test_descriptors(m: int, n: int) -> None:
-    x, out = operand(np.float32, 1, m * n, special=False).reshape(m, n), poisoned(m, n, dtype=np.float32)
-    launch(by_descriptor, (1,), x, out, m, n, M=16, N=16)
-    check(out, x.astype(np.float64) * 2)
-
-
-@triton.jit
-def through_pointers_in_memory(table, out, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    at = tl.load(table + i).to(tl.pointer_type(tl.int32))
-    tl.store(out + i, tl.load(at))
-
-
-def test_integers_become_pointers() -> None:
-    x, out = operand(np.int32, 1, 16), poisoned(16, dtype=np.int32)
-    order = np.random.default_rng(5).permutation(16)
-    table = (x.ctypes.data + 4 * order).astype(np.int64)
-    launch(through_pointers_in_memory, (1,), table, out, BLOCK=16)
-    check(out, x[order])
-
-
-@triton.jit
-def chosen_pointer(x, y, out, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(out + i, tl.load(tl.where(i % 2 == 0, x + i, y + i)))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_pointer_of_any_type_is_chosen_for_each_element(dtype: str) -> None:
-    x, y, out = operand(DTYPES[dtype], 1, 32), operand(DTYPES[dtype], 2, 32), poisoned(32, dtype=DTYPES[dtype])
-    launch(chosen_pointer, (1,), x, y, out, BLOCK=32)
-    check(out, np.where(np.arange(32) % 2 == 0, x, y))
-
-
-@triton.jit
-def chosen_targets(x, y, value, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    target = tl.where(i % 3 == 0, x + i, y + n - 1 - i)
-    tl.store(target, tl.load(value + i, mask=i < n), mask=(i < n) & (i % 5 != 0))
-
-
-def test_stores_go_where_the_chosen_pointers_point() -> None:
-    n = 300
-    x, y, value = poisoned(n, dtype=np.int32), poisoned(n, dtype=np.int32), operand(np.int32, 1, n)
-    i = np.arange(n)
-    expected = (
-        np.where((i % 3 == 0) & (i % 5 != 0), value, x.array),
-        np.where((i % 3 != 0) & (i % 5 != 0), value, y.array),
-    )
-    for place in np.flatnonzero((i % 3 == 0) | (i % 5 == 0)):
-        expected[1][place] = y.array[n - 1 - place]
-    launch(chosen_targets, (3,), x, y, value, n, BLOCK=128)
-    check(x, expected[0])
-    check(y, expected[1][::-1].copy())
-
-
-@triton.jit
-def pointers_in_branches(x, y, out, turns, BLOCK: tl.constexpr):
-    i, turn = tl.arange(0, BLOCK), 0
-    p, q = x + i, y + i
-    while turn < turns:
-        p, q = q, p
-        if turn == 2:
-            q = x + 2 * i
-        else:
-            p += BLOCK
-        turn += 1
-    tl.store(out + i, tl.load(p) * 2 + tl.load(q))
-
-
-@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4])
-def test_loops_and_branches_move_pointers(turns: int) -> None:
-    x, y, out = operand(np.int32, 1, 128), operand(np.int32, 2, 128), poisoned(16, dtype=np.int32)
-    i = np.arange(16)
-    p, q = (x, i), (y, i)
-    for turn in range(turns):
-        p, q = q, p
-        if turn == 2:
-            q = (x, 2 * i)
-        else:
-            p = (p[0], p[1] + 16)
-    launch(pointers_in_branches, (1,), x, y, out, turns, BLOCK=16)
-    check(out, p[0][p[1]] * 2 + q[0][q[1]])
-
-
-@triton.jit
-def summed_groups(table, sizes, out, GROUPS: tl.constexpr, BLOCK: tl.constexpr):
-    i, total = tl.arange(0, BLOCK), tl.zeros((BLOCK,), tl.float32)
-    for group in range(GROUPS):
-        first, size = tl.load(table + group).to(tl.pointer_type(tl.float16)), tl.load(sizes + group)
-        for start in range(0, size, BLOCK):
-            total += tl.load(first + start + i, mask=start + i < size, other=0.0)
-    tl.store(out + i, total)
-
-
-def test_arrays_are_reached_through_a_table_of_their_addresses() -> None:
-    sizes = np.array([5, 64, 130, 1], np.int32)
-    arrays = [operand(np.float16, seed, size, special=False) for seed, size in enumerate(sizes.tolist())]
-    table, out = np.array([array.ctypes.data for array in arrays], np.int64), poisoned(64, dtype=np.float32)
-    launch(summed_groups, (1,), table, sizes, out, GROUPS=4, BLOCK=64)
-    padded = [np.pad(array.astype(np.float64), (0, 192 - array.size)).reshape(3, 64).sum(0) for array in arrays]
-    np.testing.assert_allclose(out.array, sum(padded), atol=2.0**-18)
-
-
-@triton.jit
 def hints(x, out, BLOCK: tl.constexpr):
     i = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), 8), 8)
-    v = tl.load(x + i, cache_modifier=".ca", eviction_policy="evict_first", volatile=True)
+    v = tl.load(tl.multiple_of(x + i, 8), cache_modifier=".ca", eviction_policy="evict_first", volatile=True)
     tl.assume(tl.num_programs(0) == 1)
     tl.store(out + i, v, cache_modifier=".wb", eviction_policy="evict_last")
 
@@ -318,3 +184,69 @@ def test_strided_arrays_are_passed_by_their_first_element() -> None:
     out = poisoned(4, 5, dtype=np.int32)
     launch(copy_tile, (1, 1), whole[2:7, 3:7], out, 5, 4, 20, 5, M=16, N=16)
     check(out, whole[2:7, 3:7].T)
+
+
+@triton.jit
+def scatter(x, index, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + tl.load(index + i), tl.load(x + i), mask=i % 2 == 0)
+
+
+def test_scatter_writes_only_where_its_mask_is_set() -> None:
+    x, index, out = (
+        rng.standard_normal(64).astype("f"),
+        rng.permutation(64).astype(np.int32),
+        poisoned(64, dtype=np.float32),
+    )
+    launch(scatter, (1,), x, index, out, BLOCK=64)
+    expected = poisoned(64, dtype=np.float32).array
+    expected[index[::2]] = x[::2]
+    check(out, expected)
+
+
+@triton.jit
+def shift_up(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(x + i + 1, v)
+
+
+@triton.jit
+def read_then_overwrite(x, y, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(y + i, v * 2)
+    tl.store(out + i, v)
+
+
+def test_a_load_sees_what_was_there_before_a_later_store() -> None:
+    x = np.arange(129, dtype="f")
+    launch(shift_up, (1,), x, BLOCK=128)
+    check(x, [0, *range(128)])
+    x, out = np.arange(128, dtype="f"), poisoned(128, dtype=np.float32)
+    # Two arguments point to the same memory.
+    launch(read_then_overwrite, (1,), x, x, out, BLOCK=128)
+    check(out, np.arange(128))
+    check(x, np.arange(128) * 2)
+
+
+@triton.jit
+def count_once(x, index, BLOCK: tl.constexpr):
+    at = x + tl.load(index + tl.arange(0, BLOCK))
+    tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def count_once_on_diagonals(x, step, N: tl.constexpr):
+    at = x + tl.arange(0, N)[:, None] * step + tl.arange(0, N)[None, :]
+    tl.store(at, tl.load(at) + 1)
+
+
+def test_an_element_that_several_indices_share_is_read_before_it_is_written() -> None:
+    x, index = np.zeros(8, np.int32), np.repeat(np.arange(8), 8).astype(np.int32)
+    launch(count_once, (1,), x, index, BLOCK=64)
+    check(x, np.ones(8))
+    for step, reach in ((1, 31), (0, 16), (16, 256)):
+        x = np.zeros(256, np.int32)
+        launch(count_once_on_diagonals, (1,), x, step, N=16)
+        check(x, np.arange(256) < reach)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
@@ -9,6 +12,7 @@ import triton.language as tl
 from checking import DTYPES, FLOATS, INTEGERS, RELEASE, check, error_of_sum, launch, operand, poisoned
 from foundry_core.ops.limits import ULPS
 
+rng = np.random.default_rng(0)
 M, N = 8, 32
 # Every type along the rows, and two of the types along the columns.
 AXES = [(name, 1) for name in DTYPES] + [("f32", 0), ("i32", 0)]
@@ -251,23 +255,24 @@ def test_a_reduction_of_all_axes_and_one_that_keeps_its_axis() -> None:
 
 
 @triton.jit
-def softmax(x, out, N: tl.constexpr):
+def softmax(x, out, n, N: tl.constexpr):
     row, j = tl.program_id(0), tl.arange(0, N)
-    v = tl.load(x + row * N + j)
+    v = tl.load(x + row * n + j, mask=j < n, other=-float("inf"))
     e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * N + j, e / tl.sum(e, 0))
+    tl.store(out + row * n + j, e / tl.sum(e, 0), mask=j < n)
 
 
 @pytest.mark.operation("softmax", type="f32")
-def test_softmax() -> None:
+@pytest.mark.parametrize("n", [1, 7, 32, 64, 100, 128])
+def test_softmax(n: int) -> None:
     """The bound: those of exp and of the quotient, and n / 2 ulp of the sum of n terms."""
-    x, out = operand(np.float32, 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=np.float32)
-    launch(softmax, (M,), x, out, N=N)
+    x, out = operand(np.float32, 1, M * n, special=False).reshape(M, n), poisoned(M, n, dtype=np.float32)
+    launch(softmax, (M,), x, out, n, N=128)
     # The rounding error before exp grows with the argument: it is |x - max| halves of an ulp.
     wide = x.astype(np.float64)
     shifted = wide - wide.max(1, keepdims=True)
     e = np.exp(shifted)
-    ulp = ULPS["exp"] + N / 2 + ULPS["division"] + float(np.abs(shifted).max())
+    ulp = ULPS["exp"] + n / 2 + ULPS["division"] + float(np.abs(shifted).max())
     check(out, e / e.sum(1, keepdims=True), ulp=2 * ulp)
 
 
@@ -335,3 +340,178 @@ def test_reduction_in_a_loop_updates_carried_values(kind: str) -> None:
     check(out, np.concatenate([total + other, total]))
     if kind == "read before":
         check(seen, np.concatenate(before))
+
+
+@triton.jit
+def add(a, b):
+    return a + b
+
+
+@triton.jit
+def sum_and_extreme(a, b, c, d):
+    # Triton 3.6 returns an f32 for the extreme of two bf16.
+    return a + c, tl.maximum(b, d).to(b.dtype)
+
+
+@triton.jit
+def sums(x, y, down, across, whole, scanned, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    at, column = i * N + j, tl.arange(0, N)
+    v, factors = tl.load(x + at), tl.load(y + at)
+    tl.store(down + column, tl.sum(v, 0))
+    tl.store(down + N + column, tl.reduce(factors, 0, multiply))
+    total, most = tl.reduce((v, v), 0, sum_and_extreme)
+    tl.store(down + 2 * N + column, total)
+    tl.store(down + 3 * N + column, most)
+    parts = tl.sum(tl.reshape(v, (M // 4, 4, N)), 1)
+    tl.store(down + 4 * N + column, tl.sum(tl.reshape(parts, (1, M // 4, N)), 1).reshape((N,)))
+    turned = tl.load(x + tl.arange(0, N)[:, None] + tl.arange(0, M)[None, :] * N)
+    row = tl.arange(0, M)
+    tl.store(across + column, tl.reduce(turned, 1, add))
+    tl.store(whole, tl.sum(factors))
+    # A sum that is repeated, and used twice.
+    first = tl.sum(tl.load(y + row * N), 0, keep_dims=True)
+    tl.store(whole + 1 + tl.arange(0, 2), tl.broadcast_to(first, (2,)))
+    tl.store(whole + 3 + tl.arange(0, 1), first)
+    tl.store(scanned + row, tl.cumsum(tl.load(y + row * N), 0))
+    tl.store(scanned + M + row, tl.associative_scan(tl.load(x + row * N), 0, add, reverse=True))
+
+
+@pytest.mark.operation("tl.sum and tl.reduce of long rows")
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_a_long_sum_or_product_of_narrow_floats_is_rounded_once(dtype: str) -> None:
+    rng, m, n, kind = np.random.default_rng(7), 512, 8, FLOATS[dtype]
+    finfo = ml_dtypes.finfo(kind)
+    x, y = rng.uniform(-1, 2, (m, n)).astype(kind), rng.uniform(0.99, 1.01, (m, n)).astype(kind)
+    x[:, 0], y[:, 0] = 1, 1
+    x[:, 1] = -0.0
+    x[9, 2], x[7, 3], x[300, 3], x[8, 4] = -np.inf, np.inf, -np.inf, np.nan
+    x[:, 5] = finfo.smallest_subnormal
+    # On the way, a sum of f16 may be beyond the largest number.
+    large = float(finfo.max) / (1 if dtype == "f16" else 4)
+    x[:, 6] = [large, large, -large, -large, large, *[0] * (m - 5)]
+    outs = [poisoned(*shape, dtype=kind) for shape in ((5, n), (n,), (4,), (2, m))]
+    launch(sums, (1,), x, y, *outs, M=m, N=n)
+    down, across, whole, scanned = (out.array.astype(np.float64) for out in outs)
+    with np.errstate(all="ignore"):
+        wide, factors = x.astype(np.float64), y.astype(np.float64)
+        exact = np.stack([wide.sum(0), factors.prod(0), wide.sum(0), np.fmax.reduce(wide, 0), wide.sum(0)])
+        # Each addition in f32 rounds a sum of at most `most`, each product a number near 1; the end rounds once.
+        most = np.abs(wide).sum(0)
+
+        def near(found: np.ndarray, expected: np.ndarray, most: Any, steps: int = m) -> None:
+            finite = np.isfinite(expected)
+            last = float(finfo.eps) / 2 * np.abs(expected) + float(finfo.smallest_subnormal) / 2
+            check(found[~finite], expected[~finite])
+            assert np.all((np.abs(found - expected) <= steps * 2.0**-24 * most + last)[finite])
+
+        near(down[:4], exact[:4], np.stack([most, exact[1], most, 0 * exact[1]]))
+        # Parts of 4 are rounded, too.
+        near(down[4], exact[4], most + float(finfo.eps) / 2**-24 * most / m)
+        near(across, exact[0], most)
+    assert np.all(np.signbit(down[[0, 2, 4], 1])) and down[0, 0] == across[0] == 512
+    near(whole[:1], factors.sum().reshape(1), factors.sum(), m * n)
+    assert list(whole[1:]) == [512] * 3
+    check(scanned[0], np.arange(1, m + 1).astype(kind).astype(np.float64))
+    check(scanned[1], np.arange(m, 0, -1).astype(kind).astype(np.float64))
+
+
+@triton.jit
+def welford(mean1, m1, count1, mean2, m2, count2):
+    delta, count = mean2 - mean1, count1 + count2
+    return (
+        mean1 + delta * (count2.to(tl.float32) / count),
+        m1 + m2 + delta * delta * (count1.to(tl.float32) * count2 / count),
+        count,
+    )
+
+
+@triton.jit
+def reduce_by_welford(x, out, count, N: tl.constexpr):
+    f = tl.load(x + tl.arange(0, N))
+    mean, squares, number = tl.reduce((f, tl.zeros_like(f), tl.full((N,), 1, tl.int16)), 0, welford)
+    tl.store(out, mean)
+    tl.store(out + 1, squares)
+    tl.store(count, number)
+
+
+def test_mean_and_variance_by_welfords_function() -> None:
+    """Each of n - 1 steps rounds a few times; all intermediate means are below 4, all sums of squares below 4 n."""
+    n, eps = 64, float(np.finfo(np.float32).eps)
+    x = np.random.default_rng(4).uniform(-1, 3, n).astype(np.float32)
+    out, count = poisoned(2, dtype=np.float32), poisoned(1, dtype=np.int32)
+    launch(reduce_by_welford, (1,), x, out, count, N=n)
+    check(count, [n])
+    assert abs(out.array[0] - x.astype(np.float64).mean()) <= 4 * 4 * n * eps
+    assert abs(out.array[1] - x.astype(np.float64).var() * n) <= 8 * 4 * n * n * eps
+
+
+@triton.jit
+def largest_of_equal(x, values, places, N: tl.constexpr):
+    total = tl.reduce(tl.load(x + tl.arange(0, N)), 0, add)
+    same = tl.broadcast_to(tl.expand_dims(total, 0), (N,))
+    value, place = tl.reduce((same, tl.arange(0, N)), 0, keep_larger)
+    tl.store(values, value)
+    tl.store(places, place)
+    value, place = tl.reduce((tl.load(x + tl.arange(0, N)), tl.arange(0, N)), 0, keep_larger)
+    tl.store(values + 1, value)
+    tl.store(places + 1, place)
+
+
+def test_first_place_of_equal_integers_of_each_width() -> None:
+    # On an H100, the i16 of a pair was another number, and the place that of another warp.
+    random = np.random.default_rng(6)
+    for dtype in (np.int8, np.int16, np.uint16, np.int32, np.int64, np.uint64):
+        for x in (random.integers(0, 3, 64).astype(dtype), (random.integers(0, 256, 64) - 77).astype(dtype)):
+            values, places = poisoned(2, dtype=dtype), poisoned(2, dtype=np.int32)
+            launch(largest_of_equal, (1,), x, values, places, N=64)
+            check(values, np.array([x.sum(dtype=dtype), x.max()], dtype))
+            check(places, [0, x.argmax()])
+
+
+@triton.jit
+def reductions(x, sums, tops, at, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, L: tl.constexpr):
+    v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    i = tl.arange(0, L)
+    tl.store(sums + i, tl.sum(v, AXIS))
+    tl.store(tops + i, tl.max(v, AXIS))
+    tl.store(at + i, tl.argmax(v, AXIS))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("m", "n"), [(16, 64), (64, 16), (4, 2), (1, 32), (32, 1)])
+def test_reductions_along_each_axis(m: int, n: int, axis: int) -> None:
+    x = rng.integers(-99, 99, (m, n)).astype(np.int32)
+    length = x.sum(axis).shape[0]
+    sums, tops, at = (poisoned(length, dtype=np.int32) for _ in range(3))
+    launch(reductions, (1,), x, sums, tops, at, M=m, N=n, AXIS=axis, L=length)
+    check(sums, x.sum(axis))
+    check(tops, x.max(axis))
+    check(at, x.argmax(axis))
+
+
+@triton.jit
+def rows_of_any_length(x, sums, most, places, n, BLOCK: tl.constexpr):
+    row, offsets = tl.program_id(0), tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(sums + row, tl.sum(tl.load(x + row * n + offsets, mask=mask, other=0.0), 0))
+    v = tl.load(x + row * n + offsets, mask=mask, other=-float("inf"))
+    largest, place = tl.max(v, 0, return_indices=True)
+    tl.store(most + row, largest)
+    tl.store(places + row, place)
+
+
+@pytest.mark.every_cpu
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 80, 250, 511, 512])
+def test_rows_of_any_length_are_reduced(n: int) -> None:
+    x = rng.integers(-5, 6, (4, n)).astype("f")
+    # Zeros of both signs are equal: the first one is the largest.
+    x[1] = np.where(np.arange(n) % 2 == 0, np.float32(-0.0), np.float32(0.0))
+    x[2, n // 2] = np.inf
+    x[3] = -np.inf
+    x[3, -1] = 7
+    sums, most, places = (poisoned(4, dtype=dtype) for dtype in (np.float32, np.float32, np.int32))
+    launch(rows_of_any_length, (4,), x, sums, most, places, n, BLOCK=512)
+    check(places, x.argmax(1))
+    check(most, x[np.arange(4), x.argmax(1)])
+    check(sums, x.sum(1))

@@ -222,3 +222,89 @@ def test_histograms(dtype: str, size: tuple[int, int], masked: bool) -> None:
     n = count * 2 // 3 if masked else count
     launch(histogram, (1,), x, out, n, MASKED=masked, N=count, BINS=bins)
     check(out, np.bincount(x[:n][x[:n] < bins], minlength=bins))
+
+
+@triton.jit
+def multiply(a, b):
+    return a * b
+
+
+@triton.jit
+def differ(a, b):
+    return a ^ b
+
+
+@triton.jit
+def scan_by_products(x, out, flags, REVERSE: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.associative_scan(v, 0, multiply, reverse=REVERSE))
+    tl.store(flags + i, tl.associative_scan(v > 5, 0, differ, reverse=REVERSE))
+
+
+@pytest.mark.operation("tl.associative_scan by a product")
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("dtype", ["i8", "u64"])
+def test_a_users_products_wrap_around_in_their_own_type(dtype: str, reverse: bool) -> None:
+    x = operand(INTEGERS[dtype], 2, 64) | INTEGERS[dtype](1)
+    out, flags = poisoned(64, dtype=x.dtype), poisoned(64, dtype=np.int8)
+    launch(scan_by_products, (1,), x, out, flags, REVERSE=reverse, N=64)
+    with np.errstate(over="ignore"):
+        check(out, folded(x, 0, reverse, np.multiply))
+    check(flags, folded(x > 5, 0, reverse, np.logical_xor).astype(np.int8))
+
+
+@triton.jit
+def loops_between_constants(x, out, N: tl.constexpr):
+    v = tl.associative_scan(tl.load(x + tl.arange(0, N)), 0, most, reverse=True)
+    for k in range(2, -3, -2):
+        j = k * k
+        while j > 0:
+            v = tl.where((v & 3) == (j & 3), v + 4, v ^ j)
+            j = j - 3
+    tl.store(out + tl.arange(0, N), tl.associative_scan(v, 0, most))
+
+
+@triton.jit
+def most(a, b):
+    return tl.maximum(a, b)
+
+
+def test_scan_behind_a_loop_between_constants_around_another() -> None:
+    # On an H100, the last of the three iterations was left out.
+    x = np.random.default_rng(6).integers(-(2**63), 2**63, 128, np.int64)
+    out = poisoned(128, dtype=np.int64)
+    launch(loops_between_constants, (1,), x, out, N=128)
+    v = np.maximum.accumulate(x[::-1])[::-1]
+    for k in (2, 0, -2):
+        for j in range(k * k, 0, -3):
+            v = np.where(v & 3 == j & 3, v + 4, v ^ j)
+    check(out, np.maximum.accumulate(v))
+
+
+@triton.jit
+def count(x, y, out, N: tl.constexpr, BINS: tl.constexpr):
+    i, j = tl.arange(0, N), tl.arange(0, BINS)
+    v = tl.load(x + i)
+    tl.store(out + j, tl.histogram(v, BINS))
+    total = tl.zeros((BINS,), tl.int32)
+    for r in range(3):
+        total += tl.histogram(v >> r, BINS)
+    tl.store(out + BINS + j, total)
+    tl.store(out + 2 * BINS + tl.arange(0, 256), tl.histogram(tl.load(y + i).to(tl.uint32), 256))
+
+
+def test_histogram_of_the_elements_that_have_a_bin() -> None:
+    n, bins = 512, 16
+    rng = np.random.default_rng(5)
+    x = rng.integers(-3, bins + 3, n).astype(np.int32)
+    x[:4] = [bins, bins - 1, 0, -(1 << 31)]
+    y = rng.integers(0, 256, n).astype(np.uint8)
+    out = poisoned(2 * bins + 256, dtype=np.int32)
+    launch(count, (1,), x, y, out, N=n, BINS=bins)
+
+    def counted(numbers: np.ndarray) -> np.ndarray:
+        return np.bincount(numbers[(numbers >= 0) & (numbers < bins)], minlength=bins)
+
+    inside = [counted(x), sum(counted(x >> r) for r in range(3)), np.bincount(y, minlength=256)]
+    check(out, np.concatenate(inside))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
 from checking import DTYPES, check, launch, operand, poisoned
+
+rng = np.random.default_rng(0)
 
 
 @triton.jit
@@ -62,7 +66,7 @@ def broadcast(x, y, out, M: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.operation("tl.broadcast", type="")
-@pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 8), (1, 16), (16, 1)])
+@pytest.mark.parametrize(("m", "n"), [(8, 32), (32, 8), (1, 16), (16, 1), (2, 2), (4, 256)])
 def test_broadcast(m: int, n: int) -> None:
     x, y, out = operand(np.int32, 1, m), operand(np.int32, 2, n), poisoned(m, n, dtype=np.int32)
     launch(broadcast, (1,), x, y, out, M=m, N=n)
@@ -89,13 +93,14 @@ def pairs(x, y, out, OP: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.operation("tl.{op}")
-@pytest.mark.parametrize("dtype", ["f32", "i8", "i64"])
+@pytest.mark.parametrize(("dtype", "n"), [("f32", 64), ("i8", 32), ("i64", 32), ("f16", 4), ("i1", 32)])
 @pytest.mark.parametrize("op", ["join", "interleave", "cat", "split"])
-def test_tiles_are_joined_and_split(op: str, dtype: str) -> None:
-    x, y = operand(DTYPES[dtype], 1, 32), operand(DTYPES[dtype], 2, 32)
-    size = 32 if op == "split" else 64
-    out = poisoned(size, dtype=DTYPES[dtype])
-    launch(pairs, (1,), x, y, out, OP=op, N=32)
+def test_tiles_are_joined_and_split(op: str, dtype: str, n: int) -> None:
+    x, y = (operand(DTYPES.get(dtype, np.int8), seed, n) for seed in (1, 2))
+    if dtype == "i1":
+        x, y = x > 0, y > 0
+    out = poisoned(n if op == "split" else 2 * n, dtype=x.dtype)
+    launch(pairs, (1,), x, y, out, OP=op, N=n)
     if op == "cat":
         # With can_reorder, the elements may be in any order.
         out.check_fences("the output")
@@ -176,58 +181,6 @@ def test_tiles_follow_each_other_along_a_dimension(dim: int) -> None:
 
 
 @triton.jit
-def sign(x, y):
-    if x < y:
-        return -1
-    elif x == y:  # noqa: RET505 - branches with results
-        return 0
-    else:
-        return 1
-
-
-@triton.jit
-def collatz(n, limit):
-    steps, highest = n * 0, n
-    while n > 1 and steps < limit:
-        n = n // 2 if n % 2 == 0 else 3 * n + 1
-        steps += 1
-        highest = max(highest, n)
-    return steps, highest
-
-
-@triton.jit
-def mapped(x, y, signs, steps, highest, M: tl.constexpr, N: tl.constexpr):
-    row, at = tl.arange(0, M)[:, None], tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
-    # The operands are broadcast.
-    tl.store(signs + at, tl.map_elementwise(sign, tl.load(x + row), tl.load(y + at)))
-    n, high = tl.map_elementwise(collatz, tl.load(y + at), tl.full((1, 1), 1000, tl.int32))
-    tl.store(steps + at, n)
-    tl.store(highest + at, high)
-
-
-@pytest.mark.operation("tl.map_elementwise")
-@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no map_elementwise")
-@pytest.mark.parametrize(("m", "n"), [(4, 32), (1, 1), (16, 1)])
-def test_a_function_of_scalars_is_mapped_over_tiles(m: int, n: int) -> None:
-    random = np.random.default_rng(15)
-    x, y = random.integers(1, 100, (m, 1)).astype(np.int32), random.integers(1, 100, (m, n)).astype(np.int32)
-    outs = [poisoned(m, n, dtype=np.int32) for _ in range(3)]
-    launch(mapped, (1,), x, y, *outs, M=m, N=n)
-
-    def of(number: int) -> tuple[int, int]:
-        steps, most = 0, number
-        while number > 1:
-            number = number // 2 if number % 2 == 0 else 3 * number + 1
-            steps, most = steps + 1, max(most, number)
-        return steps, most
-
-    check(outs[0], np.sign(x - y))
-    found = np.array([of(int(number)) for number in y.ravel()]).reshape(m, n, 2)
-    check(outs[1], found[..., 0])
-    check(outs[2], found[..., 1])
-
-
-@triton.jit
 def exchanged(a0, a1, a2, a3):
     return a3, a2, a1, a0
 
@@ -243,19 +196,6 @@ def test_a_mapped_function_may_take_neighbours_together() -> None:
     x, out = operand(np.float32, 1, 64), poisoned(64, dtype=np.float32)
     launch(packed, (1,), x, out, N=64)
     check(out, x.reshape(-1, 4)[:, ::-1].ravel())
-
-
-@triton.jit
-def counted(x, out, N: tl.constexpr, BINS: tl.constexpr):
-    tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + tl.arange(0, N)), BINS))
-
-
-@pytest.mark.operation("tl.histogram", type="i32")
-@pytest.mark.parametrize("bins", [2, 16, 64])
-def test_histogram(bins: int) -> None:
-    x, out = np.random.default_rng(11).integers(0, bins, 256).astype(np.int32), poisoned(bins, dtype=np.int32)
-    launch(counted, (1,), x, out, N=256, BINS=bins)
-    check(out, np.bincount(x, minlength=bins))
 
 
 @triton.jit
@@ -327,3 +267,132 @@ def test_sort_in_descending_order(n: int) -> None:
     x, out = operand(np.int32, 1, n), poisoned(n, dtype=np.int32)
     launch(sorted_descending, (1,), x, out, N=n)
     check(out, np.sort(x)[::-1])
+
+
+@triton.jit
+def of_one_element(x, out, n):
+    # Scalars are joined and split as tiles of one element.
+    u, v = tl.split(tl.join(n, tl.load(x)))
+    one = tl.load(x + tl.arange(0, 1))
+    tl.store(out, u - v)
+    tl.store(out + 1 + tl.arange(0, 2), tl.cat(one, one + 1, can_reorder=True))
+    tl.store(out + 3 + tl.arange(0, 2), tl.ravel(tl.join(tl.reshape(one, (1, 1, 1, 1)), n)))
+    tl.store(out + 5 + tl.arange(0, 1), tl.gather(one, one, 0))
+
+
+def test_scalars_and_tiles_of_one_element() -> None:
+    out = poisoned(6, dtype=np.int32)
+    launch(of_one_element, (1,), np.array([5], np.int32), out, 12)
+    check(out, [7, 5, 6, 5, 12, 5])
+
+
+@triton.jit
+def gathers_anywhere(x, index, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.gather(tl.exp(tl.load(x + i)), tl.load(index + i), 0))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
+def test_an_index_outside_the_tile_takes_an_element_of_the_tile(kind: Any) -> None:
+    """Triton leaves the result undefined. Nothing else may be read."""
+    x, out = rng.uniform(-1, 1, 64).astype("f"), poisoned(64, dtype=np.float32)
+    index = rng.integers(0, 256, 64 * np.dtype(kind).itemsize, np.uint8).view(kind)
+    launch(gathers_anywhere, (1,), x, index, out, N=64)
+    np.testing.assert_allclose(out.array, np.exp(x.astype("d"))[index & 63], rtol=4 * 2.0**-23)
+
+
+@triton.jit
+def gcd(x, y):
+    """The greatest common divisor and the number of divisions; -1 without any."""
+    n = 0
+    if y == 0:
+        return x, n - 1
+    while y != 0:
+        x, y = y, x % y
+        n += 1
+    return x, n
+
+
+@triton.jit
+def larger_first(x0, x1, y0, y1):
+    if x0 < x1:
+        return x1, x0, y1 + 1, y0 + 1
+    return x0, x1, y0, y1
+
+
+@triton.jit
+def straight(x, y):
+    return x * 0.5 + y, x < y
+
+
+@triton.jit
+def maps(x, y, out, steps, larger, mean, M: tl.constexpr, N: tl.constexpr, SCALE: tl.constexpr):
+    if tl.program_id(0) > 0:
+        return
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    a, b = tl.load(x + at), tl.load(y + at)
+    divisor, count = tl.map_elementwise(gcd, a * SCALE, b * SCALE)
+    tl.store(out + at, divisor)
+    first, second = tl.map_elementwise(larger_first, a, tl.sum(count, 1, keep_dims=True), pack=2)
+    tl.store(larger + at, first)
+    tl.store(steps + at, second)
+    # Without branches, a function takes vectors.
+    half, less = tl.map_elementwise(straight, a.to(tl.float32), b.to(tl.float32))
+    tl.store(mean + at, tl.where(less, half, -half))
+
+
+@pytest.mark.operation("tl.map_elementwise")
+@pytest.mark.parametrize(("m", "n"), [(4, 16), (16, 1), (1, 2)])
+@pytest.mark.skipif(not hasattr(tl, "map_elementwise"), reason="this release of Triton has no tl.map_elementwise")
+def test_a_function_of_scalars_takes_its_own_way_for_each_element(m: int, n: int) -> None:
+    x, y = (rng.integers(0, 500, (m, n)).astype(np.int32) for _ in range(2))
+    y[:, ::3] = 0
+    out, steps, larger = (poisoned(m, n, dtype=np.int32) for _ in range(3))
+    mean = poisoned(m, n, dtype=np.float32)
+    launch(maps, (2,), x, y, out, steps, larger, mean, M=m, N=n, SCALE=6)
+
+    def divisions(a: int, b: int) -> int:
+        return -1 if b == 0 else 1 if a % b == 0 else 1 + divisions(b, a % b)
+
+    check(out, np.gcd(x, y) * 6)
+    check(mean, np.where(x < y, 1, -1) * (x * 0.5 + y))
+    pairs = x.reshape(-1, 2)
+    exchanged = pairs[:, :1] < pairs[:, 1:]
+    check(larger, np.where(exchanged, pairs[:, ::-1], pairs).reshape(m, n))
+    count = np.vectorize(divisions)(x, y).sum(1, keepdims=True).repeat(n, 1).reshape(-1, 2)
+    check(steps, np.where(exchanged, count[:, ::-1] + 1, count).reshape(m, n))
+
+
+@triton.jit
+def larger(a, b):
+    if a > b:
+        return a
+    return b
+
+
+@triton.jit
+def reduces(x, out, M: tl.constexpr, N: tl.constexpr):
+    tile = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    tl.store(out + tl.arange(0, M), tl.reduce(tile, 1, larger))
+
+
+def test_a_combining_function_may_return_early() -> None:
+    x, out = rng.standard_normal((4, 16)).astype("f"), poisoned(4, dtype=np.float32)
+    launch(reduces, (1,), x, out, M=4, N=16)
+    check(out, x.max(1))
+
+
+@triton.jit
+def turned_and_reshaped(x, turned, flat, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tile = tl.load(x + j * M + i)
+    tl.store(turned + i * N + j, tile)
+    tl.store(flat + tl.arange(0, M * N), tl.reshape(tile, (M * N,)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_tile_that_is_turned_is_also_stored_in_another_shape(dtype: Any) -> None:
+    x = rng.integers(0, 256, (32, 8 * np.dtype(dtype).itemsize), np.uint8).view(dtype)
+    turned, flat = poisoned(8, 32, dtype=dtype), poisoned(8 * 32, dtype=dtype)
+    launch(turned_and_reshaped, (1,), x, turned, flat, M=8, N=32)
+    assert turned.array.tobytes() == flat.array.tobytes() == x.T.tobytes()

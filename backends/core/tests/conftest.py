@@ -7,11 +7,11 @@ from pathlib import Path
 
 # Kernels for vsi are lowered by zen-compiler, a separate process, whose reference is core again. Launching all of these
 # there takes five times as long as on spirv, and tests the same code. e2e and vsi's own tests go through it.
-_BY_SPIRV = ("tiles", "induction", "shapes", "operations", "libdevice", "casts", "register_values", "tuning", "profile")
+_BY_SPIRV = ("induction", "libdevice", "refusals", "forms", "register_values", "tuning", "profile")
 # Of vsi's images, the one with the newest release of Triton leaves these to an older release: what they find depends on
 # zen-compiler, or on the release, but not on both, and spirv runs them with the newest one. The last two use no
 # backend at all; none of the others has a test that needs the newest release, or that runs with one release only.
-_BY_AN_OLDER_RELEASE = ("scalars", "pointers", "returns", "constants", "workgroup", "opencl")
+_BY_AN_OLDER_RELEASE = ("scalars", "workgroup", "opencl")
 _NEWEST = (3, 9)
 # They need no Triton, and run on the host: every image would find the same.
 _ON_HOST = ("functions", "tensor", "typed")

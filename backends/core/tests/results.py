@@ -6,7 +6,6 @@ import ctypes
 import mmap
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 _POISON = 0x5A
@@ -52,11 +51,3 @@ def check_product(found: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
     roundings = x.shape[-1] * 2.0**-24
     wrong = ~(np.abs(found - x @ y) <= roundings / (1 - roundings) * (np.abs(x) @ np.abs(y)))
     assert not wrong.any(), f"{wrong.sum()} of {wrong.size} are wrong: {found[wrong][:5]}, not {(x @ y)[wrong][:5]}"
-
-
-def last_place(reference: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the distance from a number to the next one of its type, at each element of a float64 array."""
-    info = ml_dtypes.finfo(dtype)
-    exponent = np.floor(np.log2(np.maximum(np.abs(reference), float(info.smallest_normal))))
-    found: np.ndarray = np.exp2(exponent - info.nmant)
-    return found

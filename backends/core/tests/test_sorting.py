@@ -13,74 +13,12 @@ import triton
 import triton.language as tl
 from foundry_core.codegen.pipeline import to_mlir
 from foundry_core.tensor import Tensor
-from image import RELEASE
 from kernels import structured
 from results import poisoned
-
-HAS_TOPK = hasattr(tl, "topk")
-topk = getattr(tl, "topk", tl.sort)
 
 
 def bits(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
-
-
-def sorted_row(x: np.ndarray) -> np.ndarray:
-    """Sort upwards by the steps that Triton's standard.py defines."""
-    at, stages = np.arange(x.size), x.size.bit_length() - 1
-    for stage in range(1, stages + 1):
-        flip = (at >> stage & 1).astype(bool)
-        for bit in reversed(range(stage)):
-            y, is_right = x[at ^ (1 << bit)], (at >> bit & 1).astype(bool)
-            x = np.where((x > y) != (flip ^ is_right), y, x)
-    return x
-
-
-@triton.jit
-def sort_rows(x, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
-    v = tl.load(x + at)
-    tl.store(out + at, tl.sort(v))
-    tl.store(out + M * N + at, tl.sort(v, descending=True))
-    tl.store(out + 2 * M * N + at, tl.flip(v, 1))
-    if K:
-        tl.store(out + 3 * M * N + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], topk(v, K))
-
-
-def test_sort_topk_and_flip_of_rows() -> None:
-    (m, n), k = (4, 32), 4 if HAS_TOPK else 0
-    x = np.random.default_rng(1).integers(0, 1 << 32, (m, n), np.uint32)
-    x[0, :8] = x[0, 8:16]
-    out = poisoned(3 * m * n + m * k, dtype=x.dtype)
-    sort_rows[(1,)](Tensor(x), Tensor(out), M=m, N=n, K=k)
-    found, expected = out[: 3 * m * n].reshape(3, m, n), np.sort(x, 1)
-    np.testing.assert_array_equal(found[0], expected)
-    np.testing.assert_array_equal(found[1], expected[:, ::-1])
-    np.testing.assert_array_equal(found[2], x[:, ::-1])
-    np.testing.assert_array_equal(out[3 * m * n :].reshape(m, k), expected[:, ::-1][:, :k])
-
-
-@triton.jit
-def sort_line(x, out, rounds, N: tl.constexpr):
-    i = tl.arange(0, N)
-    v = tl.load(x + i)
-    for _ in range(rounds):
-        v = tl.flip(tl.sort(v), 0)
-    tl.store(x + i, tl.sort(tl.load(x + i)))
-    tl.store(out + i, v)
-
-
-@pytest.mark.skipif(RELEASE < (3, 6), reason="this Triton multiplies by 0 and adds, which changes such elements")
-def test_sort_in_a_loop_and_in_place_of_numbers_of_all_kinds() -> None:
-    n, rounds = 32, 2
-    x = np.random.default_rng(2).standard_normal(n).astype(np.float16)
-    x[:13] = [np.nan, np.inf, -np.inf, 0, -0.0, 0, 6e-8, -6e-8, 65504, -65504, np.nan, -0.0, 0]
-    memory, out = x.copy(), poisoned(n, dtype=x.dtype)
-    sort_line[(1,)](Tensor(memory), Tensor(out), rounds, N=n)
-    np.testing.assert_array_equal(bits(memory), bits(sorted_row(x)))
-    for _ in range(rounds):
-        x = sorted_row(x)[::-1]
-    np.testing.assert_array_equal(bits(out), bits(x))
 
 
 @triton.jit

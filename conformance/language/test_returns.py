@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.errors import UnsupportedOperation
-from foundry_core.tensor import Tensor
-from kernels import structured
+from checking import check, launch
 
 BLOCK = 64
 PROGRAMS = 8
@@ -89,24 +87,10 @@ def in_a_function(x, n, BLOCK: tl.constexpr):
     tl.store(at, tl.load(at) * weight(program, n))
 
 
-@triton.jit
-def too_many(x, n, BLOCK: tl.constexpr):
-    program = tl.program_id(0)
-    v = 0
-    for i in tl.static_range(6):
-        if n > 10 * i:
-            if n == 10 * i + 1:
-                return
-            v += 1
-        else:
-            v += 2
-    tl.store(x + program, v)
-
-
 def run(kernel: Any, x: np.ndarray, n: int) -> np.ndarray:
     """Run a kernel. The array has space for one more program, which must stay unchanged."""
     data = np.concatenate([x, np.full(BLOCK, np.nan, np.float32)])
-    kernel[(PROGRAMS,)](Tensor(data), n, BLOCK=BLOCK)
+    launch(kernel, (PROGRAMS,), data, n, BLOCK=BLOCK)
     assert np.isnan(data[-BLOCK:]).all()
     return data[:-BLOCK].reshape(PROGRAMS, BLOCK)
 
@@ -120,7 +104,7 @@ def x() -> np.ndarray:
 def test_programs_that_return_at_once_store_nothing(x: np.ndarray, n: int) -> None:
     expected = x.reshape(PROGRAMS, BLOCK).copy()
     expected[:n] += 1
-    np.testing.assert_array_equal(run(early, x, n), expected)
+    check(run(early, x, n), expected)
 
 
 def test_each_condition_has_its_return(x: np.ndarray) -> None:
@@ -134,7 +118,7 @@ def test_each_condition_has_its_return(x: np.ndarray) -> None:
         expected[program] += 1
     expected[4] += before[4].astype(np.float64).sum()
     np.testing.assert_allclose(result, expected, rtol=BLOCK * 2.0**-24)
-    np.testing.assert_array_equal(result[6:], before[6:])
+    check(result[6:], before[6:])
 
 
 def test_programs_that_did_not_return_run_the_code_after_a_return(x: np.ndarray) -> None:
@@ -145,7 +129,7 @@ def test_programs_that_did_not_return_run_the_code_after_a_return(x: np.ndarray)
     for i in range(3):
         expected = expected * 2 + np.float32(i)
     expected[4] = rows[4]
-    np.testing.assert_array_equal(run(meeting_behind_a_return, x, 4), expected)
+    check(run(meeting_behind_a_return, x, 4), expected)
 
 
 def test_all_ways_may_return(x: np.ndarray) -> None:
@@ -156,18 +140,4 @@ def test_all_ways_may_return(x: np.ndarray) -> None:
 
 def test_a_function_may_return_in_several_places(x: np.ndarray) -> None:
     weights = np.array([1, 1, 1, 2, 3, 3, 3, 3], np.float32)[:, None]
-    np.testing.assert_array_equal(run(in_a_function, x, 3), x.reshape(PROGRAMS, BLOCK) * weights)
-
-
-def test_a_return_is_no_branch_in_the_structured_form() -> None:
-    text = structured(early, {"x": "*fp32", "n": "i32"}, {"BLOCK": BLOCK})
-    assert "cf.br" not in text
-    assert "cf.cond_br" not in text
-    assert text.count("scf.if") == 1
-
-
-def test_too_many_ways_are_refused_by_name_and_line() -> None:
-    with pytest.raises(UnsupportedOperation, match="a return under one of too many conditions") as caught:
-        structured(too_many, {"x": "*i32", "n": "i32"}, {"BLOCK": BLOCK})
-    assert caught.value.operation in ("cf.br", "cf.cond_br", "tt.return")
-    assert f"{__file__}:" in caught.value.place
+    check(run(in_a_function, x, 3), x.reshape(PROGRAMS, BLOCK) * weights)

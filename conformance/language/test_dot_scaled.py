@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from checking import RELEASE
 from foundry_core.tensor import Tensor
-from image import RELEASE
 
 FORMATS = {
     "e4m3": ml_dtypes.float8_e4m3fn,

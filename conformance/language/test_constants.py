@@ -1,4 +1,4 @@
-"""Constants keep every bit on the way from Triton's IR to the active driver's device."""
+"""Constants keep every bit on the way from Triton's IR to the device."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from foundry_core.tensor import Tensor
-from image import ON_VSI
+from checking import FLOATS, RELEASE, check, launch, poisoned
 
 # Before 3.9, Triton's own IR has +0 for -0.0.
-NEGATIVE_ZERO = -0.0 if tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9) else 0.0
+NEGATIVE_ZERO = -0.0 if RELEASE >= (3, 9) else 0.0
 
 
 @triton.jit
@@ -42,28 +41,26 @@ def floats(x, chosen, out, TINY: tl.constexpr):
     tl.store(out + 91, -0.0)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-def test_floats_arrive_bit_for_bit(dtype: Any) -> None:
-    bits = np.dtype(f"u{np.dtype(dtype).itemsize}")
+@pytest.mark.operation("constants")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_arrive_bit_for_bit(dtype: str) -> None:
+    kind: Any = FLOATS[dtype]
     # In Triton 3.9, tl.full of a bf16 goes through an f16: smaller numbers are zero in Triton's own IR.
-    tiny = 2.0**-14 if dtype is ml_dtypes.bfloat16 else float(ml_dtypes.finfo(dtype).smallest_subnormal)
-    x = np.linspace(1, 8, 8).astype(dtype)
-    chosen = np.array([1, 0, 0, 1, 1, 0, 1, 0], np.int32)
-    out = np.full(92, 77, dtype)
-    if dtype is np.float64 and ON_VSI:
-        with pytest.raises(Exception, match="capability Float64"):
-            floats[(1,)](Tensor(x), Tensor(chosen), Tensor(out), TINY=tiny)
-        return
-    floats[(1,)](Tensor(x), Tensor(chosen), Tensor(out), TINY=tiny)
+    tiny = 2.0**-14 if dtype == "bf16" else float(ml_dtypes.finfo(kind).smallest_subnormal)
+    x, chosen = np.linspace(1, 8, 8).astype(kind), np.array([1, 0, 0, 1, 1, 0, 1, 0], np.int32)
+    out = poisoned(92, dtype=kind)
+    launch(floats, (1,), x, chosen, out, TINY=tiny)
     # In Triton, a scalar is an f32 until it is stored.
-    scalar = np.float32(0.3).astype(dtype)
-    third = np.float64(0.3) if dtype is np.float64 else scalar
+    scalar = np.float32(0.3).astype(kind)
+    third = np.float64(0.3) if dtype == "f64" else scalar
     rows = [
-        *(np.where(chosen > 0, x, np.asarray(other, dtype)) for other in (np.nan, np.nan, NEGATIVE_ZERO)),
-        *(np.full(8, value, dtype) for value in (np.nan, np.inf, -np.inf, NEGATIVE_ZERO, third, tiny, third, -np.inf)),
-        np.array([np.nan, -np.inf, scalar, NEGATIVE_ZERO], dtype),
+        *(np.where(chosen > 0, x, np.asarray(other, kind)) for other in (np.nan, np.nan, NEGATIVE_ZERO)),
+        *(np.full(8, value, kind) for value in (np.nan, np.inf, -np.inf, NEGATIVE_ZERO, third, tiny, third, -np.inf)),
+        np.array([np.nan, -np.inf, scalar, NEGATIVE_ZERO], kind),
     ]
-    np.testing.assert_array_equal(out.view(bits), np.concatenate(rows).astype(dtype).view(bits))
+    bits = f"u{x.itemsize}"
+    check(out.array.view(bits), np.concatenate(rows).astype(kind).view(bits))
+    out.check_fences("the output")
 
 
 @triton.jit
@@ -78,9 +75,9 @@ def integers(out8, out16, out32, out64, wide, flags):
 
 
 def test_integers_arrive_bit_for_bit() -> None:
-    outs = [np.full(8, 77, dtype) for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint64, np.int8)]
-    integers[(1,)](*map(Tensor, outs))
+    outs = [poisoned(8, dtype=dtype) for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint64, np.int8)]
+    launch(integers, (1,), *outs)
     for out in outs[:4]:
-        np.testing.assert_array_equal(out, np.iinfo(str(out.dtype)).min)
-    np.testing.assert_array_equal(outs[4], np.iinfo(np.uint64).max)
-    np.testing.assert_array_equal(outs[5], [1, 1, 1, 1, 0, 0, 0, 0])
+        check(out, np.iinfo(out.dtype).min)
+    check(outs[4], np.iinfo(np.uint64).max)
+    check(outs[5], [1, 1, 1, 1, 0, 0, 0, 0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from image import RELEASE
+from checking import RELEASE, check, launch
 
 pytestmark = pytest.mark.skipif(RELEASE > (3, 6), reason="3.9 has no block pointers")
 
@@ -30,8 +30,8 @@ def test_a_product_of_tiles_that_reach_over_the_edges() -> None:
     random = np.random.default_rng(1)
     a, b = (random.integers(-4, 4, (rows, K)).astype(np.float32) for rows in (M, N))
     c = np.full((M, N), np.nan, np.float32)
-    product[(2, 3)](a, b, c, M, N, K, B=16)
-    np.testing.assert_array_equal(c, a @ b.T)  # all numbers are exact in f32
+    launch(product, (2, 3), a, b, c, M, N, K, B=16)
+    check(c, a @ b.T)  # all numbers are exact in f32
 
 
 @triton.jit(noinline=True)
@@ -77,7 +77,7 @@ def test_control_flow_carries_block_pointers(n: int) -> None:
     B = 8
     x, y = np.arange(3 * B, dtype=np.float32), 100 + np.arange(2 * B, dtype=np.float32)
     out = np.full((9, B), -77, np.float32)
-    carried[(1,)](x, y, out, n, B=B)
+    launch(carried, (1,), x, y, out, n, B=B)
     expected = np.full((9, B), -77.0)
     beyond = np.full(B // 2, np.nan)
     expected[0], expected[1] = x[:B], y[B // 2 : 3 * B // 2]
@@ -92,7 +92,7 @@ def test_control_flow_carries_block_pointers(n: int) -> None:
     expected[n + 5, 0] = x[: 2 * B : 2].sum()
     if n <= 2:
         expected[8] = y[start : start + B]
-    np.testing.assert_array_equal(out, expected)
+    check(out, expected)
 
 
 @triton.jit
@@ -107,5 +107,5 @@ def cubes(x, out, a, b, c):
 def test_blocks_of_three_dimensions() -> None:
     x = np.arange(2 * 3 * 20, dtype=np.int32).reshape(2, 3, 20)
     out = np.full_like(x, -1)
-    cubes[(1,)](x, out, 2, 3, 20)
-    np.testing.assert_array_equal(out, x + 1)
+    launch(cubes, (1,), x, out, 2, 3, 20)
+    check(out, x + 1)
