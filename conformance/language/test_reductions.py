@@ -466,7 +466,7 @@ def test_first_place_of_equal_integers_of_each_width() -> None:
             values, places = poisoned(2, dtype=dtype), poisoned(2, dtype=np.int32)
             launch(largest_of_equal, (1,), x, values, places, N=64)
             check(values, np.array([x.sum(dtype=dtype), x.max()], dtype))
-            check(places, [0, x.argmax()])
+            check(places, np.array([0, x.argmax()]))
 
 
 @triton.jit

@@ -17,7 +17,7 @@ from toolchains.system import paths
 from toolchains.system.children import run
 
 # Folders whose modules the tests of plugins import by name.
-_SHARED = ("backends/core/tests", "backends/core/ir")
+_SHARED = ("backends/core/tests", "backends/core/ir", "conformance/language", "e2e")
 # Each group with the folders whose modules it imports by name, besides its own and the packages of backends/.
 _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/host": (),

@@ -60,7 +60,11 @@ def arguments(types: list[str]) -> Iterator[Array]:
 
 
 # All of a DPU's; of another device those that are quick, since it is the same arithmetic.
-CASES = [("tasklet", elem) for elem in ("f32", "f64")] + [("keeping", "f32")]
+CASES = [
+    ("tasklet", "f32"),
+    pytest.param("tasklet", "f64", marks=pytest.mark.slow),
+    pytest.param("keeping", "f32", marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("road", "elem"), CASES)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 _CORE = Path(__file__).parents[1]
+# It has the table of functions.
+_LANGUAGE = _CORE.parents[1] / "conformance" / "language"
 FAULTS = {
     f"{area}-{name}": fault
     for area, faults in tomllib.loads(Path(__file__).with_name("planted.toml").read_text()).items()
@@ -31,7 +33,7 @@ def run_with(source: Path, tests: list[str]) -> subprocess.CompletedProcess[str]
         "-p",
         "no:cacheprovider",
         "-o",
-        f"pythonpath={source}",
+        f"pythonpath={source} {_LANGUAGE}",
     ]
     marks = ["-m", "not slow", *chosen, f"--rootdir={_CORE.parents[1]}", str(_CORE / file)]
     return subprocess.run([*command, *marks], cwd=_CORE.parents[1], capture_output=True, text=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 # Kernels for vsi are lowered by zen-compiler, a separate process, whose reference is core again. Launching all of these
 # there takes five times as long as on spirv, and tests the same code. e2e and vsi's own tests go through it.
-_BY_SPIRV = ("induction", "libdevice", "refusals", "forms", "register_values", "tuning", "profile")
+_BY_SPIRV = ("induction", "refusals", "forms", "register_values", "tuning", "profile")
 # Of vsi's images, the one with the newest release of Triton leaves these to an older release: what they find depends on
 # zen-compiler, or on the release, but not on both, and spirv runs them with the newest one. The last two use no
 # backend at all; none of the others has a test that needs the newest release, or that runs with one release only.

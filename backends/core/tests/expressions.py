@@ -158,3 +158,44 @@ class Generator:
         if self._random.random() < 0.5:
             return Expression(f"({term.text} & {REACH - 1})", term.values & (REACH - 1))
         return Expression(f"({term.text} % 1000)", _remainder(term.values, np.full((1, 1, 1), 1000, np.int32)))
+
+
+# An access: the index of a load, and its mask.
+Access = tuple[Expression, Expression | None]
+BLOCK, PROGRAMS, TURNS = 64, 3, 3
+N, M, OTHER, POISON = 48, 7, -5, -77
+# A tile of 64 that starts at FAR exceeds the largest integer. A block of 64 that starts at LAST_BLOCK is the last one.
+FAR, LAST_BLOCK = 2**31 - 40, 2**31 // BLOCK - 1
+
+
+def draw_accesses(seed: int, count: int) -> tuple[list[Access], list[Access]]:
+    """Return `count` accesses, half outside of a loop, half inside with its counter as a variable; some are masked."""
+    one = np.ones((1, 1, 1), np.int32)
+    i, pid = np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1), np.arange(PROGRAMS, dtype=np.int32).reshape(1, -1, 1)
+    beyond = {"(far + i)": np.int32(FAR) + i, "((pid + last) * BLOCK + i)": (np.int32(LAST_BLOCK) + pid) * BLOCK + i}
+    variables = {"i": i, "pid": pid, "(pid * BLOCK + i)": pid * BLOCK + i, "n": N * one, "m": M * one}
+    variables |= {"programs": PROGRAMS * one} | beyond
+    inside = variables | {"turn": np.arange(TURNS, dtype=np.int32).reshape(-1, 1, 1)}
+    outer, inner = Generator(2 * seed, variables, beyond), Generator(2 * seed + 1, inside, beyond)
+    with np.errstate(over="ignore"):
+        first, second = (
+            [(each.index(), each.mask() if k % 2 else None) for k in range(count // 2)] for each in (outer, inner)
+        )
+    return first, second
+
+
+def draw_table(seed: int) -> Values:
+    return np.random.default_rng(seed).permutation(2 * TABLE).astype(np.int32)
+
+
+def wrong_accesses(table: Values, outside: list[Access], inside: list[Access], out: Values) -> list[str]:
+    """Say which accesses found something else than NumPy does; `out` has a row for each, turn and program."""
+    wrong = []
+    for number, (index, mask) in enumerate(outside + inside):
+        expected = np.full((TURNS, PROGRAMS, BLOCK), POISON, np.int32)
+        turns = 1 if number < len(outside) else TURNS
+        found = table[TABLE + np.broadcast_to(index.values, (turns, PROGRAMS, BLOCK)).astype(np.int64)]
+        expected[:turns] = found if mask is None else np.where(mask.values, found, OTHER)
+        if not np.array_equal(out[number], expected):
+            wrong.append(f"{np.count_nonzero(out[number] != expected)} elements: {index.text}, {mask and mask.text}")
+    return wrong

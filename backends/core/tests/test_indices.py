@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from expressions import TABLE, Expression, Generator
+from expressions import (
+    BLOCK,
+    FAR,
+    LAST_BLOCK,
+    OTHER,
+    POISON,
+    PROGRAMS,
+    TABLE,
+    TURNS,
+    Access,
+    M,
+    N,
+    draw_accesses,
+    draw_table,
+    wrong_accesses,
+)
 from foundry_core.codegen.pipeline import to_spirv
 from foundry_core.errors import ToolError
 from foundry_core.tensor import Tensor
@@ -19,11 +33,6 @@ from image import BACKEND
 # Expressions per kernel, and kernels. A DPU's program has at most 4096 instructions, so its kernels are smaller.
 # zen-compiler runs spirv's lowering, or another one for threads, in a separate process, so vsi has fewer kernels.
 EXPRESSIONS, KERNELS = {"dpu": (10, 60), "vsi": (40, 10)}.get(BACKEND, (40, 50))
-TURNS, PROGRAMS, BLOCK = 3, 3, 64
-N, M = 48, 7
-# A tile of 64 that starts at FAR exceeds the largest integer. A block of 64 that starts at LAST_BLOCK is the last one.
-FAR, LAST_BLOCK = 2**31 - 40, 2**31 // BLOCK - 1
-OTHER = -5
 
 HEAD = """
 import triton
@@ -39,9 +48,6 @@ def indices(table, middle, out, n, m, far, last, turns, BLOCK: tl.constexpr):
 """
 ONE = "    tl.store(out + (({number} * {turns} + {turn}) * programs + pid) * BLOCK + i, {load})\n"
 LOAD, MASKED = "tl.load(x + {index})", "tl.load(x + (i * 0) + {index}, mask={mask}, other={other})"
-
-
-Access = tuple[Expression, Expression | None]
 
 
 def loading(access: Access) -> str:
@@ -62,46 +68,18 @@ def source(accesses: list[Access], in_loop: list[Access]) -> str:
     return "".join(lines)
 
 
-def drawn(seed: int) -> Iterator[list[Access]]:
-    """Yield accesses, half outside of a loop, half inside with its counter as one of the variables; some are masked."""
-    one = np.ones((1, 1, 1), np.int32)
-    variables = {
-        "i": np.arange(BLOCK, dtype=np.int32).reshape(1, 1, -1),
-        "pid": np.arange(PROGRAMS, dtype=np.int32).reshape(1, -1, 1),
-        "(pid * BLOCK + i)": np.arange(PROGRAMS * BLOCK, dtype=np.int32).reshape(1, PROGRAMS, BLOCK),
-        "n": N * one,
-        "m": M * one,
-        "programs": PROGRAMS * one,
-    }
-    beyond = {
-        "(far + i)": np.int32(FAR) + variables["i"],
-        "((pid + last) * BLOCK + i)": (np.int32(LAST_BLOCK) + variables["pid"]) * BLOCK + variables["i"],
-    }
-    variables |= beyond
-    inside = variables | {"turn": np.arange(TURNS, dtype=np.int32).reshape(-1, 1, 1)}
-    for number, known in enumerate((variables, inside)):
-        generator = Generator(2 * seed + number, known, beyond)
-        yield [(generator.index(), generator.mask() if k % 2 else None) for k in range(EXPRESSIONS // 2)]
-
-
 @pytest.mark.any_release
+@pytest.mark.values
 @pytest.mark.parametrize("seed", range(KERNELS))
 def test_loads_through_random_indices_find_what_numpy_finds(seed: int, tmp_path: Path) -> None:
-    outside, inside = drawn(seed)
-    table = np.random.default_rng(seed).permutation(2 * TABLE).astype(np.int32)
-    poison = -77
-    out = np.full((EXPRESSIONS, TURNS, PROGRAMS, BLOCK), poison, np.int32)
+    """backends/core/host/test_indices.py does the same on the host, on three roads."""
+    outside, inside = draw_accesses(seed, EXPRESSIONS)
+    table = draw_table(seed)
+    out = np.full((EXPRESSIONS, TURNS, PROGRAMS, BLOCK), POISON, np.int32)
     run = imported(tmp_path / f"indices_{seed}.py", source(outside, inside)).indices
     options = {"num_warps": 1, "enable_multi_threads": seed % 2 == 1} if BACKEND == "vsi" else {}
     run[(PROGRAMS,)](Tensor(table), TABLE, Tensor(out), N, M, FAR, LAST_BLOCK, TURNS, BLOCK=BLOCK, **options)
-    wrong = []
-    for number, (index, mask) in enumerate(outside + inside):
-        expected = np.full((TURNS, PROGRAMS, BLOCK), poison, np.int32)
-        turns = 1 if number < len(outside) else TURNS
-        found = table[TABLE + np.broadcast_to(index.values, (turns, PROGRAMS, BLOCK)).astype(np.int64)]
-        expected[:turns] = found if mask is None else np.where(mask.values, found, OTHER)
-        if not np.array_equal(out[number], expected):
-            wrong.append(f"{np.count_nonzero(out[number] != expected)} elements: {loading((index, mask))}")
+    wrong = wrong_accesses(table, outside, inside, out)
     assert not wrong, f"seed {seed}: " + "\n".join(wrong)
 
 

@@ -1,16 +1,27 @@
-"""Kernels that no target takes are refused by name and line, with the numbers and the next step."""
+"""Kernels that no target takes are refused by name and line, with the next step. No function of libdevice is."""
 
 from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any
 
 import numpy as np
 import pytest
 import triton
 import triton.language as tl
 from foundry_core.codegen.pipeline import to_structured
+from foundry_core.emit.mlir import Reg, Text
 from foundry_core.errors import LoweringError, UnsupportedOperation
+from foundry_core.mapping.base.vectors import VectorNumeric
+from foundry_core.mapping.tasklet.numeric import TaskletNumeric
+from foundry_core.ops.elementwise import SYMBOLS
+from foundry_core.ops.libdevice import call_libdevice as libdevice_call
 from foundry_core.tensor import Tensor
 from image import ON_DPU, RELEASE
 from kernels import structured
+from triton.language.extra.cuda import libdevice as libdevice_of_cuda
 
 # Bytes for one program's tiles, of a DPU's 64 KiB of WRAM (foundry_core.mapping.tasklet.target).
 WRAM_FOR_TILES = 60416
@@ -147,3 +158,50 @@ def test_too_many_ways_are_refused_by_name_and_line() -> None:
         structured(too_many, {"x": "*i32", "n": "i32"}, {"BLOCK": 64})
     assert caught.value.operation in ("cf.br", "cf.cond_br", "tt.return")
     assert f"{__file__}:" in caught.value.place
+
+
+def symbols() -> dict[str, tuple[str, ...]]:
+    """Return the types of the arguments of every symbol that a function of Triton's module calls, from its source."""
+    found: dict[str, tuple[str, ...]] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(libdevice_of_cuda))):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                words = re.findall("'([a-z0-9_]+)'", ast.unparse(value), re.IGNORECASE)
+                types = re.findall("'([a-z0-9]+)'", ast.unparse(key))  # type: ignore[arg-type]
+                assert types and words[0].startswith("__nv_")
+                found[words[0]] = tuple(types)
+    return found
+
+
+def test_every_function_of_triton_is_lowered() -> None:
+    elements = {"fp32": "f32", "fp64": "f64"} | {
+        f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (32, 64)
+    }
+    missing = set()
+    for symbol, types in symbols().items():
+        numeric = (TaskletNumeric if ON_DPU else VectorNumeric)(Text())
+        arguments = [Reg(f"%a{place}", elements[type]) for place, type in enumerate(types)]
+        if symbol not in SYMBOLS and libdevice_call(numeric, symbol, arguments) is None:
+            missing.add(symbol)
+    assert len(symbols()) > 300
+    assert missing == set()
+
+
+@triton.jit
+def unheard_of(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, nothing(tl.load(x + i)))
+
+
+@tl.core.extern
+def nothing(x: Any, _semantic: Any = None) -> Any:
+    single = tl.core.dtype("fp32")
+    symbols = {(single,): ("__nv_nothingf", single)}
+    return tl.core.extern_elementwise("", "", [x], symbols, is_pure=True, _semantic=_semantic)
+
+
+def test_unknown_libdevice_function_is_refused_by_name_and_line() -> None:
+    x = Tensor(np.ones(16, np.float32))
+    with pytest.raises(UnsupportedOperation, match=r"tt.extern_elementwise at .*\.py:\d+ .*__nv_nothingf") as caught:
+        unheard_of[(1,)](x, x, 16, BLOCK=16)
+    assert caught.value.place.endswith(f"test_refusals.py:{unheard_of.starting_line_number + 3}")
