@@ -54,14 +54,19 @@ def elementwise(expression: str, names: str) -> Any:
         loads="\n".join(f"    {name} = tl.load({name}_ptr + i, mask=inside)" for name in names.split()),
         expression=expression,
     )
-    # Triton reads a kernel's source from a file.
+    return imported(text).kernel
+
+
+@functools.cache
+def imported(text: str) -> Any:
+    """Import a module of this text from a file, because Triton reads a kernel's source from its file."""
     path = Path(tempfile.mkdtemp(), "generated.py")
     path.write_text(text)
     spec = importlib.util.spec_from_file_location("generated", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.kernel
+    return module
 
 
 def compute(expression: str, dtype: npt.DTypeLike, **operands: Array) -> Guarded:

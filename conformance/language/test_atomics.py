@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from checking import DTYPES, RELEASE, check, launch, poisoned
+from checking import DTYPES, RELEASE, check, imported, launch, poisoned
 from guarded import Guarded
 
 PROGRAMS, BLOCK, BINS = 300, 32, 7
@@ -35,24 +35,34 @@ CASES = [
 ]
 
 
+# Options of the operations: none changes a value.
+OPTIONS = {"max": 'sem="relaxed"', "min": 'sem="acquire", scope="sys"', "and": 'sem="release", scope="cta"'}
+KERNELS = """
+import triton
+import triton.language as tl
+
 @triton.jit
-def accumulate(x, out, n, OP: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr):
+def accumulate(x, out, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + i, mask=i < n)
-    at = out + i % BINS
-    if OP == "add":
-        tl.atomic_add(at, v, mask=i < n)
-    elif OP == "max":
-        tl.atomic_max(at, v, mask=i < n, sem="relaxed")
-    elif OP == "min":
-        tl.atomic_min(at, v, mask=i < n, sem="acquire", scope="sys")
-    elif OP == "and":
-        tl.atomic_and(at, v, mask=i < n, sem="release", scope="cta")
-    elif OP == "or":
-        tl.atomic_or(at, v, mask=i < n)
-    else:
-        tl.static_assert(OP == "xor")
-        tl.atomic_xor(at, v, mask=i < n)
+    tl.atomic_OP(out + i % BINS, tl.load(x + i, mask=i < n), mask=i < n, OPTIONS)
+
+@triton.jit
+def change(x, y, old, n, R: tl.constexpr, C: tl.constexpr):
+    i = tl.program_id(0) * (R * C) + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    tl.store(old + i, tl.atomic_OP(x + i, tl.load(y + i, mask=i < n), mask=i < n), mask=i < n)
+
+@triton.jit
+def change_tiles(out, x, ROWS: tl.constexpr, COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i = tl.program_id(0) - 1
+    v = tl.load(x + i + 1) + tl.arange(0, M)[:, None].to(x.dtype.element_ty) + tl.zeros([M, N], x.dtype.element_ty)
+    a = tl.make_tensor_descriptor(out, shape=[ROWS, COLUMNS], strides=[COLUMNS, 1], block_shape=[M, N])
+    a.atomic_OP([i * 2, i * 4], v)
+"""
+
+
+def kernels(op: str) -> Any:
+    """Return a module with these kernels for an atomic operation."""
+    return imported(KERNELS.replace("OPTIONS", OPTIONS.get(op, "")).replace("OP", op))
 
 
 @pytest.mark.operation("tl.atomic_{op}")
@@ -70,7 +80,7 @@ def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None
     # At an odd element: the first and the last word have neighbours.
     out = Guarded((BINS,), kind, fence=BLOCK, offset=1)
     out.fill(start)
-    launch(accumulate, (PROGRAMS,), x, out, N, OP=op, BINS=BINS, BLOCK=BLOCK)
+    launch(kernels(op).accumulate, (PROGRAMS,), x, out, N, BINS=BINS, BLOCK=BLOCK)
     reference = [OPERATIONS[op].reduce(np.append(x[b::BINS], start[b]), dtype=kind) for b in range(BINS)]
     check(out, np.array(reference))
 
@@ -92,26 +102,6 @@ def test_special_values_keep_their_bits_when_a_negative_zero_is_added(dtype: str
     np.testing.assert_array_equal(zeros.view(bits), before.view(bits))
 
 
-@triton.jit
-def change(x, y, old, n, OP: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
-    i = tl.program_id(0) * (R * C) + tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
-    at, v, inside = x + i, tl.load(y + i, mask=i < n), i < n
-    if OP == "add":
-        r = tl.atomic_add(at, v, mask=inside)
-    elif OP == "max":
-        r = tl.atomic_max(at, v, mask=inside)
-    elif OP == "min":
-        r = tl.atomic_min(at, v, mask=inside)
-    elif OP == "and":
-        r = tl.atomic_and(at, v, mask=inside)
-    elif OP == "or":
-        r = tl.atomic_or(at, v, mask=inside)
-    else:
-        tl.static_assert(OP == "xor")
-        r = tl.atomic_xor(at, v, mask=inside)
-    tl.store(old + i, r, mask=inside)
-
-
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_each_element_returns_what_it_was(op: str, dtype: str) -> None:
     rows, columns = 4, 16
@@ -119,7 +109,7 @@ def test_each_element_returns_what_it_was(op: str, dtype: str) -> None:
     random = np.random.default_rng(16)
     x, y = (random.integers(0 if dtype[0] == "u" else -50, 50, n).astype(DTYPES[dtype]) for _ in range(2))
     start, old = x.copy(), poisoned(n, dtype=DTYPES[dtype])
-    launch(change, (3,), x, y, old, n, OP=op, R=rows, C=columns)
+    launch(kernels(op).change, (3,), x, y, old, n, R=rows, C=columns)
     check(old, start)
     np.testing.assert_array_equal(x, OPERATIONS[op](start, y))
 
@@ -157,26 +147,6 @@ def test_compare_and_swap_stores_where_it_found_what_was_expected(dtype: str) ->
     np.testing.assert_array_equal(x, np.where(expected == old, y, old))
 
 
-@triton.jit
-def change_tiles(out, x, OP: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    i = tl.program_id(0) - 1
-    v = tl.load(x + i + 1) + tl.arange(0, M)[:, None].to(x.dtype.element_ty) + tl.zeros([M, N], x.dtype.element_ty)
-    a = tl.make_tensor_descriptor(out, shape=[ROWS, COLUMNS], strides=[COLUMNS, 1], block_shape=[M, N])
-    if OP == "add":
-        a.atomic_add([i * 2, i * 4], v)
-    elif OP == "max":
-        a.atomic_max([i * 2, i * 4], v)
-    elif OP == "min":
-        a.atomic_min([i * 2, i * 4], v)
-    elif OP == "and":
-        a.atomic_and([i * 2, i * 4], v)
-    elif OP == "or":
-        a.atomic_or([i * 2, i * 4], v)
-    else:
-        tl.static_assert(OP == "xor")
-        a.atomic_xor([i * 2, i * 4], v)
-
-
 # Those of CASES that the front end accepts of a descriptor.
 OF_DESCRIPTORS = [
     (op, dtype)
@@ -196,7 +166,7 @@ def test_descriptors_change_tiles_that_overlap_and_reach_over_the_edges(op: str,
     out = poisoned(rows, columns, dtype=DTYPES[dtype])
     reference = random.integers(0, 9, (rows, columns)).astype(DTYPES[dtype])
     out.fill(reference)
-    launch(change_tiles, (7,), out, x, OP=op, ROWS=rows, COLUMNS=columns, M=m, N=n)
+    launch(kernels(op).change_tiles, (7,), out, x, ROWS=rows, COLUMNS=columns, M=m, N=n)
     for program in range(7):
         for i, j in np.ndindex(m, n):
             at = 2 * (program - 1) + i, 4 * (program - 1) + j

@@ -56,7 +56,7 @@ SAME_AS = {"fabs": "abs", "scalbn": "ldexp", "powi": "pow"} | dict.fromkeys(FROM
 
 
 def test_every_function_that_is_lowered_is_tested() -> None:
-    """On the host, those of FUNCTIONS (backends/core/host/test_libdevice.py); here the others."""
+    """On the host, those of FUNCTIONS (backends/core/host/tests/test_libdevice.py); here the others."""
     known = {name for row in ROWS for name in row.libdevice} | NAMES
     assert {SAME_AS.get(name, name) for name in known} - set(TESTED) == set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from checking import DTYPES, FLOATS, INTEGERS, RELEASE, check, error_of_sum, launch, operand, poisoned
+from checking import DTYPES, FLOATS, INTEGERS, RELEASE, Array, check, error_of_sum, imported, launch, operand, poisoned
 from foundry_core.ops.limits import ULPS
+from guarded import Guarded
 
 rng = np.random.default_rng(0)
 M, N = 8, 32
@@ -18,27 +20,20 @@ M, N = 8, 32
 AXES = [(name, 1) for name in DTYPES] + [("f32", 0), ("i32", 0)]
 
 
+ROWS = """
+import triton
+import triton.language as tl
+
 @triton.jit
-def reduce_rows(x, out, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+def reduce_rows(x, out, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
-    v = tl.load(x + i[:, None] * N + j[None, :])
-    if OP == "sum":
-        r = tl.sum(v, AXIS)
-    elif OP == "max":
-        r = tl.max(v, AXIS)
-    elif OP == "min":
-        r = tl.min(v, AXIS)
-    elif OP == "argmax":
-        r = tl.argmax(v, AXIS)
-    elif OP == "argmin":
-        r = tl.argmin(v, AXIS)
-    else:
-        tl.static_assert(OP == "xor_sum")
-        r = tl.xor_sum(v, AXIS)
-    if AXIS == 0:
-        tl.store(out + j, r)
-    else:
-        tl.store(out + i, r)
+    r = tl.OP(tl.load(x + i[:, None] * N + j[None, :]), AXIS)
+    tl.store(out + (j if AXIS == 0 else i), r)
+"""
+
+
+def launch_rows(op: str, x: Array, out: Guarded, axis: int) -> None:
+    launch(imported(ROWS.replace("OP", op)).reduce_rows, (1,), x, out, AXIS=axis, M=M, N=N)
 
 
 @pytest.mark.operation("tl.sum")
@@ -47,7 +42,7 @@ def reduce_rows(x, out, OP: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N
 def test_sums_of_floats(dtype: str, axis: int) -> None:
     """Sums may be in any order, those of narrow floats in f32."""
     x, out = operand(FLOATS[dtype], 1, M * N, special=False).reshape(M, N), poisoned((N, M)[axis], dtype=FLOATS[dtype])
-    launch(reduce_rows, (1,), x, out, OP="sum", AXIS=axis, M=M, N=N)
+    launch_rows("sum", x, out, axis)
     out.check_fences("the output")
     wide = x.astype(np.float64)
     allowed = error_of_sum(FLOATS[dtype], x.shape[axis], np.abs(wide).sum(axis), wide.sum(axis))
@@ -63,7 +58,7 @@ def test_sums_of_integers_wrap_around(op: str, dtype: str) -> None:
     widens = op == "sum" and kind.itemsize < 4 and RELEASE > (3, 2)
     result = np.dtype(f"{kind.kind}4") if widens else kind
     x, out = operand(kind, 1, M * N).reshape(M, N), poisoned(M, dtype=result)
-    launch(reduce_rows, (1,), x, out, OP=op, AXIS=1, M=M, N=N)
+    launch_rows(op, x, out, 1)
     with np.errstate(over="ignore"):
         reference = np.add.reduce(x, 1, dtype=result) if op == "sum" else np.bitwise_xor.reduce(x, 1)
     check(out, reference)
@@ -78,7 +73,7 @@ def test_extremes(op: str, axis: int, dtype: str) -> None:
     out = poisoned((N, M)[axis], dtype=DTYPES[dtype])
     if dtype in FLOATS:
         x[x == 0] = 1
-    launch(reduce_rows, (1,), x, out, OP=op, AXIS=axis, M=M, N=N)
+    launch_rows(op, x, out, axis)
     wide = x.astype(np.float64) if dtype in FLOATS else x
     reduce = {"max": np.fmax if dtype in FLOATS else np.maximum, "min": np.fmin if dtype in FLOATS else np.minimum}[op]
     check(out, reduce.reduce(wide, axis))
@@ -90,7 +85,7 @@ def test_extremes(op: str, axis: int, dtype: str) -> None:
 def test_the_first_of_equal_extremes_is_taken(op: str, axis: int, dtype: str) -> None:
     x = np.random.default_rng(6).integers(0, 4, (M, N)).astype(DTYPES[dtype])
     out = poisoned((N, M)[axis], dtype=np.int32)
-    launch(reduce_rows, (1,), x, out, OP=op, AXIS=axis, M=M, N=N)
+    launch_rows(op, x, out, axis)
     check(out, getattr(np, op)(x.astype(np.float64), axis))
 
 
@@ -276,69 +271,53 @@ def test_softmax(n: int) -> None:
     check(out, e / e.sum(1, keepdims=True), ulp=2 * ulp)
 
 
+LOOP = """
+import triton
+import triton.language as tl
+
 @triton.jit
-def update_in_a_loop(x, seen, out, steps, KIND: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+def update_in_a_loop(x, seen, out, steps, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
     total = tl.full((M,), 2.0, tl.float32)
     other = tl.full((M,), 7.0, tl.float32)
     for k in range(steps):
         v = tl.load(x + (k * M + i[:, None]) * N + j[None, :])
-        if KIND == "sum, then maximum":
-            total = tl.maximum(total, tl.sum(v, 1))
-        elif KIND == "maximum, then sum":
-            total += tl.max(v, 1)
-        elif KIND == "minimum, then maximum":
-            total = tl.maximum(total, tl.min(v, 1))
-        elif KIND == "difference":
-            total = total - tl.sum(v, 1)
-        elif KIND == "difference, turned around":
-            total = tl.sum(v, 1) - total
-        elif KIND == "other variable":
-            before = total
-            total = other + tl.sum(v, 1)
-            other = before
-        elif KIND == "read before":
-            tl.store(seen + k * M + i, total)
-            total += tl.sum(v, 1)
-        elif KIND == "used twice":
-            other = tl.maximum(other, total)
-            total += tl.sum(v, 1)
-        else:
-            tl.static_assert(KIND == "sum")
-            total += tl.sum(v, 1)
+        UPDATE
     tl.store(out + i, total + other)
     tl.store(out + M + i, total)
-
-
-UPDATES = {
-    "sum, then maximum": lambda total, other, v: (np.maximum(total, v.sum(1)), other),
-    "maximum, then sum": lambda total, other, v: (total + v.max(1), other),
-    "minimum, then maximum": lambda total, other, v: (np.maximum(total, v.min(1)), other),
-    "difference": lambda total, other, v: (total - v.sum(1), other),
-    "difference, turned around": lambda total, other, v: (v.sum(1) - total, other),
-    "other variable": lambda total, other, v: (other + v.sum(1), total),
-    "read before": lambda total, other, v: (total + v.sum(1), other),
-    "used twice": lambda total, other, v: (total + v.sum(1), np.maximum(other, total)),
-    "sum": lambda total, other, v: (total + v.sum(1), other),
+"""
+# What a step does, in Triton and in NumPy.
+UPDATES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
+    "total += tl.sum(v, 1)": lambda total, other, v: (total + v.sum(1), other),
+    "total = tl.maximum(total, tl.sum(v, 1))": lambda total, other, v: (np.maximum(total, v.sum(1)), other),
+    "total += tl.max(v, 1)": lambda total, other, v: (total + v.max(1), other),
+    "total = tl.maximum(total, tl.min(v, 1))": lambda total, other, v: (np.maximum(total, v.min(1)), other),
+    "total = total - tl.sum(v, 1)": lambda total, other, v: (total - v.sum(1), other),
+    "total = tl.sum(v, 1) - total": lambda total, other, v: (v.sum(1) - total, other),
+    "total, other = other + tl.sum(v, 1), total": lambda total, other, v: (other + v.sum(1), total),
+    "tl.store(seen + k * M + i, total); total += tl.sum(v, 1)": lambda total, other, v: (total + v.sum(1), other),
+    "other = tl.maximum(other, total); total += tl.sum(v, 1)": lambda total, other, v: (
+        total + v.sum(1),
+        np.maximum(other, total),
+    ),
 }
 
 
-@pytest.mark.operation("tl.sum")
-@pytest.mark.operation("tl.max")
-@pytest.mark.operation("tl.min")
-@pytest.mark.parametrize("kind", UPDATES)
-def test_reduction_in_a_loop_updates_carried_values(kind: str) -> None:
+@pytest.mark.operation("tl.sum, tl.max and tl.min in a loop")
+@pytest.mark.parametrize("update", UPDATES)
+def test_reduction_in_a_loop_updates_carried_values(update: str) -> None:
     """All numbers are small integers, so every order of a sum gives the same. A row is longer than a warp."""
     steps, n = 3, 256
     x = np.random.default_rng(1).integers(-4, 5, (steps, M, n)).astype(np.float32)
     seen, out = poisoned(steps * M, dtype=np.float32), poisoned(2 * M, dtype=np.float32)
-    launch(update_in_a_loop, (1,), x, seen, out, steps, KIND=kind, M=M, N=n)
+    kernel = imported(LOOP.replace("UPDATE", update)).update_in_a_loop
+    launch(kernel, (1,), x, seen, out, steps, M=M, N=n)
     total, other, before = np.full(M, 2.0), np.full(M, 7.0), []
     for v in x.astype(np.float64):
         before.append(total)
-        total, other = UPDATES[kind](total, other, v)
+        total, other = UPDATES[update](total, other, v)
     check(out, np.concatenate([total + other, total]))
-    if kind == "read before":
+    if "seen" in update:
         check(seen, np.concatenate(before))
 
 

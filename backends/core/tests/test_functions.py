@@ -1,6 +1,6 @@
 """Check foundry_core.functions on NumPy's arrays against extended precision, with the bounds in docs/functions.md.
 
-host/test_libdevice.py checks the other half: that devices compute the same bits.
+host/tests/test_libdevice.py checks the other half: that devices compute the same bits.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def source(accesses: list[Access], in_loop: list[Access]) -> str:
 @pytest.mark.values
 @pytest.mark.parametrize("seed", range(KERNELS))
 def test_loads_through_random_indices_find_what_numpy_finds(seed: int, tmp_path: Path) -> None:
-    """backends/core/host/test_indices.py does the same on the host, on three roads."""
+    """backends/core/host/tests/test_indices.py does the same on the host, on three roads."""
     outside, inside = draw_accesses(seed, EXPRESSIONS)
     table = draw_table(seed)
     out = np.full((EXPRESSIONS, TURNS, PROGRAMS, BLOCK), POISON, np.int32)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from foundry_core.log import AFTER_LOAD, AFTER_STORE
 
-from .cases import CASES, I32, TEXTS, check
-from .devices import DEVICES
-from .kernels import elementwise
-from .roads import Kernel, Launched, run
+from ..cases import CASES, I32, TEXTS, check
+from ..devices import DEVICES
+from ..kernels import elementwise
+from ..roads import Kernel, Launched, run
 
 # The texts are for subgroups of 8 invocations.
 _ROADS = ("tasklet", "work-item", "work-group", "lavapipe")
@@ -20,7 +20,10 @@ _LANES = 8
 SIZE = 64
 
 
-@pytest.mark.parametrize("road", _ROADS)
+@pytest.mark.parametrize(
+    "road",
+    [pytest.param(road, marks=[pytest.mark.slow] * (road in ("tasklet", "work-group"))) for road in _ROADS],
+)
 @pytest.mark.parametrize("name", CASES)
 def test_correct_kernel_has_no_finding(name: str, road: str) -> None:
     case = CASES[name]()

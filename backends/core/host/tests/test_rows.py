@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from foundry_core.ops.elementwise import ROWS
 
-from .devices import DEVICES
-from .kernels import elementwise
-from .memory import Array
-from .roads import Kernel, run
-from .rows import COUNT, DTYPES, MEANINGS, Meaning, Wide, values
+from ..devices import DEVICES
+from ..kernels import elementwise
+from ..memory import Array
+from ..roads import Kernel, run
+from ..rows import COUNT, DTYPES, MEANINGS, Meaning, Wide, values
 
 # Operations of one kernel.
 _MOST = 6

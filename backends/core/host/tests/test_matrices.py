@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from .devices import DEVICES, run
-from .kernels import product
-from .memory import Array
+from ..devices import DEVICES, run
+from ..kernels import product
+from ..memory import Array
 
 DTYPES: dict[str, Any] = {
     "i8": np.int8,

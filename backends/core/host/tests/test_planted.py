@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-_CORE = Path(__file__).parents[1]
+_CORE = Path(__file__).parents[2]
 # It has the table of functions.
 _LANGUAGE = _CORE.parents[1] / "conformance" / "language"
 FAULTS = {

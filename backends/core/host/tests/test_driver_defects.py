@@ -13,10 +13,10 @@ from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.vulkan.device import lacks
 from foundry_core.vulkan.library import DeviceProperties
 
-from .devices import DEVICES, H100, run
-from .kernels import elementwise
-from .memory import Array
-from .spirv import WORKGROUP, Instruction, Module
+from ..devices import DEVICES, H100, run
+from ..kernels import elementwise
+from ..memory import Array
+from ..spirv import WORKGROUP, Instruction, Module
 
 INTEGERS: dict[str, Any] = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 

@@ -15,9 +15,9 @@ import pytest
 from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.ops.limits import ULPS
 
-from .devices import DEVICES, KEEPING, promised, run
-from .kernels import elementwise
-from .memory import Array
+from ..devices import DEVICES, KEEPING, promised, run
+from ..kernels import elementwise
+from ..memory import Array
 
 DTYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16, "i32": np.int32}
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .cases import CASES, check
-from .devices import DEVICES
-from .kernels import elementwise
-from .roads import ROADS, Kernel, false_claims, run
+from ..cases import CASES, check
+from ..devices import DEVICES
+from ..kernels import elementwise
+from ..roads import ROADS, Kernel, false_claims, run
 
 # The texts are for subgroups of 8 and of 32 invocations.
 _LANES = {road: DEVICES[road].warp_size if road in DEVICES else 8 for road in ROADS}
 
 
-@pytest.mark.parametrize("road", [road for road in ROADS if _LANES[road] in (8, 32)])
+# They share nearly all of their code with work-item, h100 and lavapipe.
+_SLOW = ("pocl", "keeping", "opencl")
+
+
+@pytest.mark.parametrize(
+    "road",
+    [pytest.param(road, marks=[pytest.mark.slow] * (road in _SLOW)) for road in ROADS if _LANES[road] in (8, 32)],
+)
 @pytest.mark.parametrize("name", CASES)
 def test_kernel_computes_what_numpy_does_and_reaches_what_is_claimed(name: str, road: str) -> None:
     case = CASES[name]()

@@ -29,8 +29,8 @@ from backends.core.tests.expressions import (
     wrong_accesses,
 )
 
-from .kernels import elementwise
-from .roads import Kernel, run
+from ..kernels import elementwise
+from ..roads import Kernel, run
 
 COUNT = 8
 # What a kernel loads from memory, so that no compiler knows it.

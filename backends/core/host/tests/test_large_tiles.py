@@ -11,9 +11,9 @@ from foundry_core.errors import TooLarge
 from foundry_core.mapping.simt import program
 from foundry_core.mapping.simt.lower import lower_simt
 
-from .devices import LAVAPIPE, run
-from .kernels import elementwise
-from .memory import Array
+from ..devices import LAVAPIPE, run
+from ..kernels import elementwise
+from ..memory import Array
 
 WARPS = 4
 SLOW = replace(LAVAPIPE, warps=WARPS)

@@ -10,8 +10,8 @@ from foundry_core.emit.mlir import Reg
 from foundry_core.mapping.simt.spirv.vulkan import ShaderWorkgroup
 from foundry_core.mapping.simt.target import SimtTarget
 
-from .machine import Device, launch
-from .memory import Array, Fault
+from ..machine import Device, launch
+from ..memory import Array, Fault
 
 LANES, WARPS = 8, 2
 Body = Callable[[ShaderWorkgroup, Reg, Reg], Reg]

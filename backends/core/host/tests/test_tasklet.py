@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from foundry_core.codegen.pipeline import TaskletTarget, to_structured, to_tasklet_mlir
 
-from . import native
-from .kernels import elementwise
-from .memory import Array
+from .. import native
+from ..kernels import elementwise
+from ..memory import Array
 
 SIZE = 256
 DTYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}

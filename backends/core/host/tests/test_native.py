@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from . import native
-from .memory import Array, Fault
+from .. import native
+from ..memory import Array, Fault
 
 # Of an array of four i32, and 16 bytes of WRAM.
 _HEAD = """!global = !llvm.ptr<255>

@@ -16,11 +16,11 @@ from foundry_core.functions.table import F32_ONLY, FUNCTIONS
 
 from backends.core.tests.arrays import compute
 
-from .devices import DEVICES
-from .kernels import elementwise
-from .memory import Array
-from .roads import Kernel, run
-from .rows import COUNT, DTYPES, values
+from ..devices import DEVICES
+from ..kernels import elementwise
+from ..memory import Array
+from ..roads import Kernel, run
+from ..rows import COUNT, DTYPES, values
 
 _DIRECTED = re.compile(r"(add|sub|mul|div|rcp|sqrt|rsqrt)_r[zdun]")
 _FROM_INTEGER = re.compile(r"(int|uint|ll|ull)_(r[zdu])")
