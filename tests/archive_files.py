@@ -54,7 +54,7 @@ def deb(
     dated = {**os.environ, "SOURCE_DATE_EPOCH": "0"}
     with TemporaryDirectory() as work:
         tree = write(Path(work, "tree"), {"DEBIAN/control": control(name, version, fields).encode(), **(files or {})})
-        words = ["dpkg-deb", "--root-owner-group", "--build", tree, file]
+        words = ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(file)]
         subprocess.run(words, check=True, capture_output=True, env=dated)
     return file, artifact(file, kind="deb", name=name, version=version)
 
@@ -179,7 +179,7 @@ class DebianArchive:
         """Publish a package. It replaces an earlier version, as in Debian."""
         pool = self.folder / "pool"
         pool.mkdir(exist_ok=True)
-        file, made = deb(pool, name, version, **fields)
+        file, made = deb(pool, name, version, None, **fields)
         place = f"Filename: pool/{file.name}\nSize: {made.size}\nSHA256: {made.sha256}\n"
         self._records[name] = control(name, version, fields) + place
         self._publish()
