@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import foundry_core
+import pytest
 import triton
 from image import python
 
