@@ -348,7 +348,7 @@ def run_packed(
     pack.run_packed(
         request,
         artifact,
-        values={name: read_indexed(f"--{name}", given, example="3=100") for name, given in values.items()},
+        values={name: read_indexed(f"--{name}", words, example="3=100") for name, words in values.items()},
         ins=read_indexed("--in", in_, example="0=x.bin"),
         outs=read_indexed("--out", out, example="0=x.bin"),
         nr_dpus=read_number("--nr-dpus", nr_dpus, example=4),
@@ -583,7 +583,7 @@ def upstream(
     if not build:
         upstream.show()
         return
-    source, profile = ([each if "=" in each else f"{build}={each}" for each in given] for given in (source, profile))
+    source, profile = ([word if "=" in word else f"{build}={word}" for word in words] for words in (source, profile))
     chosen = choice.read(build, source, profile, read_number("--jobs", jobs, example=2), compiler_cache)
     assert chosen is not None, "a project is named"
     upstream.build_project(build, target, chosen, offline=offline, allow_drift=allow_drift)

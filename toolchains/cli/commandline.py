@@ -266,7 +266,7 @@ class Foundry(Program):
         return actions if argument == "action" else ()
 
     def _usage(self, name: str) -> str:
-        places = [each.name.upper() for each in self.collection[name].get_arguments() if each.positional]
+        places = [argument.name.upper() for argument in self.collection[name].get_arguments() if argument.positional]
         return " ".join(["./foundry", name, *places])
 
     def _arguments(self, name: str) -> dict[str, Argument]:
@@ -309,7 +309,8 @@ def split_words(words: Sequence[str], verb: Callable[..., None], positional: int
     the last positional word, -m and -c are this word, as in Python's command line, and the module or the code follows.
     """
     parameters = inspect.signature(verb).parameters.values()
-    switches = {f"--{each.name.replace('_', '-')}" for each in parameters if isinstance(each.default, bool)}
+    names = [parameter.name for parameter in parameters if isinstance(parameter.default, bool)]
+    switches = {f"--{name.replace('_', '-')}" for name in names}
     place = 0
     while place < len(words) and positional:
         word = words[place]

@@ -65,9 +65,9 @@ def signature(own: inspect.Signature, names: Sequence[str], *, needs_target: boo
     kind = inspect.Parameter.KEYWORD_ONLY
     context, *rest = own.parameters.values()
     target = inspect.Parameter("target", kind, default=inspect.Parameter.empty if needs_target else "")
-    others = [each.replace(kind=kind) for each in rest if each.name != "request"]
+    others = [parameter.replace(kind=kind) for parameter in rest if parameter.name != "request"]
     return inspect.Signature(
-        [context, target, *others, *(inspect.Parameter(each, kind, default=OPTIONS[each].default) for each in names)]
+        [context, target, *others, *(inspect.Parameter(name, kind, default=OPTIONS[name].default) for name in names)]
     )
 
 
@@ -75,5 +75,5 @@ def described(text: str, names: Sequence[str]) -> str:
     """Return a verb's help, followed by the lines of the options that its text does not explain."""
     text = inspect.cleandoc(text)
     own = set(re.findall(r"^--([\w-]+)", text, re.MULTILINE))
-    lines = [OPTIONS[each].help for each in names if each.replace("_", "-") not in own]
+    lines = [OPTIONS[name].help for name in names if name.replace("_", "-") not in own]
     return "\n".join([text, "", *filter(None, lines)])

@@ -135,7 +135,7 @@ def design(text: str) -> str:
 def packages(container: str) -> str:
     """Return the map of a package's parts: their layers in import-linter's contract, and what their docstrings say."""
     contracts = tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    (layers,) = (each["layers"] for each in contracts["contracts"] if each.get("containers") == [container])
+    (layers,) = (contract["layers"] for contract in contracts["contracts"] if contract.get("containers") == [container])
     places = [paths.ROOT, *paths.BACKENDS.glob("*/src")]
     (folder,) = (place / container for place in places if (place / container).is_dir())
 
@@ -161,9 +161,10 @@ def described(kind: type) -> dict[str, str]:
 def _verb(name: str, task: Any) -> Iterator[str]:
     """Yield the lines about one verb."""
     summary, _, rest = (inspect.getdoc(task) or "").partition("\n\n")
-    places = [str(each.name) for each in task.get_arguments() if each.positional]
+    places = [str(argument.name) for argument in task.get_arguments() if argument.positional]
     actions: Sequence[str] = getattr(task.body, "actions", ())
-    usage = " ".join(["./foundry", name, *("|".join(actions) if each == "action" else each.upper() for each in places)])
+    words = ["|".join(actions) if place == "action" else place.upper() for place in places]
+    usage = " ".join(["./foundry", name, *words])
     yield from (f"### {name}", "", " ".join(summary.split()), "")
     yield from ("```text", f"{usage} [options]" if len(task.get_arguments()) > len(places) else usage)
     if rest:

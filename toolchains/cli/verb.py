@@ -102,10 +102,14 @@ def verb(
         if request:
             signature = options.signature(signature, request, needs_target=choose is None)
             guarded.__doc__ = options.described(function.__doc__ or "", request)
-        some = [*optional, *(each for each in request if options.OPTIONS[each].default is None)]
-        many = [*iterable, *(each for each in request if options.OPTIONS[each].several)]
+        some = [*optional, *(option for option in request if options.OPTIONS[option].default is None)]
+        many = [*iterable, *(option for option in request if options.OPTIONS[option].several)]
         _, *parameters = signature.parameters.values()
-        positional = [each.name for each in parameters if each.default is each.empty and each.name not in many]
+        positional = [
+            parameter.name
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.name not in many
+        ]
         passed = len(positional) if passing else 0
         vars(guarded).update(__signature__=signature, group=group, actions=actions, nameless=nameless, passing=passed)
         vars(guarded).update(wordless=wordless)
@@ -135,9 +139,9 @@ def _listen() -> None:
     """Turn SIGTERM and SIGHUP into Stopped; ignore a second one, so that it does not interrupt the cleaning up."""
 
     def stop(number: int, _: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGHUP):
+        for caught in (signal.SIGTERM, signal.SIGHUP):
             # Not SIG_IGN, because children would inherit it.
-            signal.signal(each, lambda *_: None)
+            signal.signal(caught, lambda *_: None)
         raise Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -112,11 +112,11 @@ def purl(kind: str, name: str, version: str, *, namespace: str = "", **qualifier
 def properties(**values: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return properties: one for each text, and one for each element of a sequence; empty ones are left out."""
     pairs = [
-        (name.replace("_", "-"), each)
+        (name.replace("_", "-"), text)
         for name, value in values.items()
-        for each in ((value,) if isinstance(value, str) else value)
+        for text in ((value,) if isinstance(value, str) else value)
     ]
-    return tuple((name, each) for name, each in pairs if each)
+    return tuple((name, text) for name, text in pairs if text)
 
 
 def patches(series: Series) -> tuple[AppliedPatch, ...]:

@@ -46,18 +46,18 @@ _licensing = get_spdx_licensing()
 def write_cyclonedx(subject: Component) -> bytes:
     """Return the document about a component in CycloneDX 1.6, as JSON."""
     contained = list(subject.contained())
-    in_it = {each.reference for each in contained}
-    tools = [each for each in subject.tools if each.reference not in in_it]
+    in_it = {component.reference for component in contained}
+    tools = [tool for tool in subject.tools if tool.reference not in in_it]
     bom = Bom(
         components=[
             *map(_component, contained),
-            *(_component(each, model.ComponentScope.EXCLUDED) for each in tools),
+            *(_component(tool, model.ComponentScope.EXCLUDED) for tool in tools),
         ],
         serial_number=subject.serial,
         metadata=BomMetaData(component=_component(subject), timestamp=datetime.fromtimestamp(EPOCH, UTC)),
         dependencies=[
             _dependency(subject, (*subject.parts, *tools)),
-            *(_dependency(each, each.parts) for each in contained),
+            *(_dependency(component, component.parts) for component in contained),
         ],
     )
     return (JsonV1Dot6(bom).output_as_string(indent=2) + "\n").encode()

@@ -129,8 +129,8 @@ def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) ->
     stated = str(metadata["License"] or "").strip()
     if stated and not _unlisted(stated):
         return Licence(stated, "METADATA, License")
-    classifiers = {str(each) for each in metadata.get_all("Classifier") or []}
-    named = {each for each in classifiers if each.startswith("License ::")}
+    classifiers = {str(classifier) for classifier in metadata.get_all("Classifier") or []}
+    named = {classifier for classifier in classifiers if classifier.startswith("License ::")}
     if len(named) == 1 and (listed := _CLASSIFIERS.get(*named)):
         return Licence(listed, "METADATA, Classifier")
     review = reviews().python.get(name)
@@ -200,7 +200,7 @@ def _machine_readable(source: str, copyright: bytes) -> Licence | None:
     of_files = [stanza["license"] for stanza in stanzas if "files" in stanza and "license" in stanza]
     header = stanzas[0].get("license", "")
     stated = of_files + [header] * bool(header.partition("\n")[0].strip())
-    names = [each.partition("\n")[0].strip() for each in stated]
+    names = [text.partition("\n")[0].strip() for text in stated]
     if not names or not all(names):
         return None
     bodies = {
@@ -248,11 +248,11 @@ class _Translation:
             if _OPAQUE.search(part):
                 yield self._own(part)
                 continue
-            choices = [[self._name(name) for name in _AND.split(each)] for each in dict.fromkeys(_OR.split(part))]
+            choices = [[self._name(name) for name in _AND.split(choice)] for choice in dict.fromkeys(_OR.split(part))]
             if len(choices) == 1:
                 yield from choices[0]
             else:
-                texts = [each[0] if len(each) == 1 else f"({' AND '.join(each)})" for each in choices]
+                texts = [choice[0] if len(choice) == 1 else f"({' AND '.join(choice)})" for choice in choices]
                 yield f"({' OR '.join(texts)})"
 
     def _name(self, name: str) -> str:

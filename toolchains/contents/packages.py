@@ -72,7 +72,7 @@ class DebianPackages:
 
     def _licence(self, deb: Artifact, source: str) -> Licence:
         """Return a package's licence; several packages of one source may share one copyright file."""
-        by_name = {each.name: each for each in (*self.known, deb)}
+        by_name = {package.name: package for package in (*self.known, deb)}
         seen, name = [deb.name], self._facts(deb)["shares"]
         while name:
             if name in seen or name not in by_name:
@@ -127,9 +127,9 @@ def _read(deb: Artifact, file: Path, folder: Path) -> None:
 def _member(deb: Path, name: str) -> Iterator[tarfile.TarFile]:
     """Yield one of the two tars of a Debian package, which is an archive of ar's, to be read in order."""
     with deb.open("rb") as file, reading(f"{deb.name} is damaged"):
-        for each in ar_file.members(file):
-            if each.name.strip("/").startswith(name):
-                with tar_file.opened(tar_file.section(file, each.start, each.size), "r|*") as tar:
+        for member in ar_file.members(file):
+            if member.name.strip("/").startswith(name):
+                with tar_file.opened(tar_file.section(file, member.start, member.size), "r|*") as tar:
                     yield tar
                 return
         raise UnsafeArchiveError(f"{deb.name} has no {name}")

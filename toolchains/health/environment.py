@@ -73,14 +73,14 @@ def check(python: str, variables: Mapping[str, str]) -> Iterator[Problem]:
     """
     installed = msgspec.json.decode(_ask(python, variables, "static"), type=Installed)
     distributions = installed.distributions
-    owners = {name: each for name, each in distributions.items() if each.triton}
-    if not owners and not any(each.backends for each in distributions.values()):
+    owners = {name: distribution for name, distribution in distributions.items() if distribution.triton}
+    if not owners and not any(distribution.backends for distribution in distributions.values()):
         yield Problem(f"{python} has no Triton", next=f"{python} -m pip install triton", fatal=False)
         return
     if len(owners) > 1:
         yield Problem(
             "several distributions have the folder triton/: "
-            + ", ".join(f"{name} {each.version}" for name, each in sorted(owners.items())),
+            + ", ".join(f"{name} {distribution.version}" for name, distribution in sorted(owners.items())),
             "each overwrote files of the others, and uninstalling one breaks the rest",
             f"{python} -m pip uninstall {' '.join(sorted(owners))}, then install the one that you want",
         )
@@ -122,14 +122,14 @@ def _ask(python: str, variables: Mapping[str, str], *words: str) -> bytes:
 
 def _requirements(python: str, installed: Installed) -> Iterator[Problem]:
     """Yield distributions that require another Triton, or another torch, than the installed one."""
-    versions = {canonicalize_name(name): each.version for name, each in installed.distributions.items()}
+    versions = {canonicalize_name(name): distribution.version for name, distribution in installed.distributions.items()}
     theirs = {
         "python_full_version": installed.python,
         "python_version": ".".join(installed.python.split(".")[:2]),
         "extra": "",
     }
-    for name, each in sorted(installed.distributions.items()):
-        for text in each.requires:
+    for name, distribution in sorted(installed.distributions.items()):
+        for text in distribution.requires:
             try:
                 wanted = Requirement(text)
             except InvalidRequirement:
@@ -138,7 +138,8 @@ def _requirements(python: str, installed: Installed) -> Iterator[Problem]:
             relevant = wanted.name in ("triton", "torch") and (wanted.marker is None or wanted.marker.evaluate(theirs))
             if relevant and version and not wanted.specifier.contains(version, prereleases=True):
                 yield Problem(
-                    f"{name} {each.version} requires {wanted.name}{wanted.specifier}, and {version} is installed",
+                    f"{name} {distribution.version} requires {wanted.name}{wanted.specifier}, "
+                    f"and {version} is installed",
                     "a kernel may be compiled with passes or hooks that this release does not have",
                     f"{python} -m pip install '{wanted.name}{wanted.specifier}'",
                 )
@@ -218,7 +219,7 @@ def _cache(installed: Installed, variables: Mapping[str, str]) -> Iterator[Probl
     stale: dict[Path, str] = {}
     for file in sorted(cache.glob("*/*.so")):
         tagged = ".cpython-" in file.name
-        if tagged and not any(file.name.endswith(each) for each in installed.extensions):
+        if tagged and not any(file.name.endswith(suffix) for suffix in installed.extensions):
             stale[file.parent] = f"{file.name} is for another Python than {installed.python}"
         elif too_new := _needs_newer(file, installed.libc):
             stale[file.parent] = f"{file.name} needs {too_new}; this machine has glibc {installed.libc}"

@@ -176,7 +176,7 @@ def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Proble
             continue
         for backend, module in read.items(_GROUP) if read.has_section(_GROUP) else ():
             folder = module.strip().replace(".", "/")
-            missing = [each for each in ("compiler.py", "driver.py") if f"{folder}/{each}" not in names]
+            missing = [file for file in ("compiler.py", "driver.py") if f"{folder}/{file}" not in names]
             if missing:
                 yield Problem(
                     f"the backend {backend} has no {' and no '.join(missing)} in {folder}/",
@@ -189,7 +189,7 @@ def _library(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[
     problems = list(_read(path, library, name, loading))
     yield from problems
     # What was read says more.
-    if not any(each.fatal for each in problems):
+    if not any(problem.fatal for problem in problems):
         yield from _load(path, library, name, loading)
 
 
@@ -198,7 +198,7 @@ def _load(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Pro
     tag = _PYTHON.search(name)
     if tag and f"{tag[1]}.{tag[2]}" != (loading.python or ".".join(map(str, sys.version_info[:2]))):
         return
-    torch = "torch" * any(each.startswith(_TORCH) for each in library.needed)
+    torch = "torch" * any(soname.startswith(_TORCH) for soname in library.needed)
     before = [loading.libtriton] if loading.libtriton and loading.libtriton.is_file() else []
     command: list[str | Path] = [loading.program, "-c", _LOAD, torch, *before, path.resolve()]
     done = children.run(command, log="doctor-load", env=dict(loading.variables), check=False)
@@ -253,7 +253,7 @@ def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Problem]
         absent = [
             symbol
             for symbol in undefined
-            if all(each["st_shndx"] == "SHN_UNDEF" for each in (dynamic and dynamic.get_symbol_by_name(symbol)) or ())
+            if all(entry["st_shndx"] == "SHN_UNDEF" for entry in (dynamic and dynamic.get_symbol_by_name(symbol)) or ())
         ]
     ours, theirs = _commit(path), _commit(libtriton)
     if ours and theirs and ours != theirs:
@@ -278,7 +278,7 @@ def _against_triton(path: Path, name: str, libtriton: Path) -> Iterator[Problem]
         )
     writers, others = _type_names(path), _type_names(libtriton)
     if undefined and writers and others and not writers & others:
-        made_by = [" and ".join(sorted(each)) for each in (writers, others)]
+        made_by = [" and ".join(sorted(compilers)) for compilers in (writers, others)]
         yield Problem(
             f"{name} was compiled by {made_by[0]}, and libtriton.so by {made_by[1]}",
             "they write names of types differently, and MLIR derives type identifiers from them: casts fail silently",
@@ -299,11 +299,11 @@ def _compiler_symbols(file: ELFFile) -> tuple[list[str], list[str]]:
             elif symbol["st_info"]["type"] == "STT_FUNC":
                 own.append(symbol.name)
     # A plugin's own functions take types of MLIR as arguments: only those in LLVM's namespaces are LLVM's.
-    return undefined, [each for each in own if re.match("_ZNK?(?:4llvm|4mlir)", each)]
+    return undefined, [symbol for symbol in own if re.match("_ZNK?(?:4llvm|4mlir)", symbol)]
 
 
 def _symbols(file: ELFFile) -> DynamicSegment | None:
-    return next((each for each in file.iter_segments() if isinstance(each, DynamicSegment)), None)
+    return next((segment for segment in file.iter_segments() if isinstance(segment, DynamicSegment)), None)
 
 
 @cache

@@ -17,16 +17,16 @@ def static() -> dict[str, Any]:
     from importlib.metadata import distributions
 
     described: dict[str, Any] = {}
-    for each in distributions():
-        name = each.metadata["Name"] or "?"
-        files = [str(file) for file in each.files or ()]
-        points = [point for point in each.entry_points if point.group == "triton.backends"]
+    for distribution in distributions():
+        name = distribution.metadata["Name"] or "?"
+        files = [str(file) for file in distribution.files or ()]
+        points = [point for point in distribution.entry_points if point.group == "triton.backends"]
         # Python imports the first one of a name.
         described[name] = described.get(name) or {
-            "version": each.version,
+            "version": distribution.version,
             "triton": "triton/__init__.py" in files,
             "backends": {point.name: point.value for point in points},
-            "requires": each.requires or [],
+            "requires": distribution.requires or [],
         }
     extensions = [sysconfig.get_config_var("EXT_SUFFIX") or "", ".abi3.so"]
     try:
@@ -47,9 +47,9 @@ def active() -> dict[str, Any]:
     from triton.backends import backends
 
     states: dict[str, Any] = {}
-    for name, each in backends.items():
+    for name, backend in backends.items():
         try:
-            states[name] = bool(each.driver.is_active()) if each.driver else False
+            states[name] = bool(backend.driver.is_active()) if backend.driver else False
         except Exception as error:
             states[name] = f"{type(error).__name__}: {error}"
     return {"version": triton.__version__, "file": triton.__file__, "backends": states}

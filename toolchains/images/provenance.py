@@ -46,7 +46,7 @@ def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
     if info is None:
         return None
     noted = _noted(store, name)
-    if any(_is_of(each, info) for each in noted):
+    if any(_is_of(known, info) for known in noted):
         return info
     _say(name, info.id, "the store has noted another" if noted else f"the store {store.root} has noted none")
     return None
@@ -55,7 +55,7 @@ def image(name: str, *, engine: Engine, store: Store) -> ImageInfo | None:
 def note(name: str, info: ImageInfo, store: Store, config: str = "") -> ImageInfo:
     """Record an image that was just built, with the digest of its configuration, and return it."""
     with store.locked(_place(store, name).stem):
-        others = [each for each in _noted(store, name) if not _is_of(each, info)]
+        others = [known for known in _noted(store, name) if not _is_of(known, info)]
         new = _Note(info.id, dict(info.labels), config)
         noted = [*others, msgspec.structs.replace(new, sum=_sum(new))]
         durable.write(_place(store, name), msgspec.json.format(msgspec.json.encode(noted), indent=1).decode() + "\n")
@@ -70,7 +70,7 @@ def recorded(store: Store) -> dict[str, str]:
 
 def configs(name: str, store: Store) -> list[str]:
     """Return the digests of the configurations that this store recorded for the images of a name, the last one last."""
-    return list(dict.fromkeys(each.config for each in _noted(store, name) if each.config))
+    return list(dict.fromkeys(known.config for known in _noted(store, name) if known.config))
 
 
 def damage(place: Path) -> str:
@@ -79,7 +79,7 @@ def damage(place: Path) -> str:
         noted = json_text.read(place, list[_Note])
     except (OSError, FileError) as error:
         return getattr(error, "why", "") or str(error)
-    changed = [each.id for each in noted if each.sum and each.sum != _sum(each)]
+    changed = [known.id for known in noted if known.sum and known.sum != _sum(known)]
     return f"what it says of {changed[0]} was changed" if changed else ""
 
 

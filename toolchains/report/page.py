@@ -51,20 +51,20 @@ def _template() -> Template:
 
 def render(report: Report, lock: Lock, other: Report | None = None) -> str:
     """Return the page of a report, beside another one if given."""
-    other_measurements = {each.key: each for each in other.measurements} if other else {}
+    other_measurements = {measurement.key: measurement for measurement in other.measurements} if other else {}
     by_source: dict[str, list[ProfiledKernel]] = {}
-    for each in report.profiles:
-        by_source.setdefault(each.key, []).append(each)
+    for kernel in report.profiles:
+        by_source.setdefault(kernel.key, []).append(kernel)
     # The share of its roof that each kernel reaches, if it is known, by what is the same in both reports.
     theirs = other.profiles if other else []
-    shares = {(each.key, each.kernel, str(each.grid)): each.share for each in theirs if each.bound}
+    shares = {(kernel.key, kernel.kernel, str(kernel.grid)): kernel.share for kernel in theirs if kernel.bound}
     # "<" is written so that no text in the data ends the element.
     data = Markup(msgspec.json.encode(report).decode().replace("<", "\\u003c"))
     return _template().render(
         report=report,
         other=other,
         matrix=_matrix(report, lock, other),
-        measured=[(each, other_measurements.get(each.key)) for each in report.measurements],
+        measured=[(measurement, other_measurements.get(measurement.key)) for measurement in report.measurements],
         changed=differences(other.locked, report.locked) if other else report.changed,
         profiles=by_source,
         profiled=shares,

@@ -402,12 +402,12 @@ def _tests(folder: Path) -> Iterator[Run]:
 
 
 def _measurements(folder: Path) -> Iterator[Measurement]:
-    for file, home, bench, each in _benched(folder, lambda bench: bench.measurements, lambda each: each.title):
+    for file, home, bench, measured in _benched(folder, lambda bench: bench.measurements, lambda entry: entry.title):
         yield Measurement(
             home.parent.name.removesuffix(_BENCH),
             _release(home.name),
-            each.title,
-            each.unit,
+            measured.title,
+            measured.unit,
             [
                 Row(
                     row.label,
@@ -416,12 +416,12 @@ def _measurements(folder: Path) -> Iterator[Measurement]:
                     row.rate,
                     row.detail,
                 )
-                for row in each.rows
+                for row in measured.rows
             ],
-            each.ratios,
-            each.beyond,
-            each.aim,
-            bench.ran | each.on,
+            measured.ratios,
+            measured.beyond,
+            measured.aim,
+            bench.ran | measured.on,
             _date(file),
         )
 
@@ -436,8 +436,8 @@ def _benched(
     last = {}
     for file in sorted(_files(folder, f"*{_BENCH}/*", "bench.json"), key=lambda file: file.stat().st_mtime):
         bench, run = json_text.read(file, _Bench), folder.joinpath(*file.relative_to(folder).parts[:2])
-        for each in entries(bench):
-            last[run, name(each)] = (file, run, bench, each)
+        for entry in entries(bench):
+            last[run, name(entry)] = (file, run, bench, entry)
     yield from sorted(last.values(), key=lambda each: each[1])
 
 
@@ -491,11 +491,11 @@ def _contents(folder: Path) -> Iterator[Content]:
 def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, list[Point]]:
     """Add the conformance runs to those of earlier reports; a run is added once."""
     history = {key: list(points) for key, points in before.items()}
-    for each in runs:
-        if each.kind.startswith("conformance") and not each.partial:
-            applicable = sum(each.outcomes.values()) - each.outcomes.get("not applicable", 0)
-            point = Point(each.taken, each.passed, applicable)
-            points = history.setdefault(each.key, [])
+    for recent in runs:
+        if recent.kind.startswith("conformance") and not recent.partial:
+            applicable = sum(recent.outcomes.values()) - recent.outcomes.get("not applicable", 0)
+            point = Point(recent.taken, recent.passed, applicable)
+            points = history.setdefault(recent.key, [])
             if point not in points:
                 points.append(point)
     return history

@@ -77,7 +77,7 @@ class Difference:
 
     def __str__(self) -> str:
         lines = [f"{printable(' > '.join(self.where), '')}: {self.what}"]
-        shown = [printable(each, "") or "absent" for each in (self.first, self.second)]
+        shown = [printable(text, "") or "absent" for text in (self.first, self.second)]
         lines += [f"  first:  {shown[0]}", f"  second: {shown[1]}"]
         return "\n".join([*lines, *(f"  {line}" for line in self.detail.splitlines())])
 
@@ -113,8 +113,8 @@ def compare_images(first: Path, second: Path, where: Where = ()) -> Iterator[Dif
         tars = [stack.enter_context(docker_archive.opened(file, str(file.name))) for file in files]
         (manifest, config), (other_manifest, other_config) = (docker_archive.described(tar) for tar in tars)
         # The digests of layers are left out: the layers are compared.
-        shown = [{key: value for key, value in each.items() if key != "rootfs"} for each in (config, other_config)]
-        texts = [json.dumps(each, indent=1, sort_keys=True).encode() for each in shown]
+        shown = [{key: value for key, value in one.items() if key != "rootfs"} for one in (config, other_config)]
+        texts = [json.dumps(one, indent=1, sort_keys=True).encode() for one in shown]
         if texts[0] != texts[1]:
             yield _content((*where, "configuration"), [_described(text) for text in texts], _diff(*texts))
         steps = [step for step in config["history"] if not step.get("empty_layer")]
@@ -161,9 +161,9 @@ def _streams(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Diff
             with ExitStack() as closing:
                 inner = _inside(first, second, where, closing)
                 is_named = False
-                for each in inner or ():
+                for difference in inner or ():
                     is_named = True
-                    yield each
+                    yield difference
                 if is_named:
                     return
                 note = "what is in it is equal, its own bytes are not: headers, padding or compression\n" * bool(inner)
@@ -232,9 +232,9 @@ def _by_name(entries: Iterable[_Named]) -> dict[tuple[str, int], _Named]:
     """Return entries or sections by name and number: several may have one name."""
     counts: Counter[str] = Counter()
     result = {}
-    for each in entries:
-        counts[each.name] += 1
-        result[each.name, counts[each.name]] = each
+    for entry in entries:
+        counts[entry.name] += 1
+        result[entry.name, counts[entry.name]] = entry
     return result
 
 
@@ -274,7 +274,7 @@ def _sections(first: IO[bytes], second: IO[bytes], where: Where) -> Iterator[Dif
         else:
             contents = [each.data() for each in (one, other)]
         if contents[0] != contents[1]:
-            yield _content(place, [_described(each) for each in contents], _section_detail(contents[0], contents[1]))
+            yield _content(place, list(map(_described, contents)), _section_detail(contents[0], contents[1]))
 
 
 def _content(where: Where, described: Sequence[str], detail: str) -> Difference:
@@ -284,8 +284,8 @@ def _content(where: Where, described: Sequence[str], detail: str) -> Difference:
 def _section_detail(first: bytes, second: bytes) -> str:
     """Return the strings that only one of two sections has if there are any; otherwise the first bytes that differ."""
     ours, theirs = (dict.fromkeys(_STRING.findall(each)) for each in (first, second))
-    only = [f"-{each.decode('ascii')}" for each in ours if each not in theirs]
-    only += [f"+{each.decode('ascii')}" for each in theirs if each not in ours]
+    only = [f"-{text.decode('ascii')}" for text in ours if text not in theirs]
+    only += [f"+{text.decode('ascii')}" for text in theirs if text not in ours]
     # In machine code, some bytes look like text by chance.
     if only and sum(map(len, ours)) > len(first) / 2:
         return _limited(only)

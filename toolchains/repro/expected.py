@@ -192,17 +192,17 @@ def update(
 
 def pruned(expected: Expected, locked: Lock) -> Expected:
     """Return the file's content without the images that a lock does not have, and without parts of no image now."""
-    wanted = {each for pair in releases(locked) for each in parts(*pair)}
+    wanted = {part for pair in releases(locked) for part in parts(*pair)}
     known = {(target.name, release.version) for target, release in releases(locked)}
     images = {
-        name: {version: each for version, each in entries.items() if (name, version) in known}
+        name: {version: entry for version, entry in entries.items() if (name, version) in known}
         for name, entries in expected.images.items()
     }
     files = {
-        kind: {identity: each for identity, each in entries.items() if (kind, identity) in wanted}
+        kind: {identity: entry for identity, entry in entries.items() if (kind, identity) in wanted}
         for kind, entries in expected.parts.items()
     }
-    return Expected({name: each for name, each in images.items() if each}, files)
+    return Expected({name: by_release for name, by_release in images.items() if by_release}, files)
 
 
 def image_id(engine: Engine, image: str) -> str:

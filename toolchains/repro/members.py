@@ -143,16 +143,16 @@ def _zip_entries(archive: zipfile.ZipFile) -> Iterator[Member]:
 
 def _ar_entries(file: IO[bytes]) -> Iterator[Member]:
     names = b""
-    for each in ar_file.members(file):
-        name = each.name
+    for member in ar_file.members(file):
+        name = member.name
         if name == _AR_NAMES:
-            names = file.read(each.size)
+            names = file.read(member.size)
         elif name[:1] == "/" and name[1:].isdecimal():
             name = names[int(name[1:]) :].partition(b"\n")[0].decode("latin-1")
-        time = _time(int(each.date)) if each.date else ""
-        owner = f"{each.user}:{each.group}" if each.user else ""
-        content = partial(_piece, file, each.start, each.size)
-        yield Member(name.rstrip("/") or name, "file", content, each.mode, owner, time)
+        time = _time(int(member.date)) if member.date else ""
+        owner = f"{member.user}:{member.group}" if member.user else ""
+        content = partial(_piece, file, member.start, member.size)
+        yield Member(name.rstrip("/") or name, "file", content, member.mode, owner, time)
 
 
 def _piece(file: IO[bytes], start: int, size: int) -> IO[bytes]:

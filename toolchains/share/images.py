@@ -90,8 +90,10 @@ def push(image: Image, id: str, repository: Repository, documents: Sequence[Docu
         )
     subject = manifest[0]
     attached = [repository.attach(subject, document) for document in documents]
-    listed = {each.digest for each in repository.referrers(subject.digest)}
-    if lost := [name.name for name, each in zip(documents, attached, strict=True) if each.digest not in listed]:
+    listed = {referrer.digest for referrer in repository.referrers(subject.digest)}
+    if lost := [
+        name.name for name, descriptor in zip(documents, attached, strict=True) if descriptor.digest not in listed
+    ]:
         raise FetchError(
             f"{repository.name}:{tag} was pushed without {', '.join(lost)}",
             why="somebody else attached documents at the same moment",
@@ -166,9 +168,9 @@ def _accepted(
         except FileError as error:
             reasons.append(error.why)
             continue
-        for each in parsed:
-            signers = each.signers(trust.keys)
-            why = _wrong(each, name, manifest.config.digest, derived)
+        for sealed in parsed:
+            signers = sealed.signers(trust.keys)
+            why = _wrong(sealed, name, manifest.config.digest, derived)
             if signers and not why:
                 # A key counts once, whatever its file is called.
                 signed |= {trust.keys[signer].keyid: signer for signer in signers}
@@ -189,8 +191,8 @@ def _accepted(
 
 def _statements(repository: Repository, digest: str) -> Iterator[bytes]:
     """Yield the statements about the manifest with a digest."""
-    for each in repository.referrers(digest):
-        if each.artifact_type == statement.PAYLOAD and (manifest := repository.manifest(each.digest)):
+    for referrer in repository.referrers(digest):
+        if referrer.artifact_type == statement.PAYLOAD and (manifest := repository.manifest(referrer.digest)):
             for blob in manifest[1].layers:
                 yield repository.blob(blob.digest)
 
@@ -202,7 +204,7 @@ def _wrong(sealed: Sealed, name: str, id: str, derived: Mapping[str, object]) ->
         if subject.name == name and subject.sha256 == id.removeprefix("sha256:"):
             other = [key for key, value in derived.items() if stated.get(key) != value]
             return f"it for other inputs: {', '.join(other)}" if other else ""
-    return ", ".join(f"{each.name} with sha256 {each.sha256[:12]}" for each in sealed.statement.subject)
+    return ", ".join(f"{subject.name} with sha256 {subject.sha256[:12]}" for subject in sealed.statement.subject)
 
 
 def _take(reference: str, id: str, names: Sequence[str], engine: Engine) -> None:

@@ -187,7 +187,7 @@ class Repository:
         answer = self._put(f"manifests/{manifest.digest}", text, MANIFEST)
         if "OCI-Subject" not in answer.headers:
             listed = self._indexed(subject.digest)
-            if manifest.digest not in [each.digest for each in listed]:
+            if manifest.digest not in [descriptor.digest for descriptor in listed]:
                 self._put(f"manifests/{_tag(subject.digest)}", _json(_List(2, (*listed, manifest), _INDEX)), _INDEX)
         return manifest
 

@@ -32,7 +32,7 @@ def wrong_imports(root: Path, scripts: Mapping[str, Sequence[str]]) -> Iterator[
         graph: dict[Path, set[Path]] = {}
         for path in own:
             # Two folders in this one may have modules of one name: the nearer one is meant.
-            known = {_name(each): each for each in (*own, *path.parent.glob("*.py"))}
+            known = {_name(module): module for module in (*own, *path.parent.glob("*.py"))}
             imported = _imported(path)
             graph[path] = {known[name] for name in imported & known.keys()}
             for name in sorted(imported & named.keys() - known.keys()):

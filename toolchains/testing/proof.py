@@ -166,12 +166,12 @@ def copy_distribution(name: str, folder: Path) -> None:
     Raises:
         CheckError: a distribution has compiled code, which would not run in another Python.
     """
-    for each in sorted(_closure(name)):
-        for file in metadata.files(each) or ():
+    for distribution in sorted(_closure(name)):
+        for file in metadata.files(distribution) or ():
             if ".." in file.parts or "__pycache__" in file.parts:
                 continue
             if file.suffix == ".so":
-                raise CheckError(f"{each}, which {name} needs, is not pure Python", why=f"it has {file}")
+                raise CheckError(f"{distribution}, which {name} needs, is not pure Python", why=f"it has {file}")
             target = folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(str(file.locate()), target)

@@ -44,9 +44,9 @@ def main() -> int:
     plugins = {str(folder.relative_to(paths.ROOT)): _SHARED for folder in sorted(paths.BACKENDS.glob("*/tests"))}
     for group, imported in ({"": ()} | _GROUPS | plugins).items():
         own = str(Path(group).parent) if (paths.ROOT / group / "__init__.py").exists() else group
-        search_path = os.pathsep.join([*packages, *(str(paths.ROOT / each) for each in (own, *imported) if each)])
+        search_path = os.pathsep.join([*packages, *(str(paths.ROOT / folder) for folder in (own, *imported) if folder)])
         kernels = bool(group) and not group.startswith(("tests", "sdks"))
-        inner = [f"--exclude=^{each}/" for each in _GROUPS if group and each.startswith(f"{group}/")]
+        inner = [f"--exclude=^{other}/" for other in _GROUPS if group and other.startswith(f"{group}/")]
         options = [*_OPTIONS, *inner, *(_WITH_KERNELS if kernels else ()), group] if group else []
         # mypy cannot use a cache that it wrote with other options.
         cache = f"--cache-dir=.mypy_cache/{'kernels' if kernels else group}"

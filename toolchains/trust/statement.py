@@ -154,7 +154,7 @@ def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None
 def _inputs(target: LockedTarget, triton: Artifact | None = None) -> Iterable[Resource]:
     """Return all locked files of a target but other wheels of Triton; also what its native parts are built with."""
     tritons = {release.wheel for release in target.tritons.values()} - {triton}
-    files = {(each.filename, each.sha256) for each in target.artifacts() if each not in tritons}
+    files = {(artifact.filename, artifact.sha256) for artifact in target.artifacts() if artifact not in tritons}
     return (_resource(name, sha256) for name, sha256 in sorted(files))
 
 

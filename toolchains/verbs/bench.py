@@ -84,7 +84,8 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
             _install(container, peer)
 
     verdict = proof.run(request, ["e2e", "bench", "examples"], command, env, results, install=install, files=_FILES)
-    taken = [each for result in verdict.results.values() for each in (result.get("data") or {}).get("measurements", [])]
+    data = [result.get("data") or {} for result in verdict.results.values()]
+    taken = [measurement for reported in data for measurement in reported.get("measurements", [])]
     results.mkdir(parents=True, exist_ok=True)
     profiles = [
         {"name": name, "kernels": result["data"]["kernels"]}

@@ -128,26 +128,26 @@ def _wanted(choice: SourceChoice, target: str) -> Iterator[Wanted]:
         PinError: the source of a named project is not locked.
     """
     targets = (
-        [locked_target(target)] if target else [each for each in lock.load().targets.values() if projects_of(each)]
+        [locked_target(target)] if target else [user for user in lock.load().targets.values() if projects_of(user)]
     )
-    unknown = [name for name in choice.names if not any(name in projects_of(each) for each in targets)]
+    unknown = [name for name in choice.names if not any(name in projects_of(user) for user in targets)]
     if unknown:
         raise UsageError(
             f"{f'{target} cannot take' if target else 'no target takes'} {', '.join(unknown)} from source",
             next="./foundry upstream",
         )
     seen: set[str] = set()
-    for each in targets:
-        for name in choice.names or components.target(each.name).upstreams:
-            if name not in projects_of(each):
+    for user in targets:
+        for name in choice.names or components.target(user.name).upstreams:
+            if name not in projects_of(user):
                 continue
             try:
                 want = build.describe_build(
                     name,
-                    each.suite,
-                    profiles={TRITON: each.default_triton, **choice.profiles},
+                    user.suite,
+                    profiles={TRITON: user.default_triton, **choice.profiles},
                     folders=choice.folders,
-                    llvm_targets=components.target(each.name).llvm_targets,
+                    llvm_targets=components.target(user.name).llvm_targets,
                 )
             except PinError as error:
                 if choice.names:

@@ -41,21 +41,21 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
         missing = []
         findings = list(_sdk(Path(what), target) if target else _file(Path(what), python))
     remaining = []
-    for each in findings:
-        if fix and each.fix:
-            _console.print(f"{each.what}: {each.fix()}")
+    for problem in findings:
+        if fix and problem.fix:
+            _console.print(f"{problem.what}: {problem.fix()}")
             continue
-        remaining.append(each)
-        kind = Text("will fail" if each.fatal else "notice", "red" if each.fatal else "yellow")
-        _console.print(Text.assemble(kind, f": {each.what}"))
-        for line in filter(None, (*each.why.splitlines(), f"next: {each.next}" if each.next else "")):
+        remaining.append(problem)
+        kind = Text("will fail" if problem.fatal else "notice", "red" if problem.fatal else "yellow")
+        _console.print(Text.assemble(kind, f": {problem.what}"))
+        for line in filter(None, (*problem.why.splitlines(), f"next: {problem.next}" if problem.next else "")):
             _console.print(f"  {line}")
     if missing:
         raise host.error(missing)
-    if fatal := [each for each in remaining if each.fatal]:
+    if fatal := [problem for problem in remaining if problem.fatal]:
         raise HealthError(
             f"{what or 'this machine'}: {len(fatal)} findings that will fail",
-            why="\n".join(each.what for each in fatal),
+            why="\n".join(problem.what for problem in fatal),
             next="do what next: says above" + ("; or ./foundry doctor --fix" if any(e.fix for e in fatal) else ""),
         )
     _console.print(f"{what or 'this machine'}: {'nothing that will fail' if remaining else 'nothing is wrong'}")
@@ -65,8 +65,8 @@ def _programs() -> list[host.Requirement]:
     """Print what programs this machine has; return those that are missing."""
     missing = host.provide()
     table = Table("what", "found", "what for")
-    for each in host.requirements():
-        table.add_row(each.name, each.describe() or Text("missing", "red"), each.purpose)
+    for program in host.requirements():
+        table.add_row(program.name, program.describe() or Text("missing", "red"), program.purpose)
     _console.print(table)
     return missing
 
@@ -99,5 +99,5 @@ def _sdk(path: Path, target: str) -> Iterator[Problem]:
     locked = lock.load().targets
     if target not in locked:
         raise UsageError(f"there is no target {target}", next=f"targets: {', '.join(locked)}")
-    for each in supplied.find(locked[target], Given(path), Store(paths.cache())):
-        yield Problem(str(each), fatal=each.fatal)
+    for finding in supplied.find(locked[target], Given(path), Store(paths.cache())):
+        yield Problem(str(finding), fatal=finding.fatal)

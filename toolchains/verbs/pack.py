@@ -36,8 +36,8 @@ def choose_target(name: str) -> str:
         UsageError: kernels of this target cannot be packed, or a target must be named.
     """
     # A variant packs like the target that it extends, so it is used only if the user names it.
-    able = [each for each in components.names() if components.target(each).packing]
-    plain = [each for each in able if components.target(each).backend == each]
+    able = [target for target in components.names() if components.target(target).packing]
+    plain = [target for target in able if components.target(target).backend == target]
     if name in able or (not name and len(plain) == 1):
         return name or plain[0]
     raise UsageError(

@@ -140,12 +140,13 @@ def check_age(store: Store, console: Console) -> None:
         table = Table(title="what the archives have in newer versions")
         for heading in ("kind", "name", "locked", "newest", "security", "in"):
             table.add_column(heading)
-        for each in sorted(compared.newer, key=lambda each: (not each.is_security, each)):
-            security = "yes" if each.is_security else ""
-            table.add_row(each.kind, each.name, each.locked, each.current, security, ", ".join(each.systems))
+        for package in sorted(compared.newer, key=lambda package: (not package.is_security, package)):
+            security = "yes" if package.is_security else ""
+            systems = ", ".join(package.systems)
+            table.add_row(package.kind, package.name, package.locked, package.current, security, systems)
         console.print(table)
     console.print(_summary(compared))
-    if urgent := sorted({each.name for each in compared.newer if each.is_security}):
+    if urgent := sorted({package.name for package in compared.newer if package.is_security}):
         raise OutdatedError(
             f"there are security updates of what is locked: {', '.join(urgent)}",
             next="./foundry pin --update, and ./foundry test",
@@ -153,8 +154,8 @@ def check_age(store: Store, console: Console) -> None:
 
 
 def _summary(compared: Age) -> str:
-    urgent = {each.name for each in compared.newer if each.is_security}
-    names = {(each.kind, each.name) for each in compared.newer}
+    urgent = {package.name for package in compared.newer if package.is_security}
+    names = {(package.kind, package.name) for package in compared.newer}
     counts = f"{len(names)} packages had newer versions, {len(urgent)} had security updates"
     return f"age: when the archives were asked, {counts}"
 
@@ -300,7 +301,7 @@ def _rows(pin: Pin, locked: Sequence[LockedTarget]) -> Iterator[tuple[str, str]]
             for package in pin.packages:
                 yield package, _versions(package, (artifact for target in locked for artifact in target.debs))
             for package in pin.linked.packages if pin.linked else ():
-                debs = (deb for target in locked for each in target.linked for deb in each.debs)
+                debs = (deb for target in locked for program in target.linked for deb in program.debs)
                 yield f"{package}, linked", _versions(package, debs)
             if not pin.packages and not pin.linked:
                 yield "-", f"{len(pin.left_out)} patterns of files left out"

@@ -144,11 +144,11 @@ def _artifacts(value: object) -> Iterator[Artifact]:
         for field in dataclasses.fields(value):
             yield from _artifacts(getattr(value, field.name))
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _artifacts(each)
+        for item in value.values():
+            yield from _artifacts(item)
     elif isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _artifacts(each)
+        for item in value:
+            yield from _artifacts(item)
 
 
 def _builders(locked: Lock) -> list[LockedTarget]:
@@ -157,8 +157,8 @@ def _builders(locked: Lock) -> list[LockedTarget]:
 
 def _parts(locked: Lock) -> dict[str, set[str]]:
     """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
-    copyright = {packages.identity(each) for each in _artifacts(locked) if each.kind == "deb"}
-    parts = {"base": {base.identity(each) for each in _builders(locked)}, "copyright": copyright}
+    copyright = {packages.identity(artifact) for artifact in _artifacts(locked) if artifact.kind == "deb"}
+    parts = {"base": {base.identity(builder) for builder in _builders(locked)}, "copyright": copyright}
     for target in locked.targets.values():
         for release in target.tritons.values():
             for kind, identities in Inputs(target, release).parts.items():

@@ -27,7 +27,7 @@ def pull(request: Request, registry: str, *, public: Sequence[str], threshold: i
     _console.print(Text(done.reference, "bold"), "was pulled" if done.moved else "exists already")
     _console.print(f"called {Inputs(request.target, request.release).name}, its ID {done.id}")
     file = statement.file(f"{request.target.name}-{request.release.version}")
-    options = "".join(f" --key={each}" for each in public)
+    options = "".join(f" --key={file}" for file in public)
     _console.print(f"statement: {file}\n  ./foundry verify {request.target.name} --statement={file}{options}")
 
 
@@ -46,7 +46,7 @@ def take(request: Request, registry: str, trusted: Trust) -> None:
     name = Inputs(request.target, request.release).name
     store = request.store()
     info = host.ensure_engine().image(name)
-    if info and info.id in [each for known, each in provenance.recorded(store).items() if known == name]:
+    if info and info.id in [id for known, id in provenance.recorded(store).items() if known == name]:
         return
     try:
         done = _pull(request, registry, trusted)
@@ -71,7 +71,7 @@ def read_trust(public: Sequence[str], threshold: int = 0) -> Trust:
             why=f"{len(public)} keys are given",
             next="--key=FILE.pub of who built it; may be given several times",
         )
-    return Trust({each: keys.read_public(Path(each)) for each in public}, threshold or 1)
+    return Trust({file: keys.read_public(Path(file)) for file in public}, threshold or 1)
 
 
 def _pull(request: Request, registry: str, trusted: Trust) -> Transfer:

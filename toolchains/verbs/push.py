@@ -48,7 +48,7 @@ def push(request: Request, registry: str, *, sign: str) -> None:
             why="it did not build the image, so it cannot say how that was made",
             next=f"{request.command('build')} --no-cache",
         )
-    if not any(each.envelope.signatures for each in statement.read(file)):
+    if not any(sealed.envelope.signatures for sealed in statement.read(file)):
         _console.notice("the statement is not signed, so `pull` and `build --from` take the image nowhere: --sign=KEY")
     described = sbom.describe(request)
     documents = [

@@ -233,13 +233,13 @@ def build_twice(request: Request, *, engine: str = "") -> Comparison:
         began = []
         with _names_kept((docker, other) if engine else (docker,), request, store, (first, second)):
             # Both before the first build: somebody may edit this checkout meanwhile.
-            for each in (first, second):
-                prepare(each, inputs, store)
-            for each in (first, second):
+            for build in (first, second):
+                prepare(build, inputs, store)
+            for build in (first, second):
                 began.append(time.monotonic())
-                with step(f"the {each.name} build of {request.target.name} with Triton {request.release.version}"):
-                    words = [sys.executable, "-P", "-m", "invoke", "--search-root", str(each.checkout)]
-                    each.run(
+                with step(f"the {build.name} build of {request.target.name} with Triton {request.release.version}"):
+                    words = [sys.executable, "-P", "-m", "invoke", "--search-root", str(build.checkout)]
+                    build.run(
                         [*words, "build", request.target.name, *options],
                         lambda text: _console.print(Text(f"    {text}", "dim")),
                     )
@@ -254,8 +254,8 @@ def fetch_inputs(request: Request, store: Store) -> list[Artifact]:
     """Ensure that a store has all files that an image is built from when no part is built yet; return the files."""
     target, place = request.target, {"suite": request.target.suite, "python": request.target.python}
     inputs = store.fetch([*target.debs, *target.wheels, request.release.wheel], **place)
-    for each in target.linked:
-        inputs += store.fetch(each.debs, **place)
+    for program in target.linked:
+        inputs += store.fetch(program.debs, **place)
     if target.recipes and target.builder:
         builder = native.fetch_builder(target.builder, store)
         inputs += [*builder.debs, *builder.wheels, *builder.sdists]

@@ -240,12 +240,13 @@ def passed() -> tuple[str, ...]:
 
 def is_passed(name: str) -> bool:
     """Return whether a container gets a variable of this machine without --env."""
-    return any(fnmatchcase(name, each) for each in passed()) and not any(fnmatchcase(name, each) for each in KEPT)
+    is_kept = any(fnmatchcase(name, pattern) for pattern in KEPT)
+    return not is_kept and any(fnmatchcase(name, pattern) for pattern in passed())
 
 
 def crash(status: int) -> str:
     """Return the name of the signal by which a script crashed; "" if it ended otherwise."""
-    return next((each.name for each in _CRASHES if status == _SIGNALLED + each), "")
+    return next((number.name for number in _CRASHES if status == _SIGNALLED + number), "")
 
 
 def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:

@@ -75,18 +75,18 @@ def licences(what: str, read: Reading) -> None:
     names = [what] if what else [target.name for target in lock.load().proven()]
     contained: dict[str, Component] = {}
     for name in names:
-        contained |= {each.reference: each for each in describe(read(name)).contained()}
+        contained |= {component.reference: component for component in describe(read(name)).contained()}
     by_licence: dict[str, set[str]] = {}
-    for each in contained.values():
-        by_licence.setdefault(each.licence.expression or "unknown", set()).add(each.name)
+    for component in contained.values():
+        by_licence.setdefault(component.licence.expression or "unknown", set()).add(component.name)
     for expression, components in sorted(by_licence.items()):
         _console.print(Text(expression, "bold"))
         _console.print(Text(f"    {', '.join(sorted(components))}"))
-    unknown = [each for each in contained.values() if not each.licence.expression]
+    unknown = [component for component in contained.values() if not component.licence.expression]
     if unknown:
         raise CheckError(
             f"the licence of {len(unknown)} of {len(contained)} components is unknown",
-            why="\n".join(f"{each.name} {each.version}: {each.licence.origin}" for each in unknown),
+            why="\n".join(f"{component.name} {component.version}: {component.licence.origin}" for component in unknown),
             next=f"read the file that states it, and add an entry with its sha256 to {_REVIEWED}",
         )
 

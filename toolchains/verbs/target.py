@@ -105,8 +105,8 @@ def show(name: str) -> None:
     target, locked = components.target(name), locked_target(name)
     engine, store = _engine(), Store(paths.cache(), offline=True)
     extends = f", a variant of {target.backend}" if locked.variant else ""
-    dockerfiles = [f"docker/{each}.Dockerfile" for each in dict.fromkeys((target.backend, target.name))]
-    described = [f"toolchains/targets/{name}.toml", *(each for each in dockerfiles if (paths.ROOT / each).is_file())]
+    dockerfiles = [f"docker/{owner}.Dockerfile" for owner in dict.fromkeys((target.backend, target.name))]
+    described = [f"toolchains/targets/{name}.toml", *(path for path in dockerfiles if (paths.ROOT / path).is_file())]
     _console.print(Text.assemble((name, "bold"), f"{extends}: {', '.join(described)}"))
     _console.print(f"suite: Debian {target.suite}, Python {target.python}")
     _console.print(f"components (toolchains/pins): {', '.join(pin.name for pin in target.pins)}")
@@ -160,9 +160,10 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
         size = _part(store, "native", native.identity(name, locked.builder))
         vendor = f", or --sdk=PATH: {sdk.name}" if sdk and sdk.replaces == name else ""
         yield name, "", size, f"built here, {native.source_folder(name).relative_to(paths.ROOT)}{vendor}"
-    for each in locked.linked:
-        size = _part(store, "linked", linked.identity(each))
-        yield each.recipe, "", size, f"linked here of {len(each.debs)} packages, toolchains/recipes/{each.recipe}"
+    for program in locked.linked:
+        size = _part(store, "linked", linked.identity(program))
+        origin = f"linked here of {len(program.debs)} packages, toolchains/recipes/{program.recipe}"
+        yield program.recipe, "", size, origin
     for name in target.plugins:
         project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
         size = _part(store, "plugin", plugin_wheels.identity(name))

@@ -130,10 +130,10 @@ def requests(target: str, *, sdk: str, plugin: bool = False) -> list[Request]:
         option = "--sdk" if sdk else "--plugin"
         raise UsageError(f"{option} is for one target", next="name the target too: --target=TARGET")
     else:
-        first = [Request.read(each.name, allow_drift=True) for each in lock.load().proven()]
+        first = [Request.read(target.name, allow_drift=True) for target in lock.load().proven()]
     if plugin:
         return first
-    return [replace(each, release=release) for each in first for release in each.target.tritons.values()]
+    return [replace(request, release=release) for request in first for release in request.target.tritons.values()]
 
 
 def test(requested: Sequence[Request]) -> int:
@@ -215,7 +215,7 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     kernels in them. The images with the most packages take longest, so they come first: at the end, no processor waits
     for the other one. Tests in images use all processors themselves.
     """
-    images = [_Image(each) for each in requested]
+    images = [_Image(request) for request in requested]
     return [
         *_here(_RESULTS / "host.xml", ["--allow-drift"]),
         *(
@@ -235,12 +235,12 @@ def _published(requested: Sequence[Request], line: Line) -> None:
     """
     published = expected.load()
     images, others, parts, wrong = 0, 0, 0, []
-    for each in requested:
+    for request in requested:
         try:
-            engine, image = ensure.ensure_image(each)
-            compared = expected.check_image(published, engine, image, each.target.name, each.release.version)
+            engine, image = ensure.ensure_image(request)
+            compared = expected.check_image(published, engine, image, request.target.name, request.release.version)
             images, others = images + compared, others + (not compared)
-            parts += expected.check_parts(published, each.store(), each.target, each.release)
+            parts += expected.check_parts(published, request.store(), request.target, request.release)
         except (ImageError, PartError) as error:
             wrong.append(str(error))
     line(f"equal to their published IDs: {images} images and {parts} parts of images")

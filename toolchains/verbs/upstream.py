@@ -90,9 +90,9 @@ def _users(name: str) -> list[LockedTarget]:
     targets = lock.load().targets
     wanted = {name, "triton"} if name == "llvm" else {name}
     return [
-        targets[each]
-        for each in components.names()
-        if each in targets and wanted & {*components.target(each).upstreams}
+        targets[user]
+        for user in components.names()
+        if user in targets and wanted & {*components.target(user).upstreams}
     ]
 
 

@@ -92,7 +92,7 @@ class Trusted:
                 next="give both: --statement=FILE --key=FILE.pub",
             )
         return cls(
-            [each for path in statements for each in statement.read(path)],
+            [sealed for path in statements for sealed in statement.read(path)],
             {path.name: keys.read_public(path) for path in public},
         )
 
@@ -108,7 +108,7 @@ class Trusted:
                 f"there is no folder {folder}", next=f"put the rebuilders' *.pub and *{statement.SUFFIX} into one"
             )
         trusted = cls(
-            [each for path in sorted(folder.rglob(f"*{statement.SUFFIX}")) for each in statement.read(path)],
+            [sealed for path in sorted(folder.rglob(f"*{statement.SUFFIX}")) for sealed in statement.read(path)],
             {str(path.relative_to(folder)): keys.read_public(path) for path in sorted(folder.rglob("*.pub"))},
         )
         names: dict[str, str] = {}
@@ -122,9 +122,9 @@ class Trusted:
         """Return the names of the keys that signed this digest, and who signed another digest of the same name."""
         agreeing: list[str] = []
         findings: list[Found] = []
-        for each in self.statements:
-            signers = each.signers(self.keys)
-            for subject in each.statement.subject:
+        for sealed in self.statements:
+            signers = sealed.signers(self.keys)
+            for subject in sealed.statement.subject:
                 if subject.sha256 == digest:
                     agreeing += signers
                 elif subject.name == name and signers:
@@ -143,7 +143,7 @@ def verify(what: str, *, statements: Sequence[str], public: Sequence[str], rebui
     """Check an artifact and print what it agrees with; see check_artifact."""
     if threshold and not rebuilders:
         raise UsageError("--threshold counts the rebuilders in a folder", next="name it too: --rebuilders=FOLDER")
-    trusted = Trusted.read([Path(each) for each in statements], [Path(each) for each in public])
+    trusted = Trusted.read([Path(path) for path in statements], [Path(path) for path in public])
     others = Trusted.folder(Path(rebuilders)) if rebuilders else None
     for fact in check_artifact(what, trusted, others, threshold or 1).facts:
         _console.print(fact)
@@ -181,7 +181,7 @@ def check_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = Non
             _count(checked, name, rebuilders.signers(name, digest), threshold, "rebuilders")
     if checked.found:
         first, *more = checked.found
-        lines = [str(each) for each in more[: _SHOWN - 1]]
+        lines = [str(finding) for finding in more[: _SHOWN - 1]]
         rest = [f"and {len(more) - len(lines)} more"] if len(more) > len(lines) else []
         raise VerificationError(f"{what} is not what it should be: {first}", why="\n".join([*lines, *rest]))
     return checked
@@ -249,7 +249,7 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
         checked.found += image_archive.check(path, config, lambda _: None, tags)
         return checked
     # Several images may have been recorded for a name; the last one is what its inputs give now.
-    known = [each for each in (published.image if published else "", digest) if each in recorded]
+    known = [id for id in (published.image if published else "", digest) if id in recorded]
     wanted = known[0] if known else recorded[-1]
     text = listing.config(store, wanted)
     if text is None:
@@ -338,11 +338,11 @@ def _nearest(path: Path, candidates: Iterator[Path]) -> tuple[Path | None, list[
     """
     nearest: tuple[Path | None, list[Found]] = (None, [])
     try:
-        for each in candidates:
-            if each.name == path.name:
-                differences = list(wheel_differences(path, each)) if _sha256(each) != _sha256(path) else []
+        for candidate in candidates:
+            if candidate.name == path.name:
+                differences = list(wheel_differences(path, candidate)) if _sha256(candidate) != _sha256(path) else []
                 if nearest[0] is None or len(differences) < len(nearest[1]):
-                    nearest = (each, differences)
+                    nearest = (candidate, differences)
                 if not differences:
                     break
     except FoundryError:
@@ -374,16 +374,16 @@ def _made(store: Store, work: Path) -> Iterator[Path]:
 
 def wheel_differences(path: Path, reference: Path) -> Iterator[Found]:
     """Yield what differs between a wheel and the one that it must be, to the byte."""
-    sizes = [_unpacked_size(each) for each in (path, reference)]
+    sizes = [_unpacked_size(wheel) for wheel in (path, reference)]
     if max(sizes[0], path.stat().st_size) > _GROWN * max(sizes[1], reference.stat().st_size):
         yield Found(path.name, f"it has {path.stat().st_size} bytes, and {sizes[0]} when it is unpacked")
         return
     content, wanted = path.read_bytes(), reference.read_bytes()
-    for each in compare.compare_files(reference, path):
-        if each.where:
-            presence = "it was removed" if each.first else "it was added"
-            name = printable(" > ".join(each.where), "")
-            yield Found(name, presence if each.what == "presence" else f"its {each.what}")
+    for difference in compare.compare_files(reference, path):
+        if difference.where:
+            presence = "it was removed" if difference.first else "it was added"
+            name = printable(" > ".join(difference.where), "")
+            yield Found(name, presence if difference.what == "presence" else f"its {difference.what}")
         else:
             at = compare.first_difference(wanted, content)
             with zipfile.ZipFile(reference) as archive:
@@ -421,7 +421,7 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
         files = foreign.plain_files(path)
     except FileError as error:
         return Checked(found=[Found(error.what, error.why)])
-    checked = Checked({name: _sha256(each) for name, each in files.items()})
+    checked = Checked({name: _sha256(file) for name, file in files.items()})
     target = _of_wheels(files)
     if target is None:
         if not signed:
@@ -433,7 +433,7 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
     with TemporaryDirectory(dir=paths.scratch()) as work:
         library = wheelhouse.library(target, store, Path(work))
         reference = wheelhouse.write(target, library, Path(work, path.resolve().name), store).folder
-        wanted = {each.name: each for each in reference.iterdir()}
+        wanted = {file.name: file for file in reference.iterdir()}
         for name in sorted(wanted.keys() | files.keys()):
             if name not in files:
                 checked.found.append(Found(name, "it is missing"))
@@ -441,7 +441,7 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
                 checked.found.append(Found(name, "it was added"))
             elif name.endswith(".whl"):
                 differences = wheel_differences(files[name], wanted[name])
-                checked.found += [Found(f"{name}, {each.where}", each.what) for each in differences]
+                checked.found += [Found(f"{name}, {difference.where}", difference.what) for difference in differences]
             elif checked.digests[name] != _sha256(wanted[name]):
                 checked.found.append(Found(name, "its content"))
     if not checked.found:
@@ -452,14 +452,14 @@ def _folder(path: Path, store: Store, *, signed: bool) -> Checked:
 def _around_files(folder: Path, files: Mapping[str, Path]) -> Iterator[Found]:
     """Yield what is in a folder besides the content of its files: folders, permissions, attributes."""
     full = {parent for name in files for parent in confine.parent_folders(name)}
-    folders = {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_dir()}
+    folders = {inner.relative_to(folder).as_posix(): inner for inner in folder.rglob("*") if inner.is_dir()}
     yield from (Found(f"{name}/", "an empty folder was added") for name in sorted(folders.keys() - full))
-    for name, each in sorted({".": folder, **folders, **files}.items()):
-        mode, allowed = stat.S_IMODE(each.stat().st_mode), 0o755 if each.is_dir() else 0o644
+    for name, path in sorted({".": folder, **folders, **files}.items()):
+        mode, allowed = stat.S_IMODE(path.stat().st_mode), 0o755 if path.is_dir() else 0o644
         if mode & ~allowed:
             yield Found(name, f"its mode is {mode:o}; at most {allowed:o} is needed, without other bits")
         # Labels of the system's own, such as SELinux's, are on every file.
-        own = [key for key in os.listxattr(each) if not key.startswith("security.") or key == "security.capability"]
+        own = [key for key in os.listxattr(path) if not key.startswith("security.") or key == "security.capability"]
         if own:
             yield Found(name, f"it has attributes: {', '.join(own)}")
 
