@@ -166,20 +166,11 @@ class Foundry(Program):
         if name.startswith("-"):
             verb = next((word for word in rest if word in verbs), "")
             after = [word for word in words if word != verb]
-            refuse(
-                UsageError(
-                    f"the first word must be a verb, and {name} is an option",
-                    next=_command([verb, *after]) if verb else "./foundry --help, which lists the verbs",
-                )
-            )
+            remedy = _command([verb, *after]) if verb else "./foundry --help, which lists the verbs"
+            refuse(UsageError(f"the first word must be a verb, and {name} is an option", next=remedy))
         near = nearest(name, verbs)
-        refuse(
-            UsageError(
-                f"there is no verb {name}{suggestion(name, verbs)}",
-                why=f"known: {', '.join(verbs)}",
-                next=_command([near, *rest]) if near else "./foundry --help",
-            )
-        )
+        what, known = f"there is no verb {name}{suggestion(name, verbs)}", f"known: {', '.join(verbs)}"
+        refuse(UsageError(what, why=known, next=_command([near, *rest]) if near else "./foundry --help"))
 
     def _check_values(self, words: Sequence[str]) -> None:
         """Refuse unknown options, and values of options that take none: invoke may take either for a target."""
@@ -202,13 +193,9 @@ class Foundry(Program):
             if known and value and value not in known:
                 near = nearest(value, known)
                 corrected = [near if w == value else w.replace(f"={value}", f"={near}") for w in words if w]
-                refuse(
-                    UsageError(
-                        f"there is no {argument.name} {value}{suggestion(value, known)}",
-                        why=f"known: {', '.join(known)}",
-                        next=_command(corrected) if near else f"./foundry {context.name} --help",
-                    )
-                )
+                what = f"there is no {argument.name} {value}{suggestion(value, known)}"
+                remedy = _command(corrected) if near else f"./foundry {context.name} --help"
+                refuse(UsageError(what, why=f"known: {', '.join(known)}", next=remedy))
 
     def _explained(self, error: ParseError, words: Sequence[str]) -> UsageError:
         """Translate invoke's error about a word into one for our users."""

@@ -77,9 +77,7 @@ def show(console: Console) -> None:
     """
     lock = locks.load()
     wanted = _pinned()
-    table = Table(title="components: toolchains/pins")
-    for heading in ("component", "pinned", "resolved to", "in"):
-        table.add_column(heading)
+    table = Table("component", "pinned", "resolved to", "in", title="components: toolchains/pins")
     systems = list(wanted.systems)
     locked = {system.name: system for system in lock.systems()}
     for _, pin in sorted(wanted.components.items()):
@@ -95,16 +93,8 @@ def show(console: Console) -> None:
         number = heading in ("packages", "wheels", "MB")
         table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
     for system in lock.systems():
-        table.add_row(
-            system.name,
-            system.suite,
-            system.python,
-            str(len(system.debs)),
-            str(len(system.wheels)),
-            " ".join(system.tritons),
-            _megabytes(system.own()),
-            system.digest[:12],
-        )
+        counts = str(len(system.debs)), str(len(system.wheels)), " ".join(system.tritons), _megabytes(system.own())
+        table.add_row(system.name, system.suite, system.python, *counts, system.digest[:12])
     console.print(table)
     table = Table(title="sources: toolchains/upstreams")
     for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
@@ -137,9 +127,8 @@ def check_age(store: Store, console: Console) -> None:
     with console.status("asking the archives"):
         compared = age.ask(locks.load(), _pinned(), store)
     if compared.newer:
-        table = Table(title="what the archives have in newer versions")
-        for heading in ("kind", "name", "locked", "newest", "security", "in"):
-            table.add_column(heading)
+        headings = ("kind", "name", "locked", "newest", "security", "in")
+        table = Table(*headings, title="what the archives have in newer versions")
         for package in sorted(compared.newer, key=lambda package: (not package.is_security, package)):
             security = "yes" if package.is_security else ""
             systems = ", ".join(package.systems)
@@ -184,13 +173,10 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
     locks.save(new)
     changes = resolution.changes(old, new)
     if changes:
-        table = Table(title=f"{len(changes)} changed")
-        for heading in ("kind", "name", "was", "is", "in"):
-            table.add_column(heading)
+        table = Table("kind", "name", "was", "is", "in", title=f"{len(changes)} changed")
         for change in changes:
-            table.add_row(
-                change.kind, change.name, change.before or "-", change.after or "-", ", ".join(change.targets)
-            )
+            before, after = change.before or "-", change.after or "-"
+            table.add_row(change.kind, change.name, before, after, ", ".join(change.targets))
         console.print(table)
     for line in freed:
         console.print(f"other wheels may have changed, the locked versions do not fit: {line}")
