@@ -33,33 +33,12 @@ _LISTED = {
     for name, symbol in _licensing.known_symbols.items()
     if not symbol.is_exception and not name.startswith(_OWN)
 }
-# Debian's names with one meaning, and the name that LLVM's packages have for their licence.
-_NAMES = {
-    "expat": "MIT",
-    "apache-2": "Apache-2.0",
-    "artistic-2": "Artistic-2.0",
-    "cc0": "CC0-1.0",
-    "mpl-2": "MPL-2.0",
-    "apache-2-llvm-exceptions": "Apache-2.0 WITH LLVM-exception",
-}
-_EXCEPTIONS = {
-    "font": "Font-exception-2.0",
-    "libtool": "Libtool-exception",
-    "linux-syscall-note": "Linux-syscall-note",
-    "texinfo": "Texinfo-exception",
-}
 _GNU = re.compile(r"(A?GPL|LGPL|GFDL|GFDL-NIV)-([1-3](?:\.[1-3])?)(?:\.0)?(\+?)", re.IGNORECASE)
 # An uncommon form, which is not taken apart.
 _OPAQUE = re.compile(r"and/or|[,|()]")
 _RECIPE = re.compile(r'^    license = "(.+)"$', re.MULTILINE)
 _AND, _OR = re.compile(" (?:and|AND) "), re.compile(" (?:or|OR) ")
 _FIELD = re.compile(r"([^\s:#][^\s:]*):[ \t]*(.*)")
-# Classifiers that name one licence. Others name a family: "BSD License".
-_CLASSIFIERS = {
-    "License :: OSI Approved :: MIT License": "MIT",
-    "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
-}
 
 
 class Review(File, frozen=True):
@@ -77,17 +56,23 @@ class Review(File, frozen=True):
 
 
 class Reviews(File, frozen=True):
-    """The reviewed licences.
+    """The reviewed licences, and names of licences that are not SPDX's own.
 
     Attributes:
         debian: by source package.
         python: by name.
         linked: programs that are linked with static archives, by recipe; the file is its link.sh.
+        names: names in copyright files with one meaning, in lower case.
+        exceptions: names of exceptions there, in lower case.
+        classifiers: classifiers of Python packages that name one licence. Others name a family: "BSD License".
     """
 
     debian: Mapping[str, Review] = {}
     python: Mapping[str, Review] = {}
     linked: Mapping[str, Review] = {}
+    names: Mapping[str, Text] = {}
+    exceptions: Mapping[str, Text] = {}
+    classifiers: Mapping[str, Text] = {}
 
 
 @functools.cache
@@ -131,7 +116,7 @@ def of_distribution(name: str, metadata: Message, files: Mapping[str, bytes]) ->
         return Licence(stated, "METADATA, License")
     classifiers = {str(classifier) for classifier in metadata.get_all("Classifier") or []}
     named = {classifier for classifier in classifiers if classifier.startswith("License ::")}
-    if len(named) == 1 and (listed := _CLASSIFIERS.get(*named)):
+    if len(named) == 1 and (listed := reviews().classifiers.get(*named)):
         return Licence(listed, "METADATA, Classifier")
     review = reviews().python.get(name)
     return _reviewed(review, files.get(review.file, b"") if review else b"", f"[python.{name}]", "METADATA")
@@ -261,8 +246,9 @@ class _Translation:
             if not exception:
                 return listed
             kind = exception.lower().removesuffix(" exception").strip()
-            if kind in _EXCEPTIONS and exception.lower().endswith(" exception"):
-                return f"{listed} WITH {_EXCEPTIONS[kind]}"
+            exceptions = reviews().exceptions
+            if kind in exceptions and exception.lower().endswith(" exception"):
+                return f"{listed} WITH {exceptions[kind]}"
         return self._own(name)
 
     def _listed(self, name: str) -> str:
@@ -272,7 +258,7 @@ class _Translation:
             free = "-no-invariants" if family == "GFDL-NIV" else ""
             identifier = f"{family.removesuffix('-NIV')}-{number}{free}-{later}"
             return identifier if identifier.lower() in _LISTED else ""
-        return _NAMES.get(name.lower()) or _LISTED.get(name.lower(), "")
+        return reviews().names.get(name.lower()) or _LISTED.get(name.lower(), "")
 
     def _own(self, name: str) -> str:
         """Return a LicenseRef, which belongs to this source package: others use the same name for other texts."""
