@@ -78,6 +78,12 @@ def test_the_overview_has_every_verb_in_a_group_with_a_line_and_every_target(wor
     assert "--search-root" not in overview
 
 
+def test_work_of_a_verb_is_in_the_module_of_its_name() -> None:
+    beside = {"shell": "run", "run-packed": "pack", "keys": "verify"}
+    modules = {path.stem for path in (paths.ROOT / "toolchains" / "verbs").glob("*.py")} - {"__init__"}
+    assert {beside.get(name, name) for name in VERBS.tasks} == modules
+
+
 @pytest.mark.parametrize("name", sorted(VERBS.tasks))
 @pytest.mark.parametrize("form", ["help {}", "{} --help", "{} spirv -h", "--help {}"])
 def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str, printed: Said) -> None:

@@ -502,7 +502,7 @@ def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, li
 
 
 def _release(folder: str) -> str:
-    """Return Triton's release for a folder's name, which has the number of our series of patches, too."""
+    """Return Triton's release in the name of a folder; the name also has the revision of our patches."""
     return folder.partition("+")[0]
 
 

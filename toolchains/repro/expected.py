@@ -98,7 +98,7 @@ def is_current(expected: Expected, target: LockedTarget, release: LockedTriton) 
 
 
 def stale(expected: Expected, locked: Lock) -> Iterator[str]:
-    """Yield which images of a lock the file does not have as they would be built now, and which of its are no more."""
+    """Yield the images of a lock without a current entry in the file, and the entries of images that are not locked."""
     known = set()
     for target, release in releases(locked):
         known.add((target.name, release.version))
@@ -191,7 +191,7 @@ def update(
 
 
 def pruned(expected: Expected, locked: Lock) -> Expected:
-    """Return the file's content without the images that a lock does not have, and without parts of no image now."""
+    """Return the file's content without images that are not locked, and without parts that no image has now."""
     wanted = {part for pair in releases(locked) for part in parts(*pair)}
     known = {(target.name, release.version) for target, release in releases(locked)}
     images = {

@@ -256,7 +256,7 @@ class Repository:
             return foreign.within(self._left, partial(self._follow, method, url, authorization, most, **options))
         except FileError as error:
             raise FetchError(error.what) from error
-        # ValueError: an address that is none.
+        # ValueError: this is not an address.
         except (requests.RequestException, TimeoutError, ValueError) as error:
             raise FetchError(
                 f"the registry {self._host} does not answer",

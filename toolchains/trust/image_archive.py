@@ -230,7 +230,7 @@ def _settings(text: bytes, expected: Mapping[str, Any]) -> Iterator[Found]:
         yield Found("the configuration", f"it is damaged: {error}")
         return
     wanted = dict(_leaves(expected))
-    # What an engine's `commit` adds of its own comes last.
+    # The settings that an engine's `commit` adds come last.
     for key in sorted({*actual, *wanted}, key=lambda key: (not key.startswith(_KEPT), key)):
         if key.startswith(_SETTINGS) and actual.get(key) != wanted.get(key):
             yield Found(f"the configuration's {key}", f"{_shown(wanted, key)} became {_shown(actual, key)}")

@@ -22,7 +22,7 @@ from toolchains.verbs import bake
 _FOLDER = paths.ROOT / "ci"
 # The place of each system's file; its template is ci/SYSTEM.yml.in.
 SYSTEMS = {"github": ".github/workflows/foundry.yml", "gitlab": ".gitlab-ci.yml"}
-# What else there is a file of: `docker buildx bake` builds the images.
+# The system of one more file: `docker buildx bake` builds the images.
 BAKE = "bake"
 
 

@@ -81,7 +81,7 @@ def _machine() -> Iterator[Problem]:
 
 
 def _python(python: str) -> Iterator[Problem]:
-    """Yield what is wrong with the Triton of a Python; of the virtual environment's if none is given, if it has one."""
+    """Yield what is wrong with the Triton of a Python, by default of the active virtual environment's."""
     active = os.environ.get("VIRTUAL_ENV")
     program = python or (f"{active}/bin/python" if active and Path(active) != paths.ROOT / ".venv" else "")
     if program:

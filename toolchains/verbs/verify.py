@@ -353,7 +353,7 @@ def _nearest(path: Path, candidates: Iterator[Path]) -> tuple[Path | None, list[
 
 
 def _made(store: Store, work: Path) -> Iterator[Path]:
-    """Yield the wheels of ours, made again where the store does not have them; the cheapest come first.
+    """Yield our wheels; what the store does not have is built. The cheapest come first.
 
     Args:
         work: an empty folder, in which some are made.
