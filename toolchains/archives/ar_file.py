@@ -38,7 +38,9 @@ def members(file: IO[bytes]) -> Iterator[ArMember]:
         here = file.tell() - len(header)
         if len(header) < _HEADER.size:
             raise ValueError(f"it ends within the header at byte {here}")
-        name, date, user, group, mode, size, end = (each.decode("latin-1").rstrip() for each in _HEADER.unpack(header))
+        name, date, user, group, mode, size, end = (
+            field.decode("latin-1").rstrip() for field in _HEADER.unpack(header)
+        )
         # A negative size would lead back to this header for ever.
         if end != _END or not size.isdecimal():
             raise ValueError(f"an ar archive has no header at byte {here}")

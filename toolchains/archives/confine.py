@@ -131,10 +131,10 @@ def refuse_entries_through_links(links: Collection[str], names: Collection[str],
     Raises:
         UnsafeArchiveError: a parent folder of one of the names is a link.
     """
-    for each in names:
-        if any(folder in links for folder in parent_folders(each)):
+    for name in names:
+        if any(folder in links for folder in parent_folders(name)):
             raise UnsafeArchiveError(
-                f"{called} has an entry that would be written through a link: {each}",
+                f"{called} has an entry that would be written through a link: {name}",
                 next="do not use it, and find out who made it",
             )
 

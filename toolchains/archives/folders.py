@@ -18,12 +18,12 @@ LITTER = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 def files(folder: Path) -> dict[str, Path]:
     """Return the regular files below a folder by their relative names, sorted, without the folders in LITTER."""
-    found = {}
+    by_name = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if path.is_file() and not LITTER.intersection(name.parts):
-            found[name.as_posix()] = path
-    return dict(sorted(found.items()))
+            by_name[name.as_posix()] = path
+    return dict(sorted(by_name.items()))
 
 
 def copy(sources: Mapping[str, Path], folder: Path) -> dict[str, Path]:

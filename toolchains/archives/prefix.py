@@ -62,8 +62,8 @@ def normalise(source: Path, target: Path, *, below: str = "", without: Collectio
         UnsafeArchiveError: an entry would be written outside the prefix, or is no file or link; or the tar is damaged.
     """
     with reading(f"{source.name} is damaged"), open_seekable(source) as tar, target.open("wb") as file:
-        found = tar_entries(tar, source.name, below)
-        write({name: entry for name, entry in found.items() if name not in without}, file)
+        entries = tar_entries(tar, source.name, below)
+        write({name: entry for name, entry in entries.items() if name not in without}, file)
 
 
 def write(entries: Mapping[str, PrefixEntry], out: IO[bytes]) -> None:
@@ -87,7 +87,7 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
     Raises:
         UnsafeArchiveError: see normalise.
     """
-    found: dict[str, PrefixEntry] = {}
+    entries: dict[str, PrefixEntry] = {}
     files: dict[str, tarfile.TarInfo] = {}
     for member in tar:
         name = confine.relative_path(member.name, called)
@@ -99,7 +99,7 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
                 f"{called} has an entry that is neither a file nor a link: {member.name}", next=_OTHER
             )
         if member.issym():
-            found[inside] = PrefixEntry(partial(_content, tar, member), link=member.linkname)
+            entries[inside] = PrefixEntry(partial(_content, tar, member), link=member.linkname)
             continue
         # A hard link has no content; it is that of its file, which must come before the link.
         file = files.get(confine.relative_path(member.linkname, called)) if member.islnk() else member
@@ -110,9 +110,9 @@ def tar_entries(tar: tarfile.TarFile, called: str, below: str = "") -> dict[str,
                 next=_OTHER,
             )
         files[name] = file
-        found[inside] = PrefixEntry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
-    refuse_paths_through_links(found, called)
-    return found
+        entries[inside] = PrefixEntry(partial(_content, tar, file), file.size, bool(file.mode & 0o100))
+    refuse_paths_through_links(entries, called)
+    return entries
 
 
 def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
@@ -126,13 +126,13 @@ def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
     def fail(error: OSError) -> None:
         raise error
 
-    found: dict[str, PrefixEntry] = {}
+    entries: dict[str, PrefixEntry] = {}
     for top, folders, files in os.walk(folder, onerror=fail):
         for path in (Path(top, name) for name in (*folders, *files)):
             if path.is_dir() and not path.is_symlink():
                 continue
-            found[path.relative_to(folder).as_posix()] = _of_path(path, path.lstat())
-    return found
+            entries[path.relative_to(folder).as_posix()] = _of_path(path, path.lstat())
+    return entries
 
 
 def file_entry(path: Path) -> PrefixEntry:
@@ -164,13 +164,13 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return file
 
 
-def refuse_paths_through_links(found: Mapping[str, PrefixEntry], called: str) -> None:
+def refuse_paths_through_links(entries: Mapping[str, PrefixEntry], called: str) -> None:
     """Refuse entries that would be unpacked through a link.
 
     Raises:
         UnsafeArchiveError: there is such an entry.
     """
-    confine.refuse_entries_through_links({name for name, entry in found.items() if entry.link}, found, called)
+    confine.refuse_entries_through_links({name for name, entry in entries.items() if entry.link}, entries, called)
 
 
 @contextmanager

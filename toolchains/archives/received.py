@@ -144,7 +144,7 @@ def take(
     entries = bounds.entries + len(sent)
     # What may be written; and what may be read: unchanged files, and some that are too large, to take those after them.
     unwritten = bounds.size
-    unread = 2 * bounds.size + sum(each.size for each in sent.values())
+    unread = 2 * bounds.size + sum(file.size for file in sent.values())
     with reading(f"what came from {what} is a damaged archive"), tar_file.opened(packed, "r|") as tar:
         while member := tar.next():
             # tarfile keeps every entry in memory.
@@ -302,8 +302,10 @@ def patterns() -> list[str]:
 
 def print_executed(names: Collection[str]) -> None:
     """Print which new and changed files tools of this machine execute because they are there; see executed."""
-    if found := executed(names):
-        print(f"new or changed, and tools may execute it because it is there: {', '.join(found)}", file=sys.stderr)
+    if shown_names := executed(names):
+        print(
+            f"new or changed, and tools may execute it because it is there: {', '.join(shown_names)}", file=sys.stderr
+        )
 
 
 def executed(names: Collection[str]) -> list[str]:
@@ -312,14 +314,14 @@ def executed(names: Collection[str]) -> list[str]:
     For each pattern of executed.toml, the first name stands for all, so that many names do not hide another.
     """
     known = patterns()
-    found: dict[str, list[str]] = {}
+    names_by_pattern: dict[str, list[str]] = {}
     for name in names:
         parts = name.casefold().split("/")
         module = re.fullmatch(r"(?:.*/)?([^/.]+)(?:/__init__)?\.py", name)
         if module and module[1] in sys.stdlib_module_names:
-            found.setdefault("Python", []).append(name)
+            names_by_pattern.setdefault("Python", []).append(name)
         for pattern in known:
             if any(fnmatchcase(part, pattern) for part in parts):
-                found.setdefault(pattern, []).append(name)
+                names_by_pattern.setdefault(pattern, []).append(name)
                 break
-    return [shown(first) + (f" and {len(rest)} like it" if rest else "") for first, *rest in found.values()]
+    return [shown(first) + (f" and {len(rest)} like it" if rest else "") for first, *rest in names_by_pattern.values()]

@@ -41,10 +41,10 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
         docker, _ = side_by_side(host.ensure_engine, fetch)
     else:
         docker = host.ensure_engine()
-    made = target_image.build_image(inputs, store=store, engine=docker, cache=request.cache)
-    if made.builder:
+    image = target_image.build_image(inputs, store=store, engine=docker, cache=request.cache)
+    if image.builder:
         print(
-            f"made by {made.builder}: the layers and the ID of {made.name} are not compared with the published ones",
+            f"made by {image.builder}: the layers and the ID of {image.name} are not compared with the published ones",
             file=sys.stderr,
         )
-    return docker, made
+    return docker, image

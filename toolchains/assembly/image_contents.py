@@ -81,7 +81,7 @@ def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store)
     Raises:
         UsageError: the target has no such part.
     """
-    known = [*target.recipes, *(each.recipe for each in target.linked)]
+    known = [*target.recipes, *(program.recipe for program in target.linked)]
     if name not in known:
         raise UsageError(
             f"{target.name} has no native part {name}{suggestion(name, known)}",
@@ -96,8 +96,8 @@ def part(target: LockedTarget, locked: LockedTriton, name: str, *, store: Store)
     builder = native.fetch_builder(used.builder, store)
     tools = (
         *DebianPackages(builder.suite, builder.debs, store).components(builder.debs),
-        *(packages.wheel(each, store) for each in builder.wheels),
-        *(packages.sdist(each, store) for each in builder.sdists),
+        *(packages.wheel(artifact, store) for artifact in builder.wheels),
+        *(packages.sdist(artifact, store) for artifact in builder.sdists),
     )
     return replace(native.component(name, builder), tools=tools)
 

@@ -36,9 +36,9 @@ def tag(library: Path) -> str:
         raise UsageError(f"{library} is not a shared library for x86-64", why=f"it is {read.machine}, {read.kind}")
     if others := sorted(set(read.needed) - _EVERYWHERE):
         raise UsageError(f"{library} needs {', '.join(others)}, which a machine may not have")
-    needs = [found for names in read.versions.values() for name in names if (found := _GLIBC.fullmatch(name))]
+    needs = [version for names in read.versions.values() for name in names if (version := _GLIBC.fullmatch(name))]
     # The oldest tag of this form is that of glibc 2.5 (PEP 600).
-    major, minor = max([(2, 5), *((int(found[1]), int(found[2])) for found in needs)])
+    major, minor = max([(2, 5), *((int(version[1]), int(version[2])) for version in needs)])
     return f"manylinux_{major}_{minor}_x86_64"
 
 
@@ -62,14 +62,14 @@ def rewrite(
     info = f"{name}-{version}.dist-info"
     platforms = [tag(library) for library in libraries.values()]
     # The numbers are compared: 2_9 is older than 2_34.
-    platform = max(platforms, key=lambda each: [int(number) for number in each.split("_")[1:3]], default="any")
+    platform = max(platforms, key=lambda name: [int(number) for number in name.split("_")[1:3]], default="any")
     target = folder / f"{name}-{version}-py3-none-{platform}.whl"
     content = wheel_file.read_files(wheel)
     marks = re.sub(rb"(?m)^Tag: .*$", f"Tag: py3-none-{platform}".encode(), content[f"{info}/WHEEL"])
     if libraries:
         marks = re.sub(rb"(?m)^Root-Is-Purelib: .*$", b"Root-Is-Purelib: false", marks)
     head, empty, text = content[f"{info}/METADATA"].partition(b"\n\n")
-    head += b"".join(f"\nRequires-Dist: {each}".encode() for each in requires)
+    head += b"".join(f"\nRequires-Dist: {requirement}".encode() for requirement in requires)
     content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text}
     content |= documents.wheel_documents(described, info)
     wheel_file.write_files(target, info, {**content, **libraries}, wheel_file.executables(wheel))

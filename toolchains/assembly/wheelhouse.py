@@ -83,15 +83,15 @@ def source(locked: Lock, target: LockedTarget) -> LockedTarget:
     Raises:
         UsageError: the backend has no such target; its kernels need programs that only an image has.
     """
-    having = [each for each in locked.targets.values() if RECIPE in each.recipes]
-    found = next((each for each in having if each.backend == target.backend), None)
-    if found is None:
+    having = [candidate for candidate in locked.targets.values() if RECIPE in candidate.recipes]
+    chosen = next((candidate for candidate in having if candidate.backend == target.backend), None)
+    if chosen is None:
         raise UsageError(
             f"there are no wheels of {target.name} for a machine without its image",
             why="its kernels are compiled by LLVM's programs, which are in the image",
             next=f"./foundry wheel {having[0].backend}" if having else "",
         )
-    return found
+    return chosen
 
 
 def library(target: LockedTarget, store: Store, folder: Path) -> Library:
@@ -132,13 +132,13 @@ def write(target: LockedTarget, library: Library, folder: Path, store: Store) ->
         names = target_image.plugins(target)
         with step(f"wheels of {', '.join(names)}"):
             for name in names:
-                made = plugin_wheels.wheel(name, store)
+                plugin = plugin_wheels.wheel(name, store)
                 if name == "core":
-                    described = plugin_wheels.component(made, parts=[library.component])
-                    platform_wheel.rewrite(made.path, work, described, libraries={_IN_CORE: library.path})
+                    described = plugin_wheels.component(plugin, parts=[library.component])
+                    platform_wheel.rewrite(plugin.path, work, described, libraries={_IN_CORE: library.path})
                 else:
-                    described = plugin_wheels.component(made, requires=_CORE)
-                    platform_wheel.rewrite(made.path, work, described, requires=_CORE)
+                    described = plugin_wheels.component(plugin, requires=_CORE)
+                    platform_wheel.rewrite(plugin.path, work, described, requires=_CORE)
         needed, own = _needed(work.glob("*.whl"), target, store)
         for artifact in needed:
             shutil.copyfile(store.path(artifact), work / artifact.filename)
@@ -187,7 +187,7 @@ def _requires(wheel: Path) -> list[NormalizedName]:
         lines = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist") or []
     requirements = [Requirement(line) for line in lines]
     return [
-        canonicalize_name(each.name)
-        for each in requirements
-        if each.marker is None or each.marker.evaluate({"extra": ""})
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
     ]

@@ -277,7 +277,7 @@ class System:
     def digests(self) -> dict[str, str]:
         """Return the digest of what is wanted for each part of a locked target, independent of the files' layout."""
         debs = [self.suite, sorted(self.packages), *([pin.left_out, pin.kept] for pin in self.debs)]
-        debs += [[each.recipe, each.packages, each.left_out] for each in self.linked]
+        debs += [[program.recipe, program.packages, program.left_out] for program in self.linked]
         # The requirements of sdists are resolved with the wheels.
         wheels = [self.python, self.wheels, *([self.sdists] if self.sdists else [])]
         return {"debs": digest(debs), "wheels": digest(wheels)}
@@ -363,13 +363,13 @@ class Target(System):
     @property
     def triton(self) -> ReleasesPin:
         """Return the Triton releases asked for."""
-        found = [pin for pin in self.pins if isinstance(pin, ReleasesPin)]
-        if len(found) != 1:
+        releases = [pin for pin in self.pins if isinstance(pin, ReleasesPin)]
+        if len(releases) != 1:
             raise PinError(
-                f"target {self.name} has {len(found)} components with releases; it needs one, Triton",
+                f"target {self.name} has {len(releases)} components with releases; it needs one, Triton",
                 next=f"correct the components in toolchains/targets/{self.name}.toml",
             )
-        return found[0]
+        return releases[0]
 
 
 def component(name: str, folder: Path = paths.PINS) -> Pin:

@@ -49,15 +49,15 @@ class Pinned:
             UsageError: nothing has this name.
         """
         known: list[Named] = [*self.components.values(), *self.targets, *self.builders, *self.upstreams]
-        found = tuple(each for each in known if each.name == name)
-        found += tuple(each.builder for each in found if isinstance(each, Target) and each.builder)
-        if not found:
+        named = tuple(item for item in known if item.name == name)
+        named += tuple(item.builder for item in named if isinstance(item, Target) and item.builder)
+        if not named:
             raise UsageError(
                 f"no target has a component {name}, and no target, project or builder is called so",
-                why=f"known: {', '.join(sorted({each.name for each in known}))}",
+                why=f"known: {', '.join(sorted({item.name for item in known}))}",
                 next="./foundry pin",
             )
-        return found
+        return named
 
 
 def load() -> Pinned:

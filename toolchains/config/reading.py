@@ -65,9 +65,9 @@ def convert(table: dict[str, Any], kind: Any, path: Path, *, below: str = "", **
         result = msgspec.convert({**table, **known}, kind)
     except msgspec.ValidationError as error:
         message = str(error)
-        found = _WHERE.search(message)
+        where = _WHERE.search(message)
         # In the file, the keys of a source are in the profile's own table.
-        key = _path(below, (found.group(1) if found else "$").replace("$.source", "$"))
+        key = _path(below, (where.group(1) if where else "$").replace("$.source", "$"))
         message = _WHERE.sub("", message)
         unknown = _UNKNOWN.fullmatch(message)
         if not unknown:

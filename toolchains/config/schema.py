@@ -40,7 +40,7 @@ def schema_folders() -> dict[str, str]:
 def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
     # The classes of this union have no tag: their keys tell them apart, which msgspec does not support.
     members = kind.__args__ if kind == TargetFile | VariantFile else (kind,)
-    found, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")
+    tops, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")
     for definition in components.values():
         if "description" in definition:
             definition["description"] = inspect.cleandoc(definition["description"])
@@ -48,7 +48,7 @@ def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
             if field in definition.get("properties", {}) and (field == "key" or "source" in definition["properties"]):
                 del definition["properties"][field]
                 definition["required"].remove(field)
-    top = found[0] if len(found) == 1 else {"anyOf": list(found)}
+    top = tops[0] if len(tops) == 1 else {"anyOf": list(tops)}
     if name == "upstream":
         components |= _profile(components["ProjectFile"])
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **top, "$defs": components}

@@ -66,10 +66,10 @@ def status_of(error: BaseException) -> int | None:
 
 def failed(what: str, error: BaseException, *, next: str = "") -> EngineError | FileError:
     """Return the error to raise if a request failed: what, why, and the next command or the given one."""
-    for each in _chain(error):
+    for inner in _chain(error):
         # No socket reports this: a file of this machine could not be written.
-        if isinstance(each, OSError) and each.errno in (errno.ENOSPC, errno.EDQUOT):
-            return space.error(what, os.strerror(each.errno))
+        if isinstance(inner, OSError) and inner.errno in (errno.ENOSPC, errno.EDQUOT):
+            return space.error(what, os.strerror(inner.errno))
     cause = find(error)
     kind = FileError if FULL.search(cause.why) else EngineError
     return kind(what, why=cause.why, next=next or cause.next)
@@ -96,35 +96,37 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
     Args:
         known: whether it answered before, so that it is an engine: a broken connection is then not a foreign protocol.
     """
-    found = list(_chain(error))
+    chain = list(_chain(error))
     where = address()
     if isinstance(error, AnswerError):
         return Cause(str(error), _ELSEWHERE)
-    said = next((str(each.explanation or each) for each in found if isinstance(each, docker.errors.APIError)), "")
-    if said:
-        if _VERSION.search(said):
+    refusal = next(
+        (str(inner.explanation or inner) for inner in chain if isinstance(inner, docker.errors.APIError)), ""
+    )
+    if refusal:
+        if _VERSION.search(refusal):
             return Cause(
-                f"the engine at {where} speaks another version of Docker's API: {said}",
+                f"the engine at {where} speaks another version of Docker's API: {refusal}",
                 "update the engine, or set DOCKER_HOST to one that is current",
             )
-        if FULL.search(said):
-            return Cause(f"the container engine's disk is full: {said}", _MAKE_ROOM)
-        return Cause(f"the engine at {where} refused: {said}", "docker version; the engine's log says more")
-    if known and any(isinstance(each, urllib3.exceptions.ProtocolError) for each in found):
+        if FULL.search(refusal):
+            return Cause(f"the container engine's disk is full: {refusal}", _MAKE_ROOM)
+        return Cause(f"the engine at {where} refused: {refusal}", "docker version; the engine's log says more")
+    if known and any(isinstance(inner, urllib3.exceptions.ProtocolError) for inner in chain):
         return Cause(f"{where} closed the connection: the engine stopped", RESTART)
     # The innermost error is the cause; the outer ones only say that a request failed.
-    for each in reversed(found):
-        match each:
-            case OSError() if each.filename is not None:
+    for inner in reversed(chain):
+        match inner:
+            case OSError() if inner.filename is not None:
                 # A file of this machine; an error of a socket names none.
-                return Cause(f"{each.filename}: {each.strerror}", "see that this file can be read and written")
+                return Cause(f"{inner.filename}: {inner.strerror}", "see that this file can be read and written")
             case ssl.SSLError():
                 return Cause(
-                    f"TLS with {where} failed: {each}",
+                    f"TLS with {where} failed: {inner}",
                     "check DOCKER_HOST, DOCKER_TLS_VERIFY and the certificates in DOCKER_CERT_PATH: docker version",
                 )
             case docker.errors.TLSParameterError():
-                return Cause(str(each), "correct DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or unset them")
+                return Cause(str(inner), "correct DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or unset them")
             case PermissionError():
                 return Cause(f"you may not use {where}: permission denied", _PERMISSION)
             case FileNotFoundError():
@@ -132,20 +134,22 @@ def find(error: BaseException, *, known: bool = False) -> Cause:
             case ConnectionRefusedError():
                 return Cause(f"nothing listens at {where}: connection refused", _start(), absent=True)
             case socket.gaierror():
-                return Cause(f"the host of {where} is not known: {each}", "correct DOCKER_HOST, or unset it")
+                return Cause(f"the host of {where} is not known: {inner}", "correct DOCKER_HOST, or unset it")
             case TimeoutError() | requests.exceptions.Timeout() | urllib3.exceptions.TimeoutError():
-                silent = not any(isinstance(each, requests.exceptions.ConnectTimeout) for each in found)
+                silent = not any(isinstance(inner, requests.exceptions.ConnectTimeout) for inner in chain)
                 return Cause(f"{where} accepts connections and does not answer", RESTART, silent=silent)
-            case OSError() if each.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-                return Cause(f"{where} cannot be reached: {each.strerror}", "check the network, or correct DOCKER_HOST")
+            case OSError() if inner.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+                return Cause(
+                    f"{where} cannot be reached: {inner.strerror}", "check the network, or correct DOCKER_HOST"
+                )
             case ConnectionError() | http.client.IncompleteRead() | urllib3.exceptions.IncompleteRead():
                 return Cause(
                     f"{where} closed the connection: the engine stopped, or is not a container engine", RESTART
                 )
             case KeyError() | TypeError() | urllib3.exceptions.ProtocolError():
-                return Cause(f"what answers at {where} is not a container engine: {each}", _ELSEWHERE)
-    if any(isinstance(each, ValueError) for each in found):
-        return Cause(f"what answers at {where} is not a container engine: {found[-1]}", _ELSEWHERE)
+                return Cause(f"what answers at {where} is not a container engine: {inner}", _ELSEWHERE)
+    if any(isinstance(inner, ValueError) for inner in chain):
+        return Cause(f"what answers at {where} is not a container engine: {chain[-1]}", _ELSEWHERE)
     return Cause(f"{where}: {error}", _ELSEWHERE)
 
 
@@ -167,10 +171,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its inner errors, the outermost first: causes, and arguments of the HTTP libraries' errors."""
     todo, seen = [error], set[int]()
     while todo:
-        each = todo.pop(0)
-        if id(each) in seen:
+        current = todo.pop(0)
+        if id(current) in seen:
             continue
-        seen.add(id(each))
-        yield each
-        inner = [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        seen.add(id(current))
+        yield current
+        inner = [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
         todo += [item for item in inner if isinstance(item, BaseException)]

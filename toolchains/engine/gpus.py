@@ -116,9 +116,9 @@ def unused(given: Gpus | None) -> str:
     if given or not diagnosis.address().startswith("unix://"):
         return ""
     nvidia, nodes = sorted(_DEV.glob("nvidia[0-9]*")), _render_nodes()
-    options = [f"--gpus={text}" for text, found in (("all", nvidia), (_NODES, nodes)) if found]
-    found = ", ".join(map(str, (*nvidia, *nodes)))
-    return f"{found}: on this machine, and not used; {' or '.join(options)} would use it" if found else ""
+    options = [f"--gpus={text}" for text, devices in (("all", nvidia), (_NODES, nodes)) if devices]
+    devices = ", ".join(map(str, (*nvidia, *nodes)))
+    return f"{devices}: on this machine, and not used; {' or '.join(options)} would use it" if devices else ""
 
 
 def _render_nodes() -> list[Path]:

@@ -52,15 +52,15 @@ class Requirement:
 
     def describe(self) -> str | None:
         """Return its path or the version that it prints; None if it is missing."""
-        found = self.find()
-        if found is None or not self.version:
-            return found
-        return next(iter(children.run(self.version, log="version", check=False).stdout.splitlines()), found)
+        place = self.find()
+        if place is None or not self.version:
+            return place
+        return next(iter(children.run(self.version, log="version", check=False).stdout.splitlines()), place)
 
 
 def requirements() -> list[Requirement]:
     """Return all requirements of this machine and user."""
-    found = [
+    required = [
         _program("apt-get", "apt", "fetches the packages of the base image"),
         Requirement(
             "a Debian archive",
@@ -76,8 +76,9 @@ def requirements() -> list[Requirement]:
     ]
     if os.geteuid() != 0:
         # newuidmap has no option that prints a version.
-        found.append(replace(_program("newuidmap", "uidmap", "lets mmdebstrap work without being root"), version=()))
-    return [*found, Requirement("a container engine", "builds and runs images", ("docker.io",), _engine, _engine_fix)]
+        required.append(replace(_program("newuidmap", "uidmap", "lets mmdebstrap work without being root"), version=()))
+    required.append(Requirement("a container engine", "builds and runs images", ("docker.io",), _engine, _engine_fix))
+    return required
 
 
 def provide() -> list[Requirement]:

@@ -150,11 +150,11 @@ class Sandbox(Container):
         super()._start()
         # A new volume belongs to root, or with Podman to the container's user. Each can change its own files without a
         # capability; the engine's archives cannot.
-        said: list[bytes] = []
+        printed: list[bytes] = []
         words = ["chmod", "1777", *self._folders]
-        if all(self._execute(words, lambda _, chunk: said.append(chunk), user=user) for user in ("0", str(USER))):
+        if all(self._execute(words, lambda _, chunk: printed.append(chunk), user=user) for user in ("0", str(USER))):
             self._check_time("chmod")
-            why = b"".join(said).decode(errors="replace")
+            why = b"".join(printed).decode(errors="replace")
             raise EngineError(f"cannot prepare a container of {self._image}", why=why)
         self.call(["mkdir", "-p", _IDENTITY["HOME"]])
 
@@ -213,17 +213,17 @@ class Sandbox(Container):
         # Root has no capability here, and so cannot read the user's private folders. The user's programs could end or
         # change a process of the user.
         for user in "0", str(USER):
-            said = [b"", b""]
+            printed = [b"", b""]
 
-            def take(stream: int, chunk: bytes, said: list[bytes] = said) -> None:
-                said[stream] += chunk
+            def take(stream: int, chunk: bytes, printed: list[bytes] = printed) -> None:
+                printed[stream] += chunk
 
             status = self._execute(["du", "-skx", *self._folders], take, user=user)
             # What a program removes at the same moment is no error.
-            complete = status in (0, 1) and all(line.endswith(_REMOVED) for line in said[1].splitlines())
+            complete = status in (0, 1) and all(line.endswith(_REMOVED) for line in printed[1].splitlines())
             if complete:
                 break
-        return sum(map(int, re.findall(rb"^[0-9]+", said[0], re.MULTILINE))) << 10, complete
+        return sum(map(int, re.findall(rb"^[0-9]+", printed[0], re.MULTILINE))) << 10, complete
 
     def _check_time(self, program: str) -> None:
         if self._broken:

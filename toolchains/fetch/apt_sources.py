@@ -63,18 +63,18 @@ def archives() -> list[Archive]:
         files = [named]
     elif is_debian:
         files = [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]
-    found: dict[tuple[str, str], Archive] = {}
+    known: dict[tuple[str, str], Archive] = {}
     for file in files:
         if file.is_file() and file.suffix in _SUFFIXES:
             for uri, pocket in _entries(file.read_text(), deb822=file.suffix == ".sources"):
-                found[uri, pocket] = Archive(uri, pocket, f"signed-by={KEYRING}")
-    if not any(pocket == "" for _, pocket in found):
+                known[uri, pocket] = Archive(uri, pocket, f"signed-by={KEYRING}")
+    if not any(pocket == "" for _, pocket in known):
         raise UsageError("no Debian archive is known to this machine", next=_ADVICE)
     if not KEYRING.is_file():
         raise MissingToolError(
             f"Debian's archive keys are not installed: {KEYRING}", next="apt-get install debian-archive-keyring"
         )
-    return list(found.values())
+    return list(known.values())
 
 
 def named_file() -> Path | None:

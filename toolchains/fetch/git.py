@@ -90,12 +90,12 @@ def check_git_url(url: str, where: str = "toolchains/upstreams") -> None:
     Raises:
         PinError: the address is not valid.
     """
-    scheme, found, rest = url.partition("://")
+    scheme, separator, rest = url.partition("://")
     host = rest.partition("/")[0].rpartition("@")[2]
-    if found and scheme in PROTOCOLS:
+    if separator and scheme in PROTOCOLS:
         right = bool(host) and not host.startswith("-") and not rest.startswith("-")
     else:
-        right = not found and bool(re.fullmatch(r"(?!-)[\w.-]+@(?!-)[\w.-]+:(?![:-]).+", url))
+        right = not separator and bool(re.fullmatch(r"(?!-)[\w.-]+@(?!-)[\w.-]+:(?![:-]).+", url))
     if not right or re.search(r"[\s\x00-\x1f\x7f]", url):
         raise PinError(
             f"not an address to fetch from: {url!r}",
@@ -228,9 +228,9 @@ def _fetch_from(url: str, commit: str, repository: Path, ref: str, say: Say) -> 
             "", why=f"it does not have the commit, or gives none by hash ({reason}); it would be asked for a ref"
         )
     get(ref)
-    found = _git("rev-parse", f"{_FETCHED}^{{commit}}", repository=repository, log="git-fetched").stdout.strip()
-    if found != commit:
-        raise GoneError("", why=f"it does not give the commit by hash ({reason}), and its {ref} is at {found}")
+    fetched = _git("rev-parse", f"{_FETCHED}^{{commit}}", repository=repository, log="git-fetched").stdout.strip()
+    if fetched != commit:
+        raise GoneError("", why=f"it does not give the commit by hash ({reason}), and its {ref} is at {fetched}")
 
 
 def create(repository: Path, *, alternate: Path | None = None, format: str = "sha1") -> None:
@@ -252,11 +252,11 @@ def check_tree(repository: Path, commit: str, tree: str) -> None:
     Raises:
         HashMismatchError: they differ.
     """
-    found = _git("rev-parse", f"{commit}^{{tree}}", repository=repository, log="git-tree").stdout.strip()
-    if found != tree:
+    actual = _git("rev-parse", f"{commit}^{{tree}}", repository=repository, log="git-tree").stdout.strip()
+    if actual != tree:
         raise HashMismatchError(
             f"the tree of commit {commit} is not the pinned one",
-            why=f"tree   {found}\npinned {tree}",
+            why=f"tree   {actual}\npinned {tree}",
             next="correct tree or commit in toolchains/upstreams: one of them is of another commit",
         )
 
@@ -454,5 +454,5 @@ def _check_ref(ref: str) -> None:
 def _reason(error: CommandError) -> str:
     """Return git's message about a failure, without its progress."""
     lines = [line for line in error.why.splitlines() if not re.match(r"(remote: )?[\w ]+: +\d+|\(whole output", line)]
-    said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
-    return "; ".join(line.strip() for line in said) or error.what
+    messages = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+    return "; ".join(line.strip() for line in messages) or error.what

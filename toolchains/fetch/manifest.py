@@ -54,14 +54,14 @@ def damage(folder: Path) -> Damage | None:
     wanted = read(folder)
     if wanted is None:
         return Damage(f"its {MANIFEST_FILE} cannot be read")
-    found = contents(folder)
-    for name in sorted(wanted.keys() | found.keys() - {MANIFEST_FILE}):
-        if name not in found:
+    present = contents(folder)
+    for name in sorted(wanted.keys() | present.keys() - {MANIFEST_FILE}):
+        if name not in present:
             return Damage(f"{name} is missing")
         if name not in wanted:
             return Damage(f"{name} was added")
         try:
-            entry = _entry(found[name])
+            entry = _entry(present[name])
         except OSError as error:
             return Damage(f"{name} cannot be read: {error.strerror}")
         if entry != wanted[name]:
@@ -71,12 +71,12 @@ def damage(folder: Path) -> Damage | None:
 
 def contents(folder: Path) -> dict[str, Path]:
     """Return all files and folders below a folder by name, except the manifest."""
-    found = {}
+    by_name = {}
     for top, folders, files in os.walk(folder):
         for path in (Path(top, name) for name in (*folders, *files)):
-            found[path.relative_to(folder).as_posix()] = path
-    found.pop(MANIFEST_FILE, None)
-    return found
+            by_name[path.relative_to(folder).as_posix()] = path
+    by_name.pop(MANIFEST_FILE, None)
+    return by_name
 
 
 def _entry(path: Path) -> dict[str, Any]:

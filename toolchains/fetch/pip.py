@@ -224,8 +224,8 @@ class Wheels:
         if unknown:
             self.fetch(unknown, into, lambda done: None)
         sizes = {**known, **{item.sha256: (into / item.filename).stat().st_size for item in unknown}}
-        found = [wheel.artifact("wheel", sizes[wheel.sha256]) for wheel in needed]
-        return sorted(found, key=lambda artifact: artifact.name)
+        resolved = [wheel.artifact("wheel", sizes[wheel.sha256]) for wheel in needed]
+        return sorted(resolved, key=lambda artifact: artifact.name)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
         """Download by name, version and hash; see ArtifactSource.fetch."""
@@ -324,7 +324,7 @@ class Sdists:
             "--no-deps", *(f"{name}=={version}" for name, version in sorted(pins.items())), missing="no such sources"
         )
         self.fetch([entry.artifact("sdist") for entry in entries], into, lambda done: None)
-        found = [entry.artifact("sdist", (into / entry.filename).stat().st_size) for entry in entries]
+        sources = [entry.artifact("sdist", (into / entry.filename).stat().st_size) for entry in entries]
         # A source's requirements on the target, except those that are sources themselves.
         needs, own = set(), {canonicalize_name(name) for name in pins}
         for requirement in (Requirement(text) for entry in entries for text in entry.requires):
@@ -333,7 +333,7 @@ class Sdists:
             if wanted and canonicalize_name(requirement.name) not in own:
                 requirement.marker = None
                 needs.add(str(requirement))
-        return sorted(found, key=lambda artifact: artifact.name), sorted(needs)
+        return sorted(sources, key=lambda artifact: artifact.name), sorted(needs)
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
         """Download by name, version and hash; see ArtifactSource.fetch."""

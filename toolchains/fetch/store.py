@@ -74,14 +74,14 @@ class Store:
     def _damage(self, artifact: Artifact) -> FoundryError | None:
         """Return the damage of a file in the store; None if it is as locked."""
         place, verdict = self._place(artifact), self.root / "verdicts" / artifact.sha256
-        found = verdicts.fingerprint({artifact.filename: place})
-        if verdicts.is_known(verdict, found):
+        fingerprint = verdicts.fingerprint({artifact.filename: place})
+        if verdicts.is_known(verdict, fingerprint):
             return None
         try:
             check_file(place, artifact)
         except (TruncatedError, HashMismatchError) as error:
             return error
-        verdicts.note(verdict, found)
+        verdicts.note(verdict, fingerprint)
         return None
 
     def _whole(self, artifact: Artifact) -> bool:
@@ -292,18 +292,18 @@ class Store:
         place, verdict = self._part(kind, digest), self.root / "verdicts" / f"{kind}-{digest}"
         if not place.is_dir():
             return False
-        found = verdicts.fingerprint(
+        fingerprint = verdicts.fingerprint(
             manifest.contents(place) | {manifest.MANIFEST_FILE: place / manifest.MANIFEST_FILE}
             if (place / manifest.MANIFEST_FILE).exists()
             else {}
         )
-        if verdicts.is_known(verdict, found):
+        if verdicts.is_known(verdict, fingerprint):
             return True
         damage = manifest.damage(place)
         if damage:
             self._say(place, damage.why, *["cannot be verified"] * damage.unlisted)
             return False
-        verdicts.note(verdict, found)
+        verdicts.note(verdict, fingerprint)
         return True
 
     def found_part(self, kind: str, digest: str) -> Path | None:
@@ -422,11 +422,11 @@ def check_file(file: Path, artifact: Artifact) -> None:
             next="the same command again",
         )
     with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != artifact.sha256:
+        actual = hashlib.file_digest(stream, "sha256").hexdigest()
+    if actual != artifact.sha256:
         raise HashMismatchError(
             f"{artifact.filename} is not the file that was locked",
-            why=f"sha256 {found}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
+            why=f"sha256 {actual}, {size} bytes\nlocked {artifact.sha256}, {artifact.size} bytes",
             next="the same command again; if that fails, too, find out who changed the file: ./foundry pin --update",
         )
     if artifact.kind == "wheel":

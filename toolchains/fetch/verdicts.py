@@ -25,17 +25,17 @@ _TICK = 2_000_000_000
 
 def fingerprint(files: Mapping[str, Path]) -> str:
     """Return a text that changes whenever one of these files does; empty if one changed too recently to tell."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     newest = 0
     for name, path in sorted(files.items()):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            found.update(f"{name}\0{os.readlink(path)}\0".encode(errors="surrogateescape"))  # noqa: PTH115
+            digest.update(f"{name}\0{os.readlink(path)}\0".encode(errors="surrogateescape"))  # noqa: PTH115
             status = path.stat() if path.exists() else status
         numbers = status.st_mode, status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
-        found.update(f"{name}\0{numbers}\n".encode(errors="surrogateescape"))
+        digest.update(f"{name}\0{numbers}\n".encode(errors="surrogateescape"))
         newest = max(newest, status.st_ctime_ns)
-    return found.hexdigest() if newest + _TICK < time.time_ns() else ""
+    return digest.hexdigest() if newest + _TICK < time.time_ns() else ""
 
 
 def is_known(place: Path, fingerprint: str) -> bool:

@@ -261,8 +261,8 @@ def ensure_built(want: Wanted, *, jobs: int = 0, compiler_cache: str = "", store
         if source.identity != want.source.identity:
             raise FileError(f"{want.folder} changed since it was looked at", next="the same command again")
         required = [
-            ensure_built(each, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
-            for each in want.requires
+            ensure_built(project, jobs=jobs, compiler_cache=compiler_cache, store=store, engine=engine)
+            for project in want.requires
         ]
         image = native.builder_image(want.builder, store=store, engine=engine)
         volumes = {want.volume: WORK, CCACHE_VOLUME: CCACHE}
@@ -412,7 +412,7 @@ def _builder_digest(builder: LockedTarget) -> str:
     """Return the digest of the packages in the builder's image, independent of how they were installed."""
     return digest(
         {
-            "packages": sorted(each.sha256 for each in (*builder.debs, *builder.wheels, *builder.sdists)),
+            "packages": sorted(artifact.sha256 for artifact in (*builder.debs, *builder.wheels, *builder.sdists)),
             "recipe": trees.files_digest({"Dockerfile": paths.DOCKER / "build.Dockerfile"}),
         }
     )

@@ -44,17 +44,17 @@ class Sourced:
     @property
     def triton(self) -> Wanted | None:
         """Return the Triton among them, which becomes a wheel."""
-        return next((each for each in self.wanted if each.name == TRITON), None)
+        return next((want for want in self.wanted if want.name == TRITON), None)
 
     @property
     def parts(self) -> tuple[Wanted, ...]:
         """Return the other projects: docker/from-source/NAME.Dockerfile adds their files to the image."""
-        return tuple(each for each in self.wanted if each.name != TRITON)
+        return tuple(want for want in self.wanted if want.name != TRITON)
 
     @property
     def label(self) -> str:
         """Return the text about them in an image's label."""
-        return ", ".join(f"{each.reference} {each.source.commit[:40]}" for each in self.wanted)
+        return ", ".join(f"{want.reference} {want.source.commit[:40]}" for want in self.wanted)
 
     def built(self, want: Wanted, *, store: Store, engine: Engine) -> Built:
         """Return the part of one of them, from the store or built now."""

@@ -99,10 +99,10 @@ def _check_llvm(commit: str, file: Path) -> None:
     """
     if not re.fullmatch("[0-9a-f]{40}", commit):
         return
-    found = triton_wheel.llvm_hash_of(file)
-    if found != commit:
+    compiled = triton_wheel.llvm_hash_of(file)
+    if compiled != commit:
         raise LlvmHashError(
             "the Triton that was compiled here has another LLVM in it than it was given",
-            why=f"in libtriton.so: {found}\ngiven:           {commit}",
+            why=f"in libtriton.so: {compiled}\ngiven:           {commit}",
             next="look in build/logs/upstream-triton.log where CMake found LLVM and MLIR",
         )

@@ -23,7 +23,7 @@ def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
     Raises:
         LlvmHashError: neither file exists, one has no commit, or the two differ.
     """
-    found = {}
+    commits = {}
     for name in FILES:
         if name not in files:
             continue
@@ -38,20 +38,20 @@ def find_commit(files: Mapping[str, bytes], called: str) -> tuple[str, str]:
             raise LlvmHashError(
                 f"{name} of {called} has no commit", why=f"40 hexadecimal digits are expected, it has {commit!r}"
             )
-        found[name] = commit
-    if not found:
+        commits[name] = commit
+    if not commits:
         raise LlvmHashError(
             f"{called} does not name its LLVM",
             why=f"it has neither {TEXT} nor {INFO}",
             next="give a tree of Triton, or take llvm-hash out of the profile in toolchains/upstreams/triton.toml",
         )
-    if len(set(found.values())) > 1:
+    if len(set(commits.values())) > 1:
         raise LlvmHashError(
             f"{called} names two commits of LLVM",
-            why="\n".join(f"{name}: {commit}" for name, commit in found.items()),
+            why="\n".join(f"{name}: {commit}" for name, commit in commits.items()),
             next="remove from the tree, by a patch or in the folder, what is left over of the other release",
         )
-    (name, pinned), *_ = found.items()
+    (name, pinned), *_ = commits.items()
     return pinned, name
 
 

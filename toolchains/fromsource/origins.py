@@ -269,13 +269,13 @@ def describe_folder(folder: Path, selection: Selection) -> CleanCheckout | Files
                 return CleanCheckout(selection, checkout)
             shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
             _print_once(f"not a commit: {folder} is taken as it is; {checkout.commit[:12]} has other {shown}")
-        found = Files(selection, folder, dict(_files(folder)))
-        source_tar.check_selection([name for name in found.names if name in selection], selection, called=str(folder))
+        tree = Files(selection, folder, dict(_files(folder)))
+        source_tar.check_selection([name for name in tree.names if name in selection], selection, called=str(folder))
     except PinError as error:
         raise UsageError(error.what, why=error.why, next=_FOLDER) from error
     except OSError as error:
         raise FileError(f"{folder} cannot be read", why=str(error)) from error
-    return found
+    return tree
 
 
 @cache

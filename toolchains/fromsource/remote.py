@@ -104,12 +104,12 @@ def push(want: Wanted, url: str, *, store: Store, engine: Engine, network: str =
 
     folder = store.part("upstream", want.identity, absent)
     with step(f"push {want.reference}"), _connected(want, url, store, engine, network) as conan:
-        found = conan.package(want)
-        conan.restore(folder / f"{want.name}.tgz", found)
-        for reference in (conan.base, *(each.reference for each in want.all_required)):
+        package = conan.package(want)
+        conan.restore(folder / f"{want.name}.tgz", package)
+        for reference in (conan.base, *(project.reference for project in want.all_required)):
             conan.upload(reference, "--only-recipe")
-        moved = conan.upload(str(found))
-    return Moved(want.name, found, _sha256(folder / f"{want.name}.tar"), moved)
+        moved = conan.upload(str(package))
+    return Moved(want.name, package, _sha256(folder / f"{want.name}.tar"), moved)
 
 
 def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engine, network: str = "host") -> Moved:
@@ -123,28 +123,28 @@ def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engi
         HashMismatchError: the package that arrived is damaged, is not the named one, or has another sha256.
         FetchError: the remote does not answer, or refuses to read.
     """
-    there, found = store.has_part("upstream", want.identity), None
+    there, package = store.has_part("upstream", want.identity), None
 
     def bring(folder: Path) -> None:
-        nonlocal found
+        nonlocal package
         with step(f"pull {want.reference}"), _connected(want, url, store, engine, network) as conan:
-            found = conan.package(want)
-            conan.download(found)
-            conan.extract(str(found), folder)
+            package = conan.package(want)
+            conan.download(package)
+            conan.extract(str(package), folder)
         _compare(folder / f"{want.name}.tar", sha256, want)
 
     tar = store.part("upstream", want.identity, bring) / f"{want.name}.tar"
     if there:
         _compare(tar, sha256, want)
-    return Moved(want.name, found, _sha256(tar), not there)
+    return Moved(want.name, package, _sha256(tar), not there)
 
 
 def _compare(tar: Path, sha256: str, want: Wanted) -> None:
-    found = _sha256(tar)
-    if sha256 and found != sha256.lower():
+    actual = _sha256(tar)
+    if sha256 and actual != sha256.lower():
         raise HashMismatchError(
             f"{want.reference} does not have the sha256 that was asked for",
-            why=f"sha256 {found}\nasked  {sha256.lower()}",
+            why=f"sha256 {actual}\nasked  {sha256.lower()}",
             next=f"find out which of the two is right; to build it here: ./foundry upstream --build={want.name}",
         )
 

@@ -141,27 +141,27 @@ def cause_of_death(lines: Sequence[str], status: int, oom_killed: bool) -> str |
         status: exit status of the build's command.
         oom_killed: whether the kernel killed a process for lack of memory, Container.oom_killed().
     """
-    step, found, full, refused = "", "", "", False
+    step, sign, full, refused = "", "", "", False
     for line in lines:
         if failed := _FAILED.match(line):
             step = failed[1]
-        if not found and (_KILLED.search(line) or _REFUSED.search(line)):
-            found = f"{step}: {line.strip()}" if step and step not in line else line.strip()
+        if not sign and (_KILLED.search(line) or _REFUSED.search(line)):
+            sign = f"{step}: {line.strip()}" if step and step not in line else line.strip()
             refused = not _KILLED.search(line)
         if not full and _FULL.search(line):
             full = f"{step}: {line.strip()}" if step else line.strip()
     if full:
         return f"the container engine's disk is full: {full}"
-    if status == 0 or not (found or oom_killed or status == _SIGKILL_STATUS):
+    if status == 0 or not (sign or oom_killed or status == _SIGKILL_STATUS):
         return None
     if oom_killed:
-        said = "the kernel killed a compiler or linker for lack of memory"
+        reason = "the kernel killed a compiler or linker for lack of memory"
     elif refused:
-        said = "a compiler or linker got no more memory"
+        reason = "a compiler or linker got no more memory"
     else:
-        killed = "a compiler or linker" if found else "the whole build"
-        said = f"{killed} was killed (signal 9), most often for lack of memory"
-    return f"{said}: {found}" if found else said
+        killed = "a compiler or linker" if sign else "the whole build"
+        reason = f"{killed} was killed (signal 9), most often for lack of memory"
+    return f"{reason}: {sign}" if sign else reason
 
 
 def _gb(size: int) -> str:

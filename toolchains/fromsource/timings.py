@@ -82,13 +82,13 @@ def seconds_by_kind(steps: Sequence[Step]) -> dict[str, float]:
 
 def table(steps: Sequence[Step], n: int = 10) -> Table:
     """Return a table of the n slowest steps, the sum for each kind, and the average number of parallel steps."""
-    made = Table("seconds", "share", "step", box=None, header_style="bold")
+    overview = Table("seconds", "share", "step", box=None, header_style="bold")
     work = sum(step.seconds for step in steps)
     passed = elapsed(steps)
     rows = [(step.output, step.seconds) for step in sorted(steps, key=lambda step: -step.seconds)[:n]]
     rows += [(f"all of: {kind}", seconds) for kind, seconds in seconds_by_kind(steps).items()]
     for what, seconds in rows:
-        made.add_row(f"{seconds:.1f}", f"{seconds / work:.1%}" if work else "", what)
+        overview.add_row(f"{seconds:.1f}", f"{seconds / work:.1%}" if work else "", what)
     at_once = f": {work / passed:.2f} at once" if passed else ""
-    made.add_row(f"{work:.1f}", "", f"all {len(steps)} steps, in {passed:.1f} s{at_once}")
-    return made
+    overview.add_row(f"{work:.1f}", "", f"all {len(steps)} steps, in {passed:.1f} s{at_once}")
+    return overview

@@ -89,7 +89,7 @@ def prepare(
 
     def make(place: Path) -> None:
         with step(f"sources of {upstream}: {origin.called}"), (place / "tree.tar").open("w+b") as out:
-            made = source_tar.write_tree(
+            packed = source_tar.write_tree(
                 origin.entries(store),
                 out,
                 called=origin.called,
@@ -97,10 +97,10 @@ def prepare(
                 series=_series(profile),
                 keep=llvmhash.FILES if profile.llvm_hash else (),
             )
-        if origin.digest and made.digest != origin.digest:
+        if origin.digest and packed.digest != origin.digest:
             raise FileError(f"{origin.called} changed while it was read", next="the same command again")
         if profile.llvm_hash:
-            llvmhash.check_commit(made.kept, profile.llvm_hash, called=origin.called, profile=profile.name)
+            llvmhash.check_commit(packed.kept, profile.llvm_hash, called=origin.called, profile=profile.name)
 
     part = store.part("source", what.identity, make)
     return SourceTree(what.name, what.identity, what.commit, what.patches, part / "tree.tar")

@@ -159,8 +159,8 @@ class LockedTarget:
 
     def __post_init__(self) -> None:
         # These values are names of folders, files and images.
-        for each in (self.name, self.suite, self.python, *self.recipes, *filter(None, (self.backend, self.sdk))):
-            confine.word(each, f"target {self.name!r}", error=PinError)
+        for word in (self.name, self.suite, self.python, *self.recipes, *filter(None, (self.backend, self.sdk))):
+            confine.word(word, f"target {self.name!r}", error=PinError)
 
     @property
     def variant(self) -> bool:
@@ -169,7 +169,7 @@ class LockedTarget:
 
     def own(self) -> tuple[Artifact, ...]:
         """Return all files of the target, including every Triton, without those of its builder."""
-        linked = (deb for each in self.linked for deb in each.debs)
+        linked = (deb for program in self.linked for deb in program.debs)
         wheels = (triton.wheel for triton in self.tritons.values())
         return tuple(dict.fromkeys((*self.debs, *self.wheels, *self.sdists, *linked, *wheels)))
 
@@ -360,9 +360,9 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
         data["builder"] = _to_json(target.builder)
     del data["name"]
     tritons = data["tritons"].values()
-    for each in data["linked"]:
-        each["debs"], each["left_out"] = list(each["debs"]), list(each["left_out"])
-    linked = (deb for each in data["linked"] for deb in each["debs"])
+    for program in data["linked"]:
+        program["debs"], program["left_out"] = list(program["debs"]), list(program["left_out"])
+    linked = (deb for program in data["linked"] for deb in program["debs"])
     wheels = (triton["wheel"] for triton in tritons)
     for artifact in (*data["debs"], *data["wheels"], *data["sdists"], *linked, *wheels):
         del artifact["kind"]

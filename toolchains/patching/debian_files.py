@@ -90,13 +90,13 @@ def package(what: Patched, target: LockedTarget) -> Artifact:
     Raises:
         PinError: the target has no package of this name.
     """
-    found = next((deb for deb in target.debs if deb.name == what.package), None)
-    if found is None:
+    locked = next((deb for deb in target.debs if deb.name == what.package), None)
+    if locked is None:
         raise PinError(
             f"{target.name} has no package {what.package} to patch",
             next=f"correct toolchains/pins/{what.component}.toml, then: ./foundry pin --update {what.component}",
         )
-    return found
+    return locked
 
 
 def load_series(what: Patched) -> Series:

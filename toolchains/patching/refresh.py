@@ -22,10 +22,10 @@ class _MovedOverlay(Overlay):
             shift = 0
             for hunk in hunks:
                 expected = hunk.before_start - 1 + shift
-                found = find_block(lines, hunk.before)
-                if not found:
+                places = find_block(lines, hunk.before)
+                if not places:
                     raise misfit_error(patch, path, hunk, lines)
-                start = min(found, key=lambda place: abs(place - expected))
+                start = min(places, key=lambda place: abs(place - expected))
                 lines[start : start + len(hunk.before)] = hunk.after
                 shift = start - (hunk.before_start - 1) + len(hunk.after) - len(hunk.before)
             self.changed[path] = "".join(lines)

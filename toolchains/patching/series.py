@@ -285,9 +285,9 @@ def parse(name: str, text: str) -> Patch:
         MalformedPatchError: no header, a field is missing, no unified diff, files are removed or renamed, or a path
             leaves the tree.
     """
-    header, found, body = text.partition("\n--- ")
+    header, separator, body = text.partition("\n--- ")
     header = header.rstrip("\n") + "\n"
-    body = found.lstrip("\n") + body
+    body = separator.lstrip("\n") + body
     fields: dict[str, str] = {}
     key = ""
     for line in header.splitlines():
@@ -314,16 +314,16 @@ def parse(name: str, text: str) -> Patch:
     files: dict[str, tuple[Hunk, ...]] = {}
     added = set()
     for file in diff:
-        made = file.source_file == _NOTHING and file.target_file.startswith("b/") and len(file) == 1
+        is_added = file.source_file == _NOTHING and file.target_file.startswith("b/") and len(file) == 1
         names = file.source_file, file.target_file
         changed = file.is_modified_file and names == (f"a/{file.path}", f"b/{file.path}")
-        if not (made or changed) or file.path in files:
+        if not (is_added or changed) or file.path in files:
             raise MalformedPatchError(
                 f"{name} does not simply change {file.path}",
                 why="a series changes files or adds them, each once a patch; it removes and renames none",
             )
         confine.relative_path(file.path, name, error=MalformedPatchError)
-        if made:
+        if is_added:
             added.add(file.path)
         if any(line.line_type == LINE_TYPE_NO_NEWLINE for hunk in file for line in hunk):
             raise MalformedPatchError(f"{name}: {file.path} has no newline at its end")
@@ -361,10 +361,10 @@ def misfit_error(patch: Patch, path: str, hunk: Hunk, lines: Sequence[str]) -> H
     else:
         differences = []
         for offset, expected in enumerate(hunk.before):
-            found = lines[start + offset] if start + offset < len(lines) else "(end of file)"
-            if found != expected:
+            actual = lines[start + offset] if start + offset < len(lines) else "(end of file)"
+            if actual != expected:
                 differences.append(
-                    f"line {start + offset + 1}\n  expected: {expected.rstrip()}\n  found:    {found.rstrip()}"
+                    f"line {start + offset + 1}\n  expected: {expected.rstrip()}\n  found:    {actual.rstrip()}"
                 )
         why = "\n".join(differences[:3])
     return HunkError(

@@ -63,7 +63,7 @@ def ask(lock: Lock, wanted: Pinned, store: Store) -> Age:
         for deb in system.debs:
             if deb.name in newer:
                 systems.setdefault(("deb", deb.name, deb.version, *newer[deb.name]), set()).add(system.name)
-        pins = [pin for each in wanted.systems if each.name == system.name for pin in each.pins]
+        pins = [pin for pinned in wanted.systems if pinned.name == system.name for pin in pinned.pins]
         names = sorted({name for pin in pins if isinstance(pin, WheelPin) for name in pin.packages})
         names += [pin.distribution for pin in pins if isinstance(pin, ReleasesPin)]
         newest = Wheels(system.python).newest(names) if names else {}
@@ -71,9 +71,9 @@ def ask(lock: Lock, wanted: Pinned, store: Store) -> Age:
             if wheel.name in newest and newest[wheel.name] != wheel.version:
                 key = ("wheel", wheel.name, wheel.version, newest[wheel.name], False)
                 systems.setdefault(key, set()).add(system.name)
-    found = Age(lock.digest, tuple(sorted(Newer(*key, tuple(sorted(names))) for key, names in systems.items())))
-    durable.write(FILE, msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
-    return found
+    age = Age(lock.digest, tuple(sorted(Newer(*key, tuple(sorted(names))) for key, names in systems.items())))
+    durable.write(FILE, msgspec.json.format(msgspec.json.encode(age)).decode() + "\n")
+    return age
 
 
 def last(lock: Lock, file: Path | None = None) -> Age | None:
@@ -83,7 +83,7 @@ def last(lock: Lock, file: Path | None = None) -> Age | None:
         file: where it was written; FILE if not given.
     """
     try:
-        found = json_text.read(file or FILE, Age)
+        age = json_text.read(file or FILE, Age)
     except (FileNotFoundError, FileError):
         return None
-    return found if found.lock == lock.digest else None
+    return age if age.lock == lock.digest else None

@@ -110,10 +110,10 @@ def _of_sources(lock: Lock, pinned: Pinned) -> Iterator[str]:
 
 
 def _other_python(system: System, locked: LockedTarget, folder: str) -> Iterator[str]:
-    found = {deb.version for deb in locked.debs if deb.name == "python3"}
-    if not all(version.startswith(f"{locked.python}.") for version in found):
+    versions = {deb.version for deb in locked.debs if deb.name == "python3"}
+    if not all(version.startswith(f"{locked.python}.") for version in versions):
         yield (
-            f"{system.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(found)}: "
+            f"{system.name}: python is {locked.python}, the python3 of {locked.suite} is {', '.join(versions)}: "
             f"correct toolchains/{folder}"
         )
 

@@ -46,8 +46,13 @@ def disagreements(locked: Lock, path: Path = PATH) -> Iterator[str]:
         return
     wanted = {f"{upstream.name}/{profile.version}": profile.name for upstream, profile in _profiles()}
     wanted[_base()] = "recipes/upstream"
-    yield from (f"conan.lock has {each}, which no profile makes: {_NEXT}" for each in sorted(has - wanted.keys()))
-    yield from (f"conan.lock does not have {each} ({wanted[each]}): {_NEXT}" for each in sorted(wanted.keys() - has))
+    yield from (
+        f"conan.lock has {reference}, which no profile makes: {_NEXT}" for reference in sorted(has - wanted.keys())
+    )
+    yield from (
+        f"conan.lock does not have {reference} ({wanted[reference]}): {_NEXT}"
+        for reference in sorted(wanted.keys() - has)
+    )
     for upstream, profile in _profiles():
         source = locked.sources.get(f"{upstream.name}/{profile.name}")
         if source is None or source.kind != "debian":
@@ -109,16 +114,16 @@ def _profiles() -> Iterator[tuple[Upstream, Profile]]:
 def _base() -> str:
     """Return the reference of the recipe that the others are based on, from its file."""
     tree = ast.parse((paths.RECIPES / BASE / "conanfile.py").read_text())
-    said = {
+    values = {
         target.id: str(ast.literal_eval(statement.value))
-        for each in tree.body
-        if isinstance(each, ast.ClassDef)
-        for statement in each.body
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
         if isinstance(statement, ast.Assign)
         for target in statement.targets
         if isinstance(target, ast.Name) and target.id in ("name", "version")
     }
-    return f"{said['name']}/{said['version']}"
+    return f"{values['name']}/{values['version']}"
 
 
 def _version(reference: str) -> str:

@@ -70,14 +70,14 @@ def resolve(
             name = f"{upstream.name}/{profile.name}"
             was = old.sources.get(name) if old else None
             if not only or upstream in only:
-                found = _source(name, profile, was, store, unreachable)
+                source = _source(name, profile, was, store, unreachable)
             elif was or (isinstance(profile.source, GitPin) and not profile.source.commit):
                 # It stays as it is; to find another commit, a network would be needed.
-                found = was
+                source = was
             else:
-                found = _source(name, profile, None, store, unreachable)
-            if found:
-                sources[name] = found
+                source = _source(name, profile, None, store, unreachable)
+            if source:
+                sources[name] = source
     return seal(targets, sources, builders)
 
 
@@ -141,7 +141,9 @@ class _Resolver:
         if part == "debs":
             apt = self._store.debs(target.suite, target.extra_suites)
             debs = tuple(apt.resolve(target.packages))
-            linked = tuple(Linked(each.recipe, tuple(apt.find(each.packages)), each.left_out) for each in target.linked)
+            linked = tuple(
+                Linked(program.recipe, tuple(apt.find(program.packages)), program.left_out) for program in target.linked
+            )
             left_out = tuple(pattern for pin in target.debs for pattern in pin.left_out)
             kept = tuple(pattern for pin in target.debs for pattern in pin.kept)
             return replace(before, debs=debs, left_out=left_out, kept=kept, linked=linked, pins=pins)
@@ -189,14 +191,14 @@ class _Resolver:
         question = digest([python, pins, dependencies, also, dict(keep or {})])
         if question not in self._answers:
             with self._store.incoming("wheels") as folder:
-                found = Wheels(python).resolve(
+                wheels = Wheels(python).resolve(
                     pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
                 )
                 # Keep the files that were fetched to learn their size, so that they are not fetched again.
-                for artifact in found:
+                for artifact in wheels:
                     if (folder / artifact.filename).is_file():
                         self._store.adopt(folder / artifact.filename, artifact)
-            self._answers[question] = tuple(found)
+            self._answers[question] = tuple(wheels)
         return self._answers[question]
 
 
@@ -224,16 +226,16 @@ def changes(old: Lock | None, new: Lock) -> list[Change]:
         return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
 
     olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
-    found: dict[tuple[str, str, str, str], list[str]] = {}
+    targets_by_change: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
         before, after = (by_key(locked[target]) if target in locked else {} for locked in (olds, news))
         for key in sorted({*before, *after}):
             was, now = before.get(key), after.get(key)
             if was != now:
                 kind, name, _ = key
-                found.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
+                targets_by_change.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
     return [
-        *(Change(*what, tuple(targets)) for what, targets in sorted(found.items())),
+        *(Change(*what, tuple(targets)) for what, targets in sorted(targets_by_change.items())),
         *_changes_of_sources(old.sources if old else {}, new.sources),
     ]
 

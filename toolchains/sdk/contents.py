@@ -94,11 +94,11 @@ class Supply:
             prefix.write(entries, file)
         # The user may have changed a file in the meantime.
         with (target if self.path.is_dir() else self.path).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != sha256:
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != sha256:
             raise HashMismatchError(
                 f"{self} changed while it was read",
-                why=f"sha256 {found}\nbefore {sha256}",
+                why=f"sha256 {actual}\nbefore {sha256}",
                 next="the same command again, when nothing changes it any more",
             )
 

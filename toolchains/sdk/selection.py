@@ -66,12 +66,12 @@ def select_sdk(
         raise UsageError(f"{target.name} accepts no vendor SDK", next="leave out --sdk")
     if sdk and sdk not in (_ENVIRONMENT, REFERENCE):
         return Given(Path(sdk), sha256, version)
-    found = None
+    given = None
     if kind and (sdk == _ENVIRONMENT or not sdk):
-        found = _named(kind, environ, asked=bool(sdk), sha256=sha256, version=version)
-    if found is None and (sha256 or version):
+        given = _named(kind, environ, asked=bool(sdk), sha256=sha256, version=version)
+    if given is None and (sha256 or version):
         raise UsageError("--sdk-sha256 and --sdk-version need a vendor's SDK", next="--sdk=PATH")
-    return found
+    return given
 
 
 def is_named(target: LockedTarget, environ: Mapping[str, str]) -> bool:

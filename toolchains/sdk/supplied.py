@@ -111,21 +111,21 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
     kind, supply = _supply(target, what)
     records = _records()
     record = records.get(str(supply), {})
-    found = supply.sha256()
-    if what.sha256 and what.sha256 != found:
+    sha256 = supply.sha256()
+    if what.sha256 and what.sha256 != sha256:
         raise HashMismatchError(
             f"{supply} does not have the sha256 that you gave",
-            why=f"sha256 {found}\ngiven  {what.sha256}",
+            why=f"sha256 {sha256}\ngiven  {what.sha256}",
             next="check where it comes from",
         )
     recorded = record.get("sha256", "")
-    if recorded not in ("", found) and not what.sha256:
+    if recorded not in ("", sha256) and not what.sha256:
         raise HashMismatchError(
             f"{supply} changed since it was last used",
-            why=f"sha256 {found}\nbefore {recorded}",
-            next=f"find out who changed it; if you did, accept it: --sdk-sha256={found}",
+            why=f"sha256 {sha256}\nbefore {recorded}",
+            next=f"find out who changed it; if you did, accept it: --sdk-sha256={sha256}",
         )
-    known = recorded == found
+    known = recorded == sha256
     version = what.version or (record.get("version", "") if known else "")
     # All inputs of the preflight, except the SDK.
     inputs = {
@@ -144,12 +144,12 @@ def check_given_sdk(target: LockedTarget, what: Given, store: Store) -> Sdk:
             why=f"its folder is not called {' or '.join(kind.folders)}" * bool(kind.folders),
             next="--sdk-version=2023.1.0, as it may be",
         )
-    entry = {"sha256": found, "version": version, "checked": checked}
+    entry = {"sha256": sha256, "version": version, "checked": checked}
     if record != entry:
         durable.write(_file(), json.dumps({**records, str(supply): entry}, indent=1, sort_keys=True) + "\n")
         name = f"{kind.name} {version}".strip()
-        _console.print(f"{supply}\n  is {name}, sha256 {found}; written down in {_file()}")
-    return Sdk(kind, supply, found, version)
+        _console.print(f"{supply}\n  is {name}, sha256 {sha256}; written down in {_file()}")
+    return Sdk(kind, supply, sha256, version)
 
 
 def find(target: LockedTarget, what: Given, store: Store) -> list[Finding]:
@@ -199,8 +199,8 @@ def _preflight(
     Raises:
         SdkError: it will not run; lists every reason.
     """
-    found = preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
-    fatal = [finding for finding in found if finding.fatal]
+    findings = preflight.check_sdk(kind, entries, home, Provided(target, store), target.python)
+    fatal = [finding for finding in findings if finding.fatal]
     if fatal:
         advice = "give it as the vendor packed it, for x86-64 Linux and no newer than the image"
         elsewhere = [f"it has no {name}" for name in kind.environment.values() if name]
@@ -212,7 +212,7 @@ def _preflight(
             why="\n".join(map(str, fatal)),
             next=advice,
         )
-    for finding in found:
+    for finding in findings:
         _console.notice(f"remark: {finding}")
 
 

@@ -131,9 +131,12 @@ def run(
     child_environment = clean_environment(env, network=network)
     if shutil.which(words[0], path=child_environment["PATH"]) is None:
         raise MissingToolError(f"{words[0]} is not installed", next="./foundry doctor")
+    # The words before a command that make the kernel kill it when this process is killed.
+    setpriv = shutil.which("setpriv")
+    dying_with_us = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
     with contextlib.ExitStack() as files:
         child = subprocess.Popen(
-            [*_dying_with_us(), *(_ISOLATED if isolated else ()), *words],
+            [*dying_with_us, *(_ISOLATED if isolated else ()), *words],
             cwd=cwd,
             env=child_environment,
             stdin=files.enter_context(input.open("rb")) if input else subprocess.DEVNULL,
@@ -147,8 +150,8 @@ def run(
     _children.append(child)
     try:
         if line is None:
-            said, stderr = child.communicate()
-            stdout = said or ""
+            printed, stderr = child.communicate()
+            stdout = printed or ""
         else:
             assert child.stdout is not None
             lines = []
@@ -174,12 +177,6 @@ def run(
             next=next or shown,
         )
     return Completed(child.returncode, stdout, stderr)
-
-
-def _dying_with_us() -> list[str]:
-    """Return the words before a command that make the kernel kill it when this process is killed."""
-    found = shutil.which("setpriv")
-    return [found, "--pdeathsig", "KILL", "--"] if found else []
 
 
 @contextlib.contextmanager

@@ -49,8 +49,8 @@ class Console(rich.console.Console):  # noqa: TID251 - the one place
 
     def render(self, *args: Any, **options: Any) -> Iterable[Segment]:
         """Yield what is written: text, and rich's own control sequences."""
-        for each in super().render(*args, **options):
-            yield each if each.control else each._replace(text=printable(each.text))
+        for segment in super().render(*args, **options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
 
     def notice(self, text: str) -> None:
         """Print a text whose beginning, up to the first colon, is yellow."""
@@ -74,8 +74,8 @@ class PrintableStream:
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts without control characters."""
-        for each in lines:
-            self.write(each)
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rich_proxied_file, name)

@@ -51,10 +51,10 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
     A word with another first letter must be nearer: people seldom mistype the first one.
     """
-    bare, word = {each.lstrip("-"): each for each in known}, word.lstrip("-")
+    bare, word = {candidate.lstrip("-"): candidate for candidate in known}, word.lstrip("-")
     near = [
         *difflib.get_close_matches(word, bare, 1, _NEAR),
-        *(each for each in difflib.get_close_matches(word, bare) if each[:1] == word[:1]),
+        *(candidate for candidate in difflib.get_close_matches(word, bare) if candidate[:1] == word[:1]),
     ]
     return bare[near[0]] if near else ""
 

@@ -100,19 +100,19 @@ def plain_files(folder: Path, most: int | None = None, *, without: str = "") -> 
     def fail(error: OSError) -> None:
         raise error
 
-    found, size = {}, 0
+    files_by_name, size = {}, 0
     for top, folders, files in os.walk(folder, onerror=fail):
         folders[:] = sorted(name for name in folders if name != without)
         for path in (Path(top, name) for name in (*folders, *sorted(files)) if name != without):
             status = path.lstat()
             if stat.S_ISREG(status.st_mode):
-                found[path.relative_to(folder).as_posix()] = path
+                files_by_name[path.relative_to(folder).as_posix()] = path
                 size += status.st_size
             elif not stat.S_ISDIR(status.st_mode):
                 raise _no_file(path, status.st_mode)
             if most is not None and size > most:
                 raise _too_large(str(folder), most)
-    return found
+    return files_by_name
 
 
 def copy(source: IO[bytes], target: IO[bytes], what: str, most: int = UNPACKED) -> None:
@@ -138,12 +138,12 @@ def collect(chunks: Iterable[bytes], most: int, what: str) -> bytes:
     Raises:
         FileError: there are more than `most`.
     """
-    found = bytearray()
+    content = bytearray()
     for chunk in chunks:
-        found += chunk
-        if len(found) > most:
+        content += chunk
+        if len(content) > most:
             raise _too_large(what, most)
-    return bytes(found)
+    return bytes(content)
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:

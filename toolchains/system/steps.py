@@ -67,8 +67,8 @@ def side_by_side(*works: Callable[[], Any]) -> tuple[Any, ...]:
             running = [pool.submit(work) for work in works]
             try:
                 done, _ = wait(running, return_when=FIRST_EXCEPTION)
-                failed = [each for each in running if each in done and each.exception() is not None]
-                return tuple(each.result() for each in failed or running)
+                failed = [future for future in running if future in done and future.exception() is not None]
+                return tuple(future.result() for future in failed or running)
             except BaseException as error:
                 with _counting:
                     _cause = first = _cause or error

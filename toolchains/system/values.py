@@ -34,13 +34,13 @@ def read_size(option: str, text: str, *, example: str, default: int) -> int:
     Raises:
         UsageError: it is no size, or zero.
     """
-    found = re.fullmatch(r"([0-9]{1,6})(?: ?([KMGT])(i?)B?)?", text, re.IGNORECASE)
+    match = re.fullmatch(r"([0-9]{1,6})(?: ?([KMGT])(i?)B?)?", text, re.IGNORECASE)
     if not text:
         return default
-    if found is None or int(found[1]) == 0:
+    if match is None or int(match[1]) == 0:
         raise UsageError(f"{option}={text} is no size", next=f"for example {option}={example}")
-    base = 1024 if found[3] else 1000
-    size: int = int(found[1]) * base ** " KMGT".index((found[2] or " ").upper())
+    base = 1024 if match[3] else 1000
+    size: int = int(match[1]) * base ** " KMGT".index((match[2] or " ").upper())
     return size
 
 
@@ -93,13 +93,13 @@ def read_indexed(option: str, texts: Sequence[str], *, example: str) -> tuple[tu
     Raises:
         UsageError: one of them does not have that form.
     """
-    found = []
+    pairs = []
     for text in texts:
         index, sign, value = text.partition("=")
         if not (sign and value and _is_number(index)):
             raise UsageError(f"{option}={text} is not of the form IDX=VALUE", next=f"{option}={example}")
-        found.append((int(index), value))
-    return tuple(found)
+        pairs.append((int(index), value))
+    return tuple(pairs)
 
 
 def _number(option: str, text: str, word: str, least: int, most: int | None, example: str) -> int:
