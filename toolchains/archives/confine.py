@@ -25,9 +25,7 @@ def relative_path(
     """Return a relative path in its normal form, "a/b" for "./a//b".
 
     Args:
-        path: the path as it was given.
         called: where the path came from, for the message.
-        error: the error to raise.
         backslash: accept names with a backslash. Only whole file systems have such names; a tool that takes the
             backslash for a separator would leave the folder.
 
@@ -86,20 +84,12 @@ def word(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveErr
 
 
 def sha256(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
-    """Return a sha256 in hexadecimal.
-
-    Raises:
-        error: it is not valid.
-    """
+    """Return a sha256 in hexadecimal; raise the error if it is malformed."""
     return _matched(_SHA256, text, "sha256", called, error)
 
 
 def commit(text: str, called: str, *, error: type[FoundryError] = UnsafeArchiveError) -> str:
-    """Return the hash of a git object, in hexadecimal.
-
-    Raises:
-        error: it is not valid.
-    """
+    """Return the hash of a git object, in hexadecimal; raise the error if it is malformed."""
     return _matched(_HASH, text, "hash of git", called, error)
 
 

@@ -131,31 +131,24 @@ def folder_entries(folder: Path) -> dict[str, PrefixEntry]:
         for path in (Path(top, name) for name in (*folders, *files)):
             if path.is_dir() and not path.is_symlink():
                 continue
-            entries[path.relative_to(folder).as_posix()] = _of_path(path, path.lstat())
+            entries[path.relative_to(folder).as_posix()] = path_entry(path)
     return entries
 
 
-def file_entry(path: Path) -> PrefixEntry:
-    """Return the entry of a file that a user names; a link to a file is followed.
+def path_entry(path: Path, *, follow_links: bool = False) -> PrefixEntry:
+    """Return the entry of a file or of a link.
 
     Raises:
-        UnsafeArchiveError: it is not a regular file.
+        UnsafeArchiveError: it is neither.
         OSError: it cannot be read.
     """
-    return _of_path(path, path.stat())
-
-
-def _of_path(path: Path, status: os.stat_result) -> PrefixEntry:
+    status = path.stat(follow_symlinks=follow_links)
     if stat.S_ISLNK(status.st_mode):
         # readlink returns the target unchanged; Path would shorten "./lib".
-        return PrefixEntry(partial(_opened, path), link=os.readlink(path))  # noqa: PTH115
+        return PrefixEntry(partial(foreign.open_file, path), link=os.readlink(path))  # noqa: PTH115
     if not stat.S_ISREG(status.st_mode):
         raise UnsafeArchiveError(f"neither a file nor a link: {path}", next="remove it, or give a folder without it")
-    return PrefixEntry(partial(_opened, path), status.st_size, bool(status.st_mode & 0o100))
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return foreign.open_file(path)
+    return PrefixEntry(partial(foreign.open_file, path), status.st_size, bool(status.st_mode & 0o100))
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

@@ -44,12 +44,7 @@ _LONGEST_HEADER = 1 << 16
 
 @contextmanager
 def reading(what: str, *, error: type[FoundryError] = UnsafeArchiveError) -> Iterator[None]:
-    """Raise an error for people if an archive from outside is damaged.
-
-    Args:
-        what: the message.
-        error: the error to raise.
-    """
+    """Raise an error with this message if an archive from outside is damaged."""
     try:
         yield
     except DAMAGED as damage:

@@ -136,12 +136,7 @@ def write_files(path: Path, info: str, files: Mapping[str, bytes | Path], execut
 
 
 def drop_missing_entry_points(text: str, names: Collection[str]) -> str:
-    """Return entry_points.txt without entries for modules that the wheel does not have.
-
-    Args:
-        text: the content of the file.
-        names: the files of the wheel.
-    """
+    """Return the text of entry_points.txt without entries for modules that are not among a wheel's files."""
     old = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     new = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     # Entry points are case-sensitive; ConfigParser by default is not.

@@ -49,7 +49,6 @@ class Conan:
 
         Args:
             reference: the package, "NAME/VERSION#RECIPE-REVISION:PACKAGE-ID".
-            folder: the folder to write to.
 
         Raises:
             CommandError: Conan does not have the package.

@@ -6,7 +6,6 @@ import io
 import os
 import posixpath
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -14,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from toolchains.archives import prefix
 from toolchains.config.projects import GitPin, SourcePackagePin
 from toolchains.fetch import git
 from toolchains.fetch.git import Checkout, TreeEntry
@@ -22,13 +22,7 @@ from toolchains.fromsource import source_tar
 from toolchains.fromsource.source_tar import Selection, SourceEntry
 from toolchains.lockfile.lock import Artifact, LockedSource
 from toolchains.system.console import Console
-from toolchains.system.errors import (
-    FileError,
-    OfflineError,
-    PinError,
-    UnsafeArchiveError,
-    UsageError,
-)
+from toolchains.system.errors import FileError, OfflineError, PinError, UsageError
 from toolchains.system.paths import scratch
 
 _ORIG = re.compile(r"[^_]+_[^_]+\.orig(?:-(?P<component>[A-Za-z0-9-]+))?\.tar\.(?:gz|bz2|xz|lzma)")
@@ -234,15 +228,12 @@ class Files:
                 yield SourceEntry(name)
                 continue
             try:
-                status = path.lstat()
-                if stat.S_ISLNK(status.st_mode):
-                    # readlink returns the target unchanged; Path would shorten "./lib".
-                    yield SourceEntry(name, link=os.readlink(path))  # noqa: PTH115
-                elif stat.S_ISREG(status.st_mode):
-                    with path.open("rb") as content:
-                        yield SourceEntry(name, content, status.st_size, bool(status.st_mode & 0o100))
+                entry = prefix.path_entry(path)
+                if entry.link:
+                    yield SourceEntry(name, link=entry.link)
                 else:
-                    raise UnsafeArchiveError(f"neither a file nor a link: {path}")
+                    with entry.open() as content:
+                        yield SourceEntry(name, content, entry.size, entry.executable)
             except OSError as error:
                 raise FileError(f"{path} cannot be read", why=str(error)) from error
 

@@ -187,12 +187,7 @@ def passed_environment() -> dict[str, str]:
 
 
 class _Client(Conan):
-    """Conan with one remote, and with the recipes of a project and of those that it requires; it keeps a log.
-
-    Args:
-        url: of the remote.
-        want: the project.
-    """
+    """Conan with one remote, and with the recipes of a project and of those that it requires; it keeps a log."""
 
     def __init__(self, container: Container, url: str, want: Wanted) -> None:
         super().__init__(container, passed_environment())

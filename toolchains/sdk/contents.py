@@ -104,7 +104,7 @@ class Supply:
 
     def _folder(self) -> dict[str, PrefixEntry]:
         entries = prefix.folder_entries(self.path)
-        entries |= {name: prefix.file_entry(path) for name, path in self.files.items()}
+        entries |= {name: prefix.path_entry(path, follow_links=True) for name, path in self.files.items()}
         prefix.refuse_paths_through_links(entries, str(self.path))
         return entries
 
