@@ -22,21 +22,21 @@ def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
         if locked is None:
             yield f"{target.name}: not in the lock"
             continue
-        yield from of_target(target, locked)
-    yield from _of_builders(lock, pinned)
-    yield from _of_sources(lock, pinned)
+        yield from target_disagreements(target, locked)
+    yield from _builder_disagreements(lock, pinned)
+    yield from _source_disagreements(lock, pinned)
 
 
-def of_target(target: Target, locked: LockedTarget) -> Iterator[str]:
+def target_disagreements(target: Target, locked: LockedTarget) -> Iterator[str]:
     """Yield the differences between a target's pins and what it was locked from."""
     for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
         want, have = getattr(target, what), getattr(locked, what)
         if want != have:
             yield f"{target.name}: {what} is {want}, locked is {have}"
-    yield from _other_python(target, locked, "targets")
-    yield from _outdated(target, locked)
+    yield from _python_disagreements(target, locked, "targets")
+    yield from _changed_pins(target, locked)
     if target.builder and locked.builder:
-        yield from _outdated(target.builder, locked.builder)
+        yield from _changed_pins(target.builder, locked.builder)
     elif target.builder or locked.builder:
         yield f"{target.name}: whether something is built for it changed since it was resolved"
 
@@ -75,7 +75,7 @@ def contradictions(pinned: Pinned) -> Iterator[str]:
             )
 
 
-def _of_builders(lock: Lock, pinned: Pinned) -> Iterator[str]:
+def _builder_disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
     suites = {builder.suite for builder in pinned.builders}
     yield from (f"{name}: in the lock, and there is no such builder" for name in lock.builders.keys() - suites)
     for builder in pinned.builders:
@@ -85,11 +85,11 @@ def _of_builders(lock: Lock, pinned: Pinned) -> Iterator[str]:
             continue
         if builder.python != locked.python:
             yield f"{builder.name}: python is {builder.python}, locked is {locked.python}"
-        yield from _other_python(builder, locked, "builders")
-        yield from _outdated(builder, locked)
+        yield from _python_disagreements(builder, locked, "builders")
+        yield from _changed_pins(builder, locked)
 
 
-def _of_sources(lock: Lock, pinned: Pinned) -> Iterator[str]:
+def _source_disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
     sources = {
         f"{upstream.name}/{profile.name}": profile.source
         for upstream in pinned.upstreams
@@ -109,7 +109,7 @@ def _of_sources(lock: Lock, pinned: Pinned) -> Iterator[str]:
             yield f"{name}: the pin of its source changed since it was resolved"
 
 
-def _other_python(system: System, locked: LockedTarget, folder: str) -> Iterator[str]:
+def _python_disagreements(system: System, locked: LockedTarget, folder: str) -> Iterator[str]:
     versions = {deb.version for deb in locked.debs if deb.name == "python3"}
     if not all(version.startswith(f"{locked.python}.") for version in versions):
         yield (
@@ -118,7 +118,7 @@ def _other_python(system: System, locked: LockedTarget, folder: str) -> Iterator
         )
 
 
-def _outdated(system: System, locked: LockedTarget) -> Iterator[str]:
+def _changed_pins(system: System, locked: LockedTarget) -> Iterator[str]:
     for part, digest in system.digests.items():
         if locked.pins.get(part) != digest:
             yield f"{system.name}: the pins of its {part} changed since they were resolved"

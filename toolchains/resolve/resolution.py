@@ -236,11 +236,11 @@ def changes(old: Lock | None, new: Lock) -> list[Change]:
                 targets_by_change.setdefault((kind, name, _shown(was, now), _shown(now, was)), []).append(target)
     return [
         *(Change(*what, tuple(targets)) for what, targets in sorted(targets_by_change.items())),
-        *_changes_of_sources(old.sources if old else {}, new.sources),
+        *_source_changes(old.sources if old else {}, new.sources),
     ]
 
 
-def _changes_of_sources(olds: Mapping[str, LockedSource], news: Mapping[str, LockedSource]) -> Iterator[Change]:
+def _source_changes(olds: Mapping[str, LockedSource], news: Mapping[str, LockedSource]) -> Iterator[Change]:
     for name in sorted({*olds, *news}):
         was, now = olds.get(name), news.get(name)
         if was != now:

@@ -47,7 +47,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     docker, image = ensure.ensure_image(request)
     state = "made" if image.made else "exists already"
     _console.print(Text(image.name, "bold"), f"{state}, {_mb(image.info.size)} MB, {image.info.id[:19]}")
-    if older := list(agreement.of_target(components.target(request.target.name), request.target)):
+    if older := list(agreement.target_disagreements(components.target(request.target.name), request.target)):
         _console.notice(f"the lock is older than the pins: {'; '.join(older)}; to use them: ./foundry pin --update")
     drift = image.info.labels.get(target_image.LABEL + "drift")
     if drift:
