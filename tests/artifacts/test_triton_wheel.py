@@ -50,7 +50,7 @@ def test_the_result_is_patched_slim_and_consistently_named(wheel: Path, store: S
     assert LLVM.encode() not in read["triton/_C/libtriton.so"], "what is no part of any section was not stripped"
 
 
-def test_a_file_that_a_patch_adds_is_in_the_result(wheel: Path, store: Store) -> None:
+def test_file_that_a_patch_adds_is_in_the_result_if_wheels_carry_it(wheel: Path, store: Store) -> None:
     series = paths.PATCHES / "triton" / "1.0"
     added = "--- /dev/null\n+++ b/python/triton/{}\n@@ -0,0 +1,1 @@\n+new = 3\n"
     header, _, body = PATCH.partition("\n--- ")
@@ -60,10 +60,6 @@ def test_a_file_that_a_patch_adds_is_in_the_result(wheel: Path, store: Store) ->
     with zipfile.ZipFile(result) as archive:
         assert archive.read("triton/fresh.py") == b"new = 3\n"
         assert "triton/fresh.py," in archive.read(archive.namelist()[-1]).decode()
-
-
-def test_one_that_no_wheel_carries_is_refused(wheel: Path, store: Store) -> None:
-    series = paths.PATCHES / "triton" / "1.0"
     header = PATCH.partition("\n--- ")[0]
     (series / "0001-hello.patch").write_text(f"{header}\n--- /dev/null\n+++ b/lib/new.cpp\n@@ -0,0 +1,1 @@\n+int x;\n")
     refresh(Series.load(series), WheelTree(wheel))
@@ -71,7 +67,7 @@ def test_one_that_no_wheel_carries_is_refused(wheel: Path, store: Store) -> None
         triton_wheel.repack(locked(wheel), wheel, backends=(), store=store)
 
 
-def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, store: Store) -> None:
+def test_wheel_with_a_backend_keeps_its_tools_and_record_lists_all(wheel: Path, store: Store) -> None:
     result = triton_wheel.repack(locked(wheel), wheel, backends=("nvidia",), store=store)
     with zipfile.ZipFile(result) as archive:
         rows = {
@@ -84,10 +80,6 @@ def test_record_lists_every_file_with_its_hash_and_size(wheel: Path, store: Stor
             content = archive.read(name)
             expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             assert (digest, int(size)) == (f"sha256={expected}", len(content)), name
-
-
-def test_a_backend_that_is_asked_for_stays_with_its_entry_point_and_tools(wheel: Path, store: Store) -> None:
-    result = triton_wheel.repack(locked(wheel), wheel, backends=("nvidia",), store=store)
     with zipfile.ZipFile(result) as archive:
         names = archive.namelist()
         points = archive.read("triton-1.0+foundry.1.dist-info/entry_points.txt").decode()

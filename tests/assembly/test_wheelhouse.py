@@ -69,7 +69,7 @@ def requirements(wheel: Path) -> list[Requirement]:
     return [each for each in map(Requirement, lines) if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
-def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
+def test_folder_has_all_required_wheels_with_library_tag_and_document(
     target: LockedTarget, library: Path, store: Store, tmp_path: Path
 ) -> None:
     made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
@@ -79,24 +79,14 @@ def test_the_folder_has_all_that_its_wheels_require_but_what_is_for_one_python(
     (plugin,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_spirv_backend")]
     assert [each.name for each in requirements(plugin)] == ["triton-foundry-core"]
     assert "numpy" in (tmp_path / "out/README.md").read_text()
-
-
-def test_wheel_of_core_has_the_library_and_tag(
-    target: LockedTarget, library: Path, store: Store, tmp_path: Path
-) -> None:
-    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    # Core's wheel has the library, and the tag of the glibc that it needs.
     (core,) = [wheel for wheel in made.wheels if wheel.name.startswith("triton_foundry_core")]
     assert {str(tag) for tag in parse_wheel_filename(core.name)[3]} == {"py3-none-manylinux_2_34_x86_64"}
     with zipfile.ZipFile(core) as archive:
         assert archive.read("foundry_core/vulkan/libfoundry_vulkan.so") == library.read_bytes()
         marks = archive.read(f"{'-'.join(core.name.split('-')[:2])}.dist-info/WHEEL").decode()
     assert "Tag: py3-none-manylinux_2_34_x86_64\n" in marks and "Root-Is-Purelib: false\n" in marks
-
-
-def test_document_of_a_wheel_names_its_content(
-    target: LockedTarget, library: Path, store: Store, tmp_path: Path
-) -> None:
-    made = wheelhouse.write(target, Library.given(library), tmp_path / "out", store)
+    # The document in a wheel names what was put into it.
     documents = {}
     for wheel in made.wheels:
         if wheel.name.startswith("triton_"):

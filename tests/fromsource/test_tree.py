@@ -532,7 +532,7 @@ class TestPatches:
         monkeypatch.setattr(paths, "PATCHES", tmp_path / "patches")
         return tmp_path / "patches"
 
-    def test_series_changes_files_and_keeps_modes(self, origin: Repository, store: Store, patches: Path) -> None:
+    def test_series_changes_text_files_only(self, origin: Repository, store: Store, patches: Path) -> None:
         series(patches, PATCH)
         (origin.folder / "src/main.c").chmod(0o755)
         made = of_git(GitPin((origin.url,), origin.commit()), store, patches="tool/1.0")
@@ -540,8 +540,14 @@ class TestPatches:
         with tarfile.open(made.path) as tar:
             assert tar.getmember("src/main.c").mode == 0o755
         assert len(made.patches) == 64
+        pin = GitPin((origin.url,), origin.git("rev-parse", "HEAD"))
+        with pytest.raises(errors.PatchTargetError, match=r"src/main\.c, which this tree does not have"):
+            of_git(pin, store, patches="tool/1.0", left_out=("src/*",))
+        binary = GitPin((origin.url,), origin.commit({"src/main.c": b"\xff\xfe"}))
+        with pytest.raises(errors.PatchTargetError, match="not UTF-8 text"):
+            of_git(binary, store, patches="tool/1.0")
 
-    def test_another_series_is_another_tree(self, origin: Repository, patches: Path) -> None:
+    def test_other_series_or_misfit_is_no_tree(self, origin: Repository, patches: Path, store: Store) -> None:
         series(patches, PATCH)
         series(patches, PATCH.replace("patched", "otherwise"), "tool/2.0")
         pin = GitPin((origin.url,), "1" * 40)
@@ -550,23 +556,11 @@ class TestPatches:
             for name in ("", "tool/1.0", "tool/2.0")
         }
         assert len(names) == 3
-
-    def test_hunk_that_does_not_fit_keeps_nothing(self, origin: Repository, store: Store, patches: Path) -> None:
-        series(patches, PATCH)
         pin = GitPin((origin.url,), origin.commit({"src/main.c": "moved\nint main;\n"}))
         with pytest.raises(errors.HunkError, match=r"0001\.patch, hunk 1 of src/main\.c does not fit"):
             of_git(pin, store, patches="tool/1.0")
         name = tree.describe_tree("tool", profile(pin, patches="tool/1.0"), locked(pin), folder=None).identity
         assert not store.has_part("source", name)
-
-    def test_missing_or_binary_file_is_not_patched(self, origin: Repository, store: Store, patches: Path) -> None:
-        series(patches, PATCH)
-        pin = GitPin((origin.url,), origin.git("rev-parse", "HEAD"))
-        with pytest.raises(errors.PatchTargetError, match=r"src/main\.c, which this tree does not have"):
-            of_git(pin, store, patches="tool/1.0", left_out=("src/*",))
-        binary = GitPin((origin.url,), origin.commit({"src/main.c": b"\xff\xfe"}))
-        with pytest.raises(errors.PatchTargetError, match="not UTF-8 text"):
-            of_git(binary, store, patches="tool/1.0")
 
     ADD = "--- /dev/null\n+++ b/src/new.c\n@@ -0,0 +1,1 @@\n+int new;\n"
 

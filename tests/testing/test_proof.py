@@ -363,14 +363,11 @@ def test_a_run_with_gpus_hands_them_over_and_one_without_reports_those_it_does_n
     assert "GPUs" not in (e2e.e2e(Request.read("spirv")) / "results.json").read_text()
 
 
-def test_a_variant_has_measurements_of_its_own(start: Start, tmp_path: Path) -> None:
+def test_variant_and_kind_of_processor_have_their_own_results(start: Start, tmp_path: Path) -> None:
     container = start()
     assert bench.bench(Request.read("spirv-vulkan")).parent == tmp_path / "spirv-vulkan-bench"
     assert container.commands[0][1]["FOUNDRY_MEASUREMENTS"] == "vulkan"
     assert "sum" in bench.measurements("spirv-vulkan") and "sum" not in bench.measurements("spirv")
-
-
-def test_libraries_are_limited_to_a_kind_of_processor(start: Start, tmp_path: Path) -> None:
     container = start()
     folder = bench.bench(Request.read("spirv"), full=True, cpu="avx2")
     assert folder == tmp_path / "spirv-bench" / "3.9.0+foundry.1-avx2" and (folder / "bench.json").exists()

@@ -343,7 +343,7 @@ def test_native_parts_are_tested_with_their_whole_folders(tmp_path: Path, monkey
     assert test.test_folders(target, "another release") == {}
 
 
-def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
+def test_tests_are_run_once_for_each_target_and_release() -> None:
     locked = lock.load()
     spirv, dpu, torch = (locked.targets[name] for name in ("spirv", "dpu", "vsi-torch"))
     assert test.choose_runs([dpu, spirv, torch]) == [
@@ -353,10 +353,6 @@ def test_tests_are_run_once_for_each_target_and_once_for_each_release() -> None:
         ("spirv", "3.6.0"),
     ]
     assert test.choose_runs([dpu]) == [("dpu", "3.9.0"), ("dpu", "3.6.0")]
-
-
-def test_tests_equal_in_several_images_run_in_the_first_one() -> None:
-    locked = lock.load()
     targets = [locked.targets[name] for name in ("dpu", "vsi", "vsi-torch")]
     dpu, vsi, torch = targets
 
