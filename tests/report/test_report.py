@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -42,33 +43,32 @@ def case(name: str, failure: str | None = None, outcome: str = "", cycles: int |
     return found | ({"outcome": outcome} if outcome else {})
 
 
+def put(file: Path, document: object) -> None:
+    """Write a document; what is no text becomes JSON."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(document if isinstance(document, str) else json.dumps(document))
+
+
 def verdict(
-    folder: Path,
-    *cases: dict[str, Any],
-    ran: dict[str, str] = DEVICE,
-    faults: list[str] | None = None,
-    partial: str = "",
+    folder: Path, *cases: dict[str, Any], ran: dict[str, str] = DEVICE, faults: Sequence[str] = (), partial: str = ""
 ) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {"ran": ran, "faults": faults or [], "partial": partial, "cases": list(cases)}
-    (folder / "results.json").write_text(json.dumps(document))
+    document = {"ran": ran, "faults": list(faults), "partial": partial, "cases": list(cases)}
+    put(folder / "results.json", document)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return results of each kind: a proven target, one with failures, tests, conformance, a measurement, an image."""
     made = tmp_path / "results"
-    verdict(made / "spirv" / "3.9.0+foundry.3", case("vec_add"), case("matmul"))
-    verdict(
-        made / "dpu-sdk" / "3.9.0", case("vec_add", cycles=1000), case(NASTY, f"{NASTY}\nmore"), faults=["it broke"]
-    )
+    verdict(made / "spirv/3.9.0+foundry.3", case("vec_add"), case("matmul"))
+    verdict(made / "dpu-sdk/3.9.0", case("vec_add", cycles=1000), case(NASTY, f"{NASTY}\nmore"), faults=["it broke"])
     cases = [case("a", outcome="pass"), case("b", outcome="refused"), case("c", outcome="not applicable")]
-    verdict(made / "vsi" / "conformance" / "3.9.0" / "own", *cases)
-    (made / "test").mkdir()
-    (made / "test" / "backends-spirv-3.6.0.xml").write_text(
+    verdict(made / "vsi/conformance/3.9.0/own", *cases)
+    put(
+        made / "test/backends-spirv-3.6.0.xml",
         '<testsuites><testsuite tests="3"><testcase classname="t" name="one"/><testcase classname="t" name="two">'
         '<failure message="wrong sum"/></testcase><testcase classname="t" name="three"><skipped/></testcase>'
-        "</testsuite></testsuites>"
+        "</testsuite></testsuites>",
     )
     times = {"min": 0.001, "median": 0.0015, "runs": 5}
     rows = [
@@ -77,40 +77,24 @@ def folder(tmp_path: Path) -> Path:
         {"label": "64 DPUs", "times": None, "rate": None, "cycles": 123456},
     ]
     measured = {"title": "vec_add f32", "unit": "GB/s", "rows": rows, "ratios": {"ours / OpenCL C": 0.9}}
-    (made / "spirv-bench" / "3.9.0").mkdir(parents=True)
-    (made / "spirv-bench" / "3.9.0" / "bench.json").write_text(
-        json.dumps(
-            {
-                "ran": DEVICE,
-                "measurements": [measured | {"beyond": {"first launch": 0.25}, "aim": "0.95", "on": {"torch": "AVX2"}}],
-            }
-        )
-    )
+    measured |= {"beyond": {"first launch": 0.25}, "aim": "0.95", "on": {"torch": "AVX2"}}
     # The work of a kernel may be counted in floats.
     kernel = {"kernel": "k", "grid": [2, 1, 1], "launches": 3, "seconds": 0.002, "bytes": 4096, "operations": 0.0}
     bounded = kernel | {"functions": 0, "bound": "memory", "share": 0.5, "memory_roof": 8e9, "launch": 1e-5}
-    fast = bounded | {
-        "kernel": "fast",
-        "bound": "arithmetic",
-        "share": None,
-        "arithmetic_roofs": {"f16 matrices": 5e12},
-    }
+    fast = bounded | {"kernel": "fast", "bound": "arithmetic", "share": None}
+    fast["arithmetic_roofs"] = {"f16 matrices": 5e12}
     modelled = kernel | {"functions": 7, "bound": "dma", "share": 0.9}
     modelled["modelled"] = {"cycles": 54321, "dma": 0.9, "pipeline": 0.25, "lines": []}
-    profile = {
-        "name": "softmax",
-        "kernels": [bounded, fast, kernel | {"kernel": NASTY, "unknown": "it is refused\nat length"}],
-    }
-    file = made / "spirv-bench" / "3.9.0" / "bench.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"profiles": [profile]}))
-    (made / "dpu" / "3.9.0" / "profiles").mkdir(parents=True)
-    (made / "dpu" / "3.9.0" / "profiles" / "mine.json").write_text(
-        json.dumps({"ran": {"device": "our emulator"}, "script": "mine.py", "kernels": [modelled]})
-    )
+    refused = kernel | {"kernel": NASTY, "unknown": "it is refused\nat length"}
+    profiles = [{"name": "softmax", "kernels": [bounded, fast, refused]}]
+    bench = {"ran": DEVICE, "measurements": [measured], "profiles": profiles}
+    put(made / "spirv-bench/3.9.0/bench.json", bench)
+    mine = {"ran": {"device": "our emulator"}, "script": "mine.py", "kernels": [modelled]}
+    put(made / "dpu/3.9.0/profiles/mine.json", mine)
     sizes = {"image": "triton-foundry/spirv:0123", "packages": {"libc6": 2_000_000, "python: triton": 5_000_000}}
-    (made / "spirv" / "3.9.0+foundry.3" / "sizes.json").write_text(json.dumps(sizes))
+    put(made / "spirv/3.9.0+foundry.3/sizes.json", sizes)
     behind = {"kind": "deb", "name": NASTY, "locked": "1", "current": "2", "is_security": True, "systems": ["dpu"]}
-    (made / age.NAME).write_text(json.dumps({"lock": lock.load().digest, "newer": [behind]}))
+    put(made / age.NAME, {"lock": lock.load().digest, "newer": [behind]})
     return made
 
 
@@ -281,10 +265,8 @@ def test_changes_and_history_count_from_the_last_report(
     assert first.changed == []
     (points,) = write().history.values()
     assert len(points) == 1  # the same run is no second one
-    (folder / "vsi" / "conformance" / "3.9.0" / "own" / "results.json").unlink()
-    verdict(folder / "vsi" / "conformance" / "3.9.0" / "own", case("a", outcome="pass"), case("b", outcome="pass"))
-    file = folder / "vsi" / "conformance" / "3.9.0" / "own" / "results.json"
-    os.utime(file, (2e9, 2e9))
+    verdict(folder / "vsi/conformance/3.9.0/own", case("a", outcome="pass"), case("b", outcome="pass"))
+    os.utime(folder / "vsi/conformance/3.9.0/own/results.json", (2e9, 2e9))
     known = lock.load()
     spirv = known.targets["spirv"]
     debs = (replace(spirv.debs[0], version="99", sha256="9" * 64), *spirv.debs[1:])
@@ -500,14 +482,12 @@ def page_with(folder: Path, text: str) -> str:
     """Return the page of results of each kind that have this text everywhere."""
     shutil.rmtree(folder, ignore_errors=True)
     for place, seeds in fuzz_targets.RESULTS.items():
-        file = folder / place
-        file.parent.mkdir(parents=True, exist_ok=True)
         (content,) = seeds(folder)
-        if file.suffix == ".xml":
+        if place.endswith(".xml"):
             case = f"<testcase classname={quoteattr(text)} name={quoteattr(text)}>"
-            file.write_text(f"<testsuite>{case}<failure message={quoteattr(text)}/></testcase></testsuite>")
+            put(folder / place, f"<testsuite>{case}<failure message={quoteattr(text)}/></testcase></testsuite>")
         else:
-            file.write_text(json.dumps(renamed(json.loads(content), text)))
+            put(folder / place, renamed(json.loads(content), text))
     return fuzz_targets.report_of(folder)
 
 
@@ -530,8 +510,6 @@ def test_no_text_of_a_container_becomes_an_element_or_an_attribute_of_the_page(t
 
 @pytest.mark.parametrize("size", [10**400, 10**20, -1])
 def test_a_size_that_no_package_has_is_damage(tmp_path: Path, size: int) -> None:
-    file = tmp_path / "spirv/3.9.0/sizes.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"image": "a:b", "packages": {"a": size}}))
+    put(tmp_path / "spirv/3.9.0/sizes.json", {"image": "a:b", "packages": {"a": size}})
     with pytest.raises(FileError, match=r"sizes\.json is damaged"):
         fuzz_targets.report_of(tmp_path)

@@ -33,7 +33,7 @@ print("6 types")
 
 PAGES = {"readme": paths.ROOT / "README.md", "getting_started": paths.ROOT / "docs" / "getting-started.md"}
 FIRST = paths.ROOT / "examples" / "get_started.py"
-HOST_CODE = Path(__file__).parents[1] / "host_code.py"
+HOST_CODE = Path(__file__).with_name("host_code.py")
 OF_SPIRV = {
     name: paths.BACKENDS / "spirv" / "examples" / f"{name}.py" for name in ("matmul", "attention", "softmax_torch")
 }
