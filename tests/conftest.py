@@ -12,7 +12,7 @@ import elves
 import made_up_triton
 import patch_series
 import pytest
-from archive_files import Index
+from archive_files import DebianArchive, Index
 from tiny import tiny_image
 
 from toolchains.artifacts import native
@@ -129,6 +129,12 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     wheel = made_up_triton.make(tmp_path / "in", made_up_triton.FILES)
     patch_series.for_triton(tmp_path, monkeypatch, "1.0", made_up_triton.PATCH, WheelTree(wheel))
     return wheel
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> DebianArchive:
+    """Return an empty Debian archive."""
+    return DebianArchive(tmp_path / "archive")
 
 
 @pytest.fixture

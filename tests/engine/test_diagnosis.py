@@ -245,35 +245,30 @@ def stopping(request: bytes) -> bytes:
     return answer + b"0\r\n\r\n" if b"chunked" in answer else answer
 
 
-@pytest.mark.parametrize("answer", [dying, stopping])
-def test_an_engine_that_dies_during_a_build_is_not_blamed_on_what_was_built(place: Path, answer: Answer) -> None:
+def failed_build(place: Path, answer: Answer) -> FoundryError:
+    """Return the error of a build by an engine that answers so."""
     with listening(place, answer):
         docker = client.connect()
-        with (
-            pytest.raises(EngineError, match="the container engine stopped during a build") as raised,
-            docker.build(io.BytesIO(bytes(1024)), arguments={}),
-        ):
+        with pytest.raises(FoundryError) as raised, docker.build(io.BytesIO(bytes(1024)), arguments={}):
             pytest.fail("it was not built")
-    assert "the last that it printed: Collecting numpy" in raised.value.why
-    assert "docker-build.log" in raised.value.why
-    assert "restart the engine" in raised.value.next
+    return raised.value
+
+
+@pytest.mark.parametrize("answer", [dying, stopping])
+def test_an_engine_that_dies_during_a_build_is_not_blamed_on_what_was_built(place: Path, answer: Answer) -> None:
+    error = failed_build(place, answer)
+    assert isinstance(error, EngineError) and "the container engine stopped during a build" in error.what
+    assert "the last that it printed: Collecting numpy" in error.why
+    assert "docker-build.log" in error.why
+    assert "restart the engine" in error.next
 
 
 def test_a_full_disk_of_the_engine_is_said_to_be_full(place: Path) -> None:
-    said = '{"error": "write /var/lib/x: no space left on device"}\r\n'
-
-    def full(request: bytes) -> bytes:
-        return http("200 OK", said) if b"/build" in request else stopping(request)
-
-    with listening(place, full):
-        docker = client.connect()
-        with (
-            pytest.raises(FileError, match="building an image failed") as raised,
-            docker.build(io.BytesIO(bytes(1024)), arguments={}),
-        ):
-            pytest.fail("it was not built")
-    assert "the container engine's disk is full" in raised.value.why
-    assert "./foundry prune" in raised.value.next
+    full = http("200 OK", '{"error": "write /var/lib/x: no space left on device"}\r\n')
+    error = failed_build(place, lambda request: full if b"/build" in request else stopping(request))
+    assert isinstance(error, FileError) and "building an image failed" in error.what
+    assert "the container engine's disk is full" in error.why
+    assert "./foundry prune" in error.next
 
 
 @pytest.mark.parametrize("said", ["E: Write error - write (28: No space left on device)", "Disk quota exceeded"])

@@ -16,11 +16,6 @@ from toolchains.system.errors import FetchError, GoneError, MissingToolError, Pi
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> DebianArchive:
-    return DebianArchive(tmp_path / "archive")
-
-
-@pytest.fixture
 def debs(archive: DebianArchive, tmp_path: Path) -> Debs:
     return Debs(archive.suite, tmp_path / "apt" / "trixie", [archive.archive])
 

@@ -16,11 +16,6 @@ FILES = {"tool_1.0.orig.tar.xz": b"upstream's", "tool_1.0-1.debian.tar.xz": b"De
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> DebianArchive:
-    return DebianArchive(tmp_path / "archive")
-
-
-@pytest.fixture
 def packages(archive: DebianArchive, tmp_path: Path) -> SourcePackages:
     return SourcePackages(archive.suite, tmp_path / "apt" / "trixie", [archive.archive])
 
