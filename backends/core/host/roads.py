@@ -34,9 +34,9 @@ from foundry_core.log import (
     Record,
     Site,
 )
+from foundry_core.mapping.base.target import DMA_ALIGNMENT
 from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.mapping.simt.target import SimtTarget
-from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT
 
 from . import native
 from .devices import DEVICES, launch_on

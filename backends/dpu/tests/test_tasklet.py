@@ -8,8 +8,8 @@ import pytest
 from foundry_core.codegen.pipeline import to_structured, to_tasklet_mlir, to_typed_llvm
 from foundry_core.codegen.typed import check_text
 from foundry_core.errors import LoweringError
+from foundry_core.mapping.base.target import TaskletTarget
 from foundry_core.mapping.tasklet.program import TaskletKernel
-from foundry_core.mapping.tasklet.target import TaskletTarget
 
 # Every access of one element. A load or store of structured rows must not contain any.
 ELEMENTWISE = re.compile(r"^.*(?:load|store) .*addrspace\(255\)\*.*$", re.MULTILINE)

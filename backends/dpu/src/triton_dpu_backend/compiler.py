@@ -108,7 +108,7 @@ def make_mlir(structured: str, metadata: dict[str, Any], *, num_tasklets: int, p
     """
     from foundry_core.codegen.pipeline import to_tasklet_mlir
     from foundry_core.footprint.code import reach_code
-    from foundry_core.mapping.tasklet.target import TaskletTarget
+    from foundry_core.mapping.base.target import TaskletTarget
 
     from .atomics import merge_rules
 

@@ -19,7 +19,7 @@ from typing import Any
 from foundry_core import scalars
 from foundry_core.footprint import Footprints
 from foundry_core.log import LINES_VARIABLE, Words
-from foundry_core.mapping.tasklet.target import DMA_ALIGNMENT, FULL_PIPELINE
+from foundry_core.mapping.base.target import DMA_ALIGNMENT, FULL_PIPELINE
 from foundry_core.runtime.launches import Grid, SynchronousLauncher, is_recorded
 
 from . import launches, slices

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from foundry_core.mapping.tasklet.target import FULL_PIPELINE
+from foundry_core.mapping.base.target import FULL_PIPELINE
 
 # The share above which nothing finer is tried, and what a finer split must gain: each slice repeats what does not
 # depend on the slice, such as loads of the other factor of a product, its transfers are shorter, and a split that the

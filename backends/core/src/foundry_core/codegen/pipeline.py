@@ -19,8 +19,7 @@ from ..ir import tt
 from ..ir.depth import deep_expressions
 from ..ir.parse import parse, read_structured, remember
 from ..log import Site
-from ..mapping.base.target import WorkGroupTarget, WorkItemTarget
-from ..mapping.tasklet.target import TaskletTarget
+from ..mapping.base.target import TaskletTarget, WorkGroupTarget, WorkItemTarget
 from ..mapping.workgroup.program import lower_work_group as lower_to_work_group
 from ..mapping.workitem.program import lower_work_item
 from .tools import llvm_to_spirv, mlir_to_llvm, mlir_to_llvm_dialect

@@ -196,10 +196,15 @@ class Offsets:
             case arith.RemSIOp() if not _is_narrow(value):
                 return self._remainder(op) or self._opaque(value)
             case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() if not _is_narrow(value):
-                found = self._arithmetic(op)
-                if found is None:
-                    return self._opaque(value)
-                return replace(found, bits=min(offset_bits(value), self.sum_of(op.lhs).bits, self.sum_of(op.rhs).bits))
+                a, b = self.sum_of(op.lhs), self.sum_of(op.rhs)
+                match op:
+                    case arith.AddiOp():
+                        found: Sum | None = self.add(a, b, op.result, op.rhs)
+                    case arith.SubiOp():
+                        found = self._subtracted(op)
+                    case arith.MuliOp():
+                        found = self._multiplied(op)
+                return replace(found, bits=min(offset_bits(value), a.bits, b.bits)) if found else self._opaque(value)
             case _ if (first := first_number(op)) is not None:
                 return Sum(first, (AffineAxis(1),))
             case ExtSIOp():
@@ -208,15 +213,6 @@ class Offsets:
                 return self.mapped_sum(value, of, self.sum_of(of.source)) or self._opaque(value)
             case _:
                 return self._opaque(value)
-
-    def _arithmetic(self, op: arith.AddiOp | arith.SubiOp | arith.MuliOp) -> Sum | None:
-        match op:
-            case arith.AddiOp():
-                return self.add(self.sum_of(op.lhs), self.sum_of(op.rhs), op.result, op.rhs)
-            case arith.SubiOp():
-                return self._subtracted(op)
-            case arith.MuliOp():
-                return self._multiplied(op)
 
     def mapped_sum(self, value: SSAValue, mapping: IndexMapping, source: Sum) -> Sum | None:
         """Return the sum of a tensor that moves or repeats the elements of another one, which has the sum `source`.

@@ -33,8 +33,8 @@ from ..base.buffers import Buffer
 from ..base.memory import GlobalMemory, WrappedAxis
 from ..base.plan import is_tile, is_unit
 from ..base.space import Memo, Point
+from ..base.target import DMA_ALIGNMENT
 from ..base.tiles import Tiles
-from .target import DMA_ALIGNMENT
 from .wram import TaskletText
 
 LOCK, UNLOCK = "__triton_mram_lock", "__triton_mram_unlock"

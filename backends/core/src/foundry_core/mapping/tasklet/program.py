@@ -30,12 +30,11 @@ from ..base.operations.reductions import Reduction, write_reduction
 from ..base.plan import BufferPlan, is_unit, stored_across
 from ..base.program import Program
 from ..base.space import Point
-from ..base.target import Target
+from ..base.target import DMA_ALIGNMENT, DMA_BYTES, Target, TaskletTarget
 from ..base.tiles import Tiles
 from .memory import StagedMemory
 from .numeric import TaskletNumeric
 from .split import SplitKernel
-from .target import DMA_ALIGNMENT, DMA_BYTES, TaskletTarget
 from .wram import TaskletText
 
 _CONVENTIONS = Conventions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...emit.mlir import PRIVATE, WIDTHS, Conventions, Reg, Text
-from .target import DMA_ALIGNMENT
+from ..base.target import DMA_ALIGNMENT
 
 _WRAM = "%wram"
 

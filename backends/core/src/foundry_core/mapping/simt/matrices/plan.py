@@ -192,7 +192,7 @@ class CooperativePlan:
 
 def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan:
     """Decide what is cooperative. Moves what is the same in all iterations of a loop before it."""
-    made = CooperativePlan()
+    plan = CooperativePlan()
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
     able = {op for op in dots if choose_product(op, target, False) is not None}
@@ -205,22 +205,22 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
             continue
         product = choose_product(op, target, op in chained)
         assert product is not None
-        made.products[op] = product
+        plan.products[op] = product
         if op in chained and product.down == target.warps:
             assert isinstance(op.result.type, TensorType)
-            made.arranged[op.result.type.encoding] = _by_rows(product, target)
-    if made.products:
-        _keep(function, made)
-        _load(function, made)
-        made.last = _last(function, made)
-    return made
+            plan.arranged[op.result.type.encoding] = _by_rows(product, target)
+    if plan.products:
+        _keep(function, plan)
+        _load(function, plan)
+        plan.last = _last(function, plan)
+    return plan
 
 
-def _last(function: tt.FuncOp, made: CooperativePlan) -> Operation | None:
+def _last(function: tt.FuncOp, plan: CooperativePlan) -> Operation | None:
     """Return the last operation of a kernel in which there are fragments."""
 
     def touches(op: Operation) -> bool:
-        return op in made.factors or any(value in made.fragments for value in (*op.operands, *op.results))
+        return op in plan.factors or any(value in plan.fragments for value in (*op.operands, *op.results))
 
     ops = [op for op in function.body.block.ops if any(touches(inner) for inner in op.walk())]
     return ops[-1] if ops else None
@@ -306,11 +306,11 @@ def find_repetition(value: SSAValue) -> tuple[SSAValue, int] | None:
     return of.source, 1 if of.is_along(0) else 0
 
 
-def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
+def _combination(op: Operation, plan: CooperativePlan) -> Fragments | None:
     """Return what the result of an operation is if it is computed on fragments; None if it cannot be."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
-    kept = [made.fragments[operand] for operand in op.operands if operand in made.fragments]
+    kept = [plan.fragments[operand] for operand in op.operands if operand in plan.fragments]
     if not kept or any(each.layout != kept[0].layout for each in kept):
         return None
     elem = element_name(op.results[0].type, op)
@@ -322,84 +322,84 @@ def _combination(op: Operation, made: CooperativePlan) -> Fragments | None:
         return kept[0].retype(elem) if found else None
     if op.name not in PAIRS.get(elem, {}):
         return None
-    others = [operand for operand in op.operands if operand not in made.fragments]
+    others = [operand for operand in op.operands if operand not in plan.fragments]
     return kept[0] if all(is_splat(each) or find_repetition(each) for each in others) else None
 
 
-def _keep(function: tt.FuncOp, made: CooperativePlan) -> None:
+def _keep(function: tt.FuncOp, plan: CooperativePlan) -> None:
     """Find the values that are kept as fragments, and which of them are needed in registers."""
-    for op, product in made.products.items():
-        made.fragments[op.results[0]] = product.total.retype(element_name(op.results[0].type, op))
+    for op, product in plan.products.items():
+        plan.fragments[op.results[0]] = product.total.retype(element_name(op.results[0].type, op))
     operations = list(function.body.walk())
     changed = True
     while changed:
-        before = len(made.fragments)
+        before = len(plan.fragments)
         for op in operations:
             for last in yields(op):
                 for number, operand in enumerate(last.operands):
-                    if operand in made.fragments:
+                    if operand in plan.fragments:
                         for target in yield_targets(last, number):
-                            made.fragments.setdefault(target, made.fragments[operand])
-            if not op.regions and not any(result in made.fragments for result in op.results):
-                found = _combination(op, made)
-                if found is not None and _pays(op, made):
-                    made.fragments[op.results[0]] = found
-        changed = len(made.fragments) > before
-    for value, fragments in made.fragments.items():
-        if not all(_takes(use.operation, use.index, fragments, made) for use in value.uses):
-            made.in_registers.add(value)
+                            plan.fragments.setdefault(target, plan.fragments[operand])
+            if not op.regions and not any(result in plan.fragments for result in op.results):
+                found = _combination(op, plan)
+                if found is not None and _pays(op, plan):
+                    plan.fragments[op.results[0]] = found
+        changed = len(plan.fragments) > before
+    for value, fragments in plan.fragments.items():
+        if not all(_takes(use.operation, use.index, fragments, plan) for use in value.uses):
+            plan.in_registers.add(value)
 
 
-def _pays(op: Operation, made: CooperativePlan) -> bool:
+def _pays(op: Operation, plan: CooperativePlan) -> bool:
     """Return whether to compute an operation on fragments, and not on registers that are there anyway."""
     if isinstance(op, SelectOp):
         return True
-    if all(len(_users(operand)) == 1 for operand in op.operands if operand in made.fragments):
+    if all(len(_users(operand)) == 1 for operand in op.operands if operand in plan.fragments):
         return True
     users = _users(op.results[0])
-    return any(user in made.products and user.operands[2] is op.results[0] for user in users)
+    return any(user in plan.products and user.operands[2] is op.results[0] for user in users)
 
 
-def _takes(user: Operation, index: int, fragments: Fragments, made: CooperativePlan) -> bool:
+def _takes(user: Operation, index: int, fragments: Fragments, plan: CooperativePlan) -> bool:
     """Return whether an operation takes an operand as fragments."""
-    if user in made.products:
-        return index == 2 and made.products[user].total.layout == fragments.layout
+    if user in plan.products:
+        return index == 2 and plan.products[user].total.layout == fragments.layout
     if targets := entry_targets(user, index) or yield_targets(user, index):
-        return made.fragments.get(targets[-1]) == fragments
+        return plan.fragments.get(targets[-1]) == fragments
     if is_same(user):
         return True
-    return len(user.results) == 1 and user.results[0] in made.fragments
+    return len(user.results) == 1 and user.results[0] in plan.fragments
 
 
-def _load(function: tt.FuncOp, made: CooperativePlan) -> None:
+def _load(function: tt.FuncOp, plan: CooperativePlan) -> None:
     """Find what is read as fragments of factors, and what is written to workgroup memory for that only."""
     for op in list(function.body.walk()):
         if isinstance(op, ttg.LocalLoadOp) or is_same(op):
-            fragments = _factor(op.results[0], made)
+            fragments = _factor(op.results[0], plan)
             if fragments is not None:
-                made.factors[op] = fragments
+                plan.factors[op] = fragments
                 if is_same(op):
-                    _passes(op.operands[0], fragments, made)
+                    _passes(op.operands[0], fragments, plan)
     for op in list(function.body.walk()):
         if isinstance(op, ttg.LocalAllocOp) and op.src is not None:
             loads = _users(op.result)
-            divisions = {made.factors.get(load) for load in loads if isinstance(load, ttg.LocalLoadOp)}
+            divisions = {plan.factors.get(load) for load in loads if isinstance(load, ttg.LocalLoadOp)}
             fragments = next(iter(divisions), None)
-            if fragments is None or len(divisions) > 1 or not all(load in made.factors for load in loads):
+            if fragments is None or len(divisions) > 1 or not all(load in plan.factors for load in loads):
                 continue
             # In this order, the allocation comes before its loads.
             for each in (*loads, op):
                 _move_out(each, op.src)
-            known = op.src in made.passed.values()
-            if _passes(op.src, fragments, made) or known or any(_is_kept(load) for load in loads):
-                made.passed.update(dict.fromkeys(loads, op.src))
+            known = op.src in plan.passed.values()
+            if _passes(op.src, fragments, plan) or known or any(_is_kept(load) for load in loads):
+                plan.passed.update(dict.fromkeys(loads, op.src))
 
 
-def _passes(source: SSAValue, fragments: Fragments, made: CooperativePlan) -> bool:
+def _passes(source: SSAValue, fragments: Fragments, plan: CooperativePlan) -> bool:
     """Return whether fragments are made from a tile within each subgroup; see that there is memory for it."""
-    local = fragments.matrix.use is Use.LEFT and is_local(made.layout(source), fragments)
+    local = fragments.matrix.use is Use.LEFT and is_local(plan.layout(source), fragments)
     if local:
-        made.scratch = max(made.scratch, scratch_bytes(fragments))
+        plan.scratch = max(plan.scratch, scratch_bytes(fragments))
     return local
 
 
@@ -409,7 +409,7 @@ def _move_out(op: Operation, source: SSAValue) -> None:
     There is more workgroup memory there than before the loop, where tiles that the loop reads are allocated.
     """
     loop = op.parent_op()
-    if loop is None or not counted_loop(loop) or loop.is_ancestor(_definer(source)) or not isinstance(source, OpResult):
+    if loop is None or not counted_loop(loop) or not isinstance(source, OpResult) or loop.is_ancestor(source.op):
         return
     own, block = op.parent_block(), source.op.parent_block()
     assert own is not None and block is not None
@@ -428,21 +428,11 @@ def _is_kept(load: Operation) -> bool:
     return False
 
 
-def _definer(value: SSAValue) -> Operation:
-    """Return the operation inside of which a value is defined."""
-    if isinstance(value, OpResult):
-        return value.op
-    assert isinstance(value, BlockArgument)
-    parent = value.block.parent_op()
-    assert parent is not None
-    return parent
-
-
-def _factor(value: SSAValue, made: CooperativePlan) -> Fragments | None:
+def _factor(value: SSAValue, plan: CooperativePlan) -> Fragments | None:
     """Return the fragments in which all uses of a value take it as a factor; None if they differ."""
     found: set[Fragments] = set()
     for use in value.uses:
-        product = made.products.get(use.operation)
+        product = plan.products.get(use.operation)
         if product is None or use.index > 1:
             return None
         found.add(product.left if use.index == 0 else product.right)
