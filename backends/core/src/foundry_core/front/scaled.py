@@ -28,7 +28,7 @@ from xdsl.rewriter import Rewriter
 from ..errors import unsupported
 from ..ir import tt
 from ..ir.arith import ConstantOp, TruncIOp
-from ..ir.build import broadcast, builder_before, expand_dims, numbers, product, reshape, transpose
+from ..ir.build import broadcast, builder_before, expand_dims, numbers, product, recast, reshape, transpose
 
 # Without e2m1, two of which are in a byte.
 FORMATS: dict[str, Attribute] = {"e4m3": Float8E4M3FNType(), "e5m2": Float8E5M2Type(), "bf16": bf16, "fp16": f16}
@@ -80,7 +80,7 @@ class _Writer:
         if format in FORMATS:
             kind = TensorType(FORMATS[format], _shape(value))
             if value.type != kind:  # 3.2 gives integers
-                value = self._made(tt.BitcastOp, [value], kind)
+                value = recast(self._builder, value, kind)
             return self._made(tt.FpToFpOp, [value], TensorType(f32, _shape(value)))
         raise unsupported(self._op, f"on elements of format {format}")
 

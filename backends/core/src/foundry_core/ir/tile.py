@@ -141,6 +141,11 @@ def even_stride(axis: SSAValue) -> SSAValue | None:
     return axis.owner.stride if isinstance(axis.owner, AffineOp) else None
 
 
+def wraps(axis: SSAValue) -> bool:
+    """Return whether an axis may wrap around."""
+    return isinstance(axis.owner, WrappedOp)
+
+
 def axis_offsets(axis: SSAValue) -> SSAValue | None:
     """Return the tensor that has the offsets of an axis; None for an axis with a stride."""
     return axis.owner.offsets if isinstance(axis.owner, IndexedOp) else None

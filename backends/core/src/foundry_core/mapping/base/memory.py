@@ -98,28 +98,25 @@ class GlobalMemory:
     def _offset_along(self, axis: SSAValue, i: Reg, point: Point, memo: Memo) -> Reg:
         """Return what one axis adds to an address at index i, in elements."""
         t = self._text
-        match axis.owner:
-            case tile.AffineOp() as op:
-                return self._space.times(i, self._tiles.index(op.stride))
-            case tile.WrappedOp():
-                axis_values = self._wrapped[axis]
-                if axis in point.inside:
-                    return self._space.times(self._space.plus(axis_values.remainder, i), axis_values.stride)
-                place, once = self._wrapped_once(axis_values, i, 1)
+        if (stride := tile.even_stride(axis)) is not None:
+            return self._space.times(i, self._tiles.index(stride))
+        if (offsets := tile.axis_offsets(axis)) is not None:
+            index = tuple(i if extent > 1 else t.integer(0) for extent in extents(offsets))
+            # With one dimension, the offsets' index space is that of the access.
+            inside = point.inside if len(point.index) == 1 else frozenset[SSAValue]()
+            return t.to_index(self._tiles.evaluate(offsets, Point(index, 0, 1, inside), memo))
+        axis_values = self._wrapped[axis]
+        if axis in point.inside:
+            return self._space.times(self._space.plus(axis_values.remainder, i), axis_values.stride)
+        place, once = self._wrapped_once(axis_values, i, 1)
 
-                def divided() -> Reg:
-                    wide = WIDTHS[axis_values.first.elem] > WIDTHS[t.index]
-                    by = t.cast("arith.extsi" if wide else "arith.trunci", i, axis_values.first.elem)
-                    total = t.binary("arith.addi", axis_values.first, by)
-                    return t.to_index(self._numeric.divide("arith.remsi", total, axis_values.modulus))
+        def divided() -> Reg:
+            wide = WIDTHS[axis_values.first.elem] > WIDTHS[t.index]
+            by = t.cast("arith.extsi" if wide else "arith.trunci", i, axis_values.first.elem)
+            total = t.binary("arith.addi", axis_values.first, by)
+            return t.to_index(self._numeric.divide("arith.remsi", total, axis_values.modulus))
 
-                return self._space.times(t.choose(once, lambda: place, divided), axis_values.stride)
-            case tile.IndexedOp() as op:
-                index = tuple(i if extent > 1 else t.integer(0) for extent in extents(op.offsets))
-                # With one dimension, the offsets' index space is that of the access.
-                inside = point.inside if len(point.index) == 1 else frozenset[SSAValue]()
-                return t.to_index(self._tiles.evaluate(op.offsets, Point(index, 0, 1, inside), memo))
-        raise AssertionError(axis)
+        return self._space.times(t.choose(once, lambda: place, divided), axis_values.stride)
 
     def _wrapped_once(self, axis_values: WrappedAxis, i: Reg, lanes: int) -> tuple[Reg, Reg]:
         """Return first + i with the modulus subtracted at most once, and whether that is the remainder in all lanes."""
@@ -145,7 +142,7 @@ class GlobalMemory:
         until: list[Reg] = []
         for d, (extent, axis) in enumerate(zip(extents(op.result), op.axes, strict=True)):
             highs = []
-            if isinstance(axis.owner, tile.WrappedOp):
+            if tile.wraps(axis):
                 axis_values = self._wrapped[axis]
                 conditions.append(axis_values.plain)
                 highs.append(t.binary("arith.subi", axis_values.limit, axis_values.remainder))
@@ -172,7 +169,7 @@ class GlobalMemory:
         if inside is None:
             return None
         t, conditions = self._text, self._mask_conditions(op)
-        conditions += [self._wrapped[axis].no_wrap for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        conditions += [self._wrapped[axis].no_wrap for axis in op.axes if tile.wraps(axis)]
         end: Reg | None = None
         for d, (extent, value) in enumerate(zip(extents(op.result), op.ranges, strict=False)):
             low, high = self._tiles.range(value)
@@ -200,7 +197,7 @@ class GlobalMemory:
             return None
         if op.mask is not None and sufficient(op.mask) is None:
             return None
-        wrapped = [axis for axis in op.axes if isinstance(axis.owner, tile.WrappedOp)]
+        wrapped = [axis for axis in op.axes if tile.wraps(axis)]
         masks = [op.mask] if op.mask is not None else []
         return frozenset([*op.ranges, *wrapped, *masks])
 
@@ -227,7 +224,7 @@ class GlobalMemory:
             return None
         axis = op.axes[point.lane]
         conditions = []
-        if isinstance(axis.owner, tile.WrappedOp) and axis not in point.inside:
+        if tile.wraps(axis) and axis not in point.inside:
             conditions.append(self._wrapped_once(self._wrapped[axis], point.index[point.lane], point.lanes)[1])
         return conditions + [self._tiles.scalar(value) for value in unmasked] + self._exist(op, point)
 
@@ -281,7 +278,7 @@ class GlobalMemory:
     def _masks(self, op: tile.Access, point: Point) -> bool:
         """Return whether the device has instructions for the elements of a point that exist: all are contiguous."""
         axis = op.axes[point.lane]
-        contiguous = is_unit(axis) and (not isinstance(axis.owner, tile.WrappedOp) or axis in point.inside)
+        contiguous = is_unit(axis) and (not tile.wraps(axis) or axis in point.inside)
         return self._tiles.target.llvm_intrinsics and contiguous and op.gather is None and not is_tile(op.base)
 
     def _mask(self, op: tile.Access, point: Point, memo: Memo) -> Reg:

@@ -274,8 +274,8 @@ class StagedMemory(GlobalMemory):
         _, memory = self._types(op)
         buffer = self._stage_buffer(memory, (point.lanes - 1) * stride + 1)
         low, high = self._wanted(op, point, piece)
-        axis = op.axes[point.lane].owner
-        if not isinstance(axis, tile.WrappedOp):
+        axis = op.axes[point.lane]
+        if not tile.wraps(axis):
             first = self._copy_in(op, point, low, high, buffer, stride)
             self._fill_others(op, point, piece, low, high, first, stride)
             return first
@@ -289,7 +289,7 @@ class StagedMemory(GlobalMemory):
                 t.store(t.load(source, memory, 1, GLOBAL), t.address(buffer, place, memory, PRIVATE), PRIVATE)
             return Reg(buffer, PRIVATE)
 
-        first = t.choose(self._wrapped[op.axes[point.lane]].no_wrap, copy, loaded).name
+        first = t.choose(self._wrapped[axis].no_wrap, copy, loaded).name
         self._fill_others(op, point, piece, low, high, first, stride)
         return first
 
@@ -577,7 +577,7 @@ class StagedMemory(GlobalMemory):
         if not self._space.known(high, point.lanes):
             conditions.append(t.compare("eq", high, t.integer(point.lanes)))
         axis = op.axes[point.lane]
-        if isinstance(axis.owner, tile.WrappedOp):
+        if tile.wraps(axis):
             conditions.append(self._wrapped[axis].no_wrap)
         with t.when(self.all(conditions)):
             to = self._tiles.private.address(buffer, point.index)
