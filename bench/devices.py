@@ -27,7 +27,6 @@ def blocks(*sizes: Sequence[int], names: Sequence[str] = ("BM", "BN", "BK")) -> 
 
 
 def driver_of(target: str) -> Any:
-    """Return a driver of Triton by the name of its backend."""
     return triton.backends.backends[target].driver()
 
 
@@ -52,7 +51,6 @@ class Triton(Device):
             triton.runtime.driver.set_active(self.driver)
 
     def jit(self, kernel: Any) -> Any:
-        """Return the kernel for this driver."""
         if not self._several:
             return kernel
         if kernel not in self._kernels:
@@ -60,13 +58,11 @@ class Triton(Device):
         return self._kernels[kernel]
 
     def put(self, array: Array) -> Any:
-        """Return the argument for an array."""
         from foundry_core.tensor import Tensor
 
         return Tensor(array)
 
     def candidates(self, problem: Problem, configs: Mapping[str, Options]) -> Candidates:
-        """Return the launches of a problem with each of the options."""
         arrays = [self.put(array) for array in (*problem.inputs, problem.output)]
         output = problem.output if type(self) is Triton else arrays[-1]
         return {
@@ -75,7 +71,6 @@ class Triton(Device):
         }
 
     def described(self) -> str:
-        """Return the device and its driver, for reports."""
         return str(self.driver.device_report())
 
 

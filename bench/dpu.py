@@ -66,7 +66,6 @@ def launched(problem: Problem, label: str, work: float, dpus: int, options: Opti
 
 
 def modelled(label: str, cycles: int, work: float) -> Row:
-    """Return a row of the table."""
     return Row(label, cycles=cycles, rate=work / MEGA * FREQUENCY / cycles)
 
 
@@ -82,7 +81,6 @@ def cycles(row: Row) -> int:
 
 
 def best(rows: Iterable[Row]) -> Row:
-    """Return the row with the fewest cycles."""
     return min(rows, key=cycles)
 
 

@@ -59,7 +59,6 @@ class Measurement:
     failed: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> str:
-        """Return the table for the terminal."""
         lines = [self.title]
         for row in self.rows:
             columns = [f"  {f'{row.label}: {row.detail}' if row.detail else row.label:<58}"]

@@ -156,7 +156,7 @@ def _sum(n: int) -> Problem:
     return replace(made, launch=partial(reductions.strided, n))
 
 
-def _of(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measuring:
+def _compared(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measuring:
     return partial(compare, name, make, torch)
 
 
@@ -169,21 +169,21 @@ def _corpus(row: Mapping[str, Any]) -> list[Measurement]:
     return [measure(made, groups, plan, on=_on(), aims={CUDA: (row["least"], 1.0)})]
 
 
-def _of_corpus(quick: bool) -> dict[str, Measuring]:
+def _corpus_measurements(quick: bool) -> dict[str, Measuring]:
     return {name: partial(_corpus, row) for name, row in corpus.ROWS.items() if bool(row.get("quick")) == quick}
 
 
 MEASUREMENTS: dict[str, Measuring | Suite] = {
     "matmul": Suite(
-        {"matmul-f32": _of("matmul-f32", _product, CUBLAS)},
-        {name: _of(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
+        {"matmul-f32": _compared("matmul-f32", _product, CUBLAS)},
+        {name: _compared(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
     ),
-    "matmul-f16": _of("matmul-f16", _product, CUBLAS),
-    "attention": _of("attention", _attention),
-    "vec_add": _of("vec_add", partial(vec_add.problem, kind="f32")),
-    "softmax": _of("softmax", partial(_rows, softmax.problem)),
-    "layer-norm": _of("layer-norm", partial(_rows, layer_norm.problem)),
-    "sum": _of("sum", _sum),
+    "matmul-f16": _compared("matmul-f16", _product, CUBLAS),
+    "attention": _compared("attention", _attention),
+    "vec_add": _compared("vec_add", partial(vec_add.problem, kind="f32")),
+    "softmax": _compared("softmax", partial(_rows, softmax.problem)),
+    "layer-norm": _compared("layer-norm", partial(_rows, layer_norm.problem)),
+    "sum": _compared("sum", _sum),
     "launch": launch,
-    "corpus": Suite(_of_corpus(True), _of_corpus(False)),
+    "corpus": Suite(_corpus_measurements(True), _corpus_measurements(False)),
 }

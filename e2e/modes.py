@@ -28,7 +28,6 @@ SUMS, LARGEST = (np.full(5, np.nan, np.float32) for _ in range(2))
 
 
 def cases() -> Iterator[Case]:
-    """Yield a case for each mode."""
     yield Case("modes", "TRITON_COMPILE_ONLY=ttir on a machine without a device", compile_only)
     yield Case("modes", "TRITON_INTERPRET=1 runs kernels in Triton's interpreter", interpret)
 

@@ -375,7 +375,6 @@ def _texts(paths: Sequence[str]) -> list[str]:
 
 
 def row(result: Mapping[str, Any]) -> str:
-    """Return a result as a row of the table."""
     if result.get("data"):
         return f"{result['data']['table']}\n"
     error = _error(result["error"]) if result["failure"] is None else ""

@@ -187,7 +187,6 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements along each dimension."""
         return self._array.shape
 
     @property
@@ -232,7 +231,6 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
         return self._array.ndim
 
     @overload
@@ -271,7 +269,6 @@ class Tensor:
         return self._array.itemsize
 
     def numel(self) -> int:
-        """Return the number of elements."""
         return self._array.size
 
     def is_contiguous(self) -> bool:
@@ -355,7 +352,6 @@ class Tensor:
         return self
 
     def clone(self) -> Tensor:
-        """Return a tensor with a copy of the array."""
         return self._alike(self._array.copy())
 
     def copy_(self, source: Tensor) -> Tensor:

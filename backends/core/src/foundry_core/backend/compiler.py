@@ -439,7 +439,6 @@ def _set_to_one(module: Any, arguments: list[int]) -> None:
 
 
 def kernel_name(module: Any) -> str:
-    """Return the name of the one kernel in a module of TTIR."""
     if hasattr(module, "get_entry_func_name"):
         return str(module.get_entry_func_name())
     found = _KERNEL.search(str(module))  # 3.2

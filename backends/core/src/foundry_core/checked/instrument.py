@@ -162,7 +162,7 @@ class _Checks:
         """Note what is not checked, for a person. It is a check that passes: a kernel with sites takes a log."""
         here = Writer.at_start(self._function.body.blocks[0])
         here.insert(tile.CheckOp(len(self._sites), here.integer(1, i1), ends=False))
-        self._sites.append(Site(NOTE, text, _places(op)))
+        self._sites.append(Site(NOTE, text, _source_places(op)))
 
     # The extents of the arguments.
 
@@ -340,7 +340,7 @@ class _Checks:
         exact = self._exact_index(pointer) if summed else None
         if exact is not None and exact is not self._indices[pointer]:
             equal = here.equal(exact, first)
-            passed.append(report.check("overflow", _what(op), here, mask, equal, exact))
+            passed.append(report.check("overflow", _access_name(op), here, mask, equal, exact))
             # One finding for each element.
             must = here.any(inside, here.inverted(equal))
             inside = here.all(inside, equal)
@@ -472,7 +472,7 @@ class _Checks:
             written = here.any(written, here.unequal(byte, before))
         else:
             return
-        report.check(kind, _what(made), here, mask, written, index)
+        report.check(kind, _access_name(made), here, mask, written, index)
 
     def _place(
         self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Writer
@@ -572,8 +572,10 @@ class _Checks:
             different = here.differing_bits(here.load(pointer, there, zero), word)
             ok = here.unequal(here.shift_right_unsigned(different, bits), zero)
             ok = here.any(ok, here.equal(different, zero))
-            places = " or ".join(f"the {_what(op)} at {Site(kind, '', _places(op)).location()}" for op in some)
-            text = f"{_what(later)} after {places}"
+            places = " or ".join(
+                f"the {_access_name(op)} at {Site(kind, '', _source_places(op)).location()}" for op in some
+            )
+            text = f"{_access_name(later)} after {places}"
             _Report(self._sites, later, (argument,)).check(kind, text, here, mask, ok, index)
         for access, kind in dict.fromkeys((op, kind) for (_, kind), some in earlier.items() for op in some):
             made, *_, argument = self._made[access]
@@ -632,7 +634,7 @@ class _Checks:
         signed = isinstance(op, arith.DivSIOp | arith.RemSIOp)
         if integer_width(rhs) == 1 or is_combined(op) or known not in (None, 0, -1) or (known == -1 and not signed):
             return
-        sinks = _sinks(op.results[0])
+        sinks = _uses_with_masks(op.results[0])
         report = _Report(self._sites, op, ())
         text = "division" if isinstance(op, arith.DivSIOp | arith.DivUIOp) else "remainder"
         for before, mask in [(op, None)] if sinks is None else sinks:
@@ -698,7 +700,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
         else:
             name = "product" if is_product(use) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
             # A row that is off as a whole gives a result that nobody need use.
-            terms = _terms(mask)
+            terms = _conjuncts(mask)
             along = [term for term in terms if axis in varying_dimensions(term)]
             # Undefined elements behind all others change none of them.
             if isinstance(use, tt.ScanOp) and not use.reverse.value and all(ends_once(term, axis) for term in along):
@@ -725,7 +727,7 @@ class _Report:
     def __init__(self, sites: list[Site], op: Operation, arguments: Sequence[int]) -> None:
         self._sites = sites
         self._location = op.location
-        self._places = _places(op)
+        self._places = _source_places(op)
         self._arguments = tuple(arguments)
 
     def check(
@@ -742,7 +744,7 @@ class _Report:
         return check.result
 
 
-def _places(op: Operation) -> tuple[tuple[str, int], ...]:
+def _source_places(op: Operation) -> tuple[tuple[str, int], ...]:
     return tuple((line.filename.data, line.line.data) for line in source_lines(op.location))
 
 
@@ -782,7 +784,7 @@ def _mask(op: Operation) -> SSAValue | None:
     return None if mask is None or splat_constant(mask) in (1, -1) else mask
 
 
-def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
+def _uses_with_masks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
     """Return the operations at which elements of a tile count, each with the mask of those that do.
 
     Returns:
@@ -818,10 +820,10 @@ def _sinks(value: SSAValue) -> list[tuple[Operation, SSAValue | None]] | None:
     return found or None
 
 
-def _terms(mask: SSAValue) -> list[SSAValue]:
+def _conjuncts(mask: SSAValue) -> list[SSAValue]:
     """Return the conditions of which a mask is the conjunction."""
     op = mask.owner
-    return [*_terms(op.lhs), *_terms(op.rhs)] if isinstance(op, arith.AndIOp) else [mask]
+    return [*_conjuncts(op.lhs), *_conjuncts(op.rhs)] if isinstance(op, arith.AndIOp) else [mask]
 
 
 def _is_pointer(value: SSAValue) -> bool:
@@ -833,10 +835,10 @@ def _element(type: Attribute) -> Attribute:
 
 
 def _access_text(op: Operation, mask: SSAValue | None) -> str:
-    return f"{'unmasked' if mask is None else 'masked'} {_what(op)}"
+    return f"{'unmasked' if mask is None else 'masked'} {_access_name(op)}"
 
 
-def _what(op: Operation) -> str:
+def _access_name(op: Operation) -> str:
     """Return what an access does, for a message."""
     match op:
         case tt.LoadOp():

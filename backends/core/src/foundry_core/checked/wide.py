@@ -30,7 +30,7 @@ class WideOffsets:
         self._known: dict[SSAValue, SSAValue] = {}
         # Operations that pass values to a loop, and which operands are a value in 64 bits and the value.
         self._passed: list[tuple[Operation, int, int]] = []
-        carried = _carried(function)
+        carried = _carried_integers(function)
         for loop in list(function.body.walk()):
             if isinstance(loop, scf.ForOp):
                 self._extend_for(loop, carried)
@@ -143,7 +143,7 @@ class WideOffsets:
         return False
 
 
-def _carried(function: tt.FuncOp) -> set[SSAValue]:
+def _carried_integers(function: tt.FuncOp) -> set[SSAValue]:
     """Return the integers of fewer than 64 bits that a loop carries, and changes by sums, on their way to an offset.
 
     They are arguments of the loops' blocks.

@@ -184,8 +184,8 @@ class Walk(Interpreter[Value]):
             for i, (argument, amount) in enumerate(zip(arguments, amounts, strict=True)):
                 if matter[i] and amount is not None:
                     before = Interval(0.0, np.maximum(trips.high - 1, 0))
-                    carried[i] = _moved(initial[i], mul(before, amount), argument)
-                    final[i] = _moved(initial[i], mul(trips, amount), argument)
+                    carried[i] = _advance(initial[i], mul(before, amount), argument)
+                    final[i] = _advance(initial[i], mul(trips, amount), argument)
             others = [i for i in range(len(carried)) if matter[i] and amounts[i] is None]
             if others:
                 yielded = body([index, *carried])
@@ -224,7 +224,7 @@ def _steps(value: SSAValue, argument: BlockArgument) -> list[tuple[SSAValue, flo
     return None
 
 
-def _moved(initial: Value, by: Interval, argument: BlockArgument) -> Value:
+def _advance(initial: Value, by: Interval, argument: BlockArgument) -> Value:
     if isinstance(initial, Pointer):
         return initial.advance(fit(by, 64))
     assert isinstance(initial, Interval)

@@ -47,7 +47,7 @@ def _near(m: Arithmetic, size: Value, name: str) -> Value:
     return m.polynomial(size * size * 0.03125 - 1.0, name)
 
 
-def _below(m: Arithmetic, size: Value) -> Value:
+def _at_most_8(m: Arithmetic, size: Value) -> Value:
     """Return a number, but at most 8."""
     return m.select(size < 8.0, size, 8.0)
 
@@ -68,14 +68,14 @@ def _j1_near(m: Arithmetic, size: Value) -> Value:
 def j0(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the first kind of order 0."""
     size = m.absolute(x)
-    found = m.choose(size < 8.0, lambda: _j0_near(m, _below(m, size)), lambda: _waves(m, size, 0)[0])
+    found = m.choose(size < 8.0, lambda: _j0_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 0)[0])
     return m.any_nan(found, x)
 
 
 def j1(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the first kind of order 1."""
     size = m.absolute(x)
-    found = m.choose(size < 8.0, lambda: _j1_near(m, _below(m, size)), lambda: _waves(m, size, 1)[0])
+    found = m.choose(size < 8.0, lambda: _j1_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 1)[0])
     return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
 
 
@@ -89,7 +89,7 @@ def y0(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the second kind of order 0."""
 
     def near() -> Value:
-        size = _below(m, x)
+        size = _at_most_8(m, x)
         return _TWO_OVER_PI * log(m, size) * _j0_near(m, size) + _near(m, size, "y0")
 
     return _second_kind(m, m.choose(x < 8.0, near, lambda: _waves(m, m.absolute(x), 0)[1]), x)
@@ -99,7 +99,7 @@ def y1(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the second kind of order 1."""
 
     def near() -> Value:
-        size = _below(m, x)
+        size = _at_most_8(m, x)
         wave = log(m, size) * _j1_near(m, size) * _TWO_OVER_PI + size * _near(m, size, "y1")
         return wave - _TWO_OVER_PI / size
 
@@ -117,7 +117,7 @@ def _growing(m: Arithmetic, size: Value, name: str) -> Value:
 def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:
     """Return the modified Bessel function of the first kind of order 0."""
     size = m.absolute(x)
-    square = _below(m, size) * _below(m, size) * 0.015625
+    square = _at_most_8(m, size) * _at_most_8(m, size) * 0.015625
     near = m.choose(size < 8.0, lambda: m.polynomial(square, "i0"), lambda: _growing(m, size, "i0-far"))
     return m.any_nan(near, x)
 
@@ -125,12 +125,12 @@ def cyl_bessel_i0(m: Arithmetic, x: Value) -> Value:
 def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
     """Return the modified Bessel function of the first kind of order 1."""
     size = m.absolute(x)
-    square = _below(m, size) * _below(m, size) * 0.015625
+    square = _at_most_8(m, size) * _at_most_8(m, size) * 0.015625
     found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
     return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
 
 
-def _of_order(m: Arithmetic, n: Value) -> tuple[Value, Value, Value]:
+def _order_and_sign(m: Arithmetic, n: Value) -> tuple[Value, Value, Value]:
     """Return the absolute value of an order, whether it is odd, and whether it is negative."""
     n = m.select(n < -0x7FFFFFFF, -0x7FFFFFFF, n)
     return m.select(n < 0, 0 - n, n), m.equal(n & 1, 1), n < 0
@@ -148,7 +148,7 @@ def _upwards(m: Arithmetic, count: Value, x: Value, first: Value, second: Value)
     return found
 
 
-def _beyond(m: Arithmetic, size: Value, x: Value) -> Value:
+def _is_beyond(m: Arithmetic, size: Value, x: Value) -> Value:
     """Return whether an order is so large that j is below the smallest number, and y above the largest."""
     return m.to_float(size) > x + x + 2000.0
 
@@ -176,7 +176,7 @@ def _downwards(m: Arithmetic, size: Value, x: Value) -> Value:
     return found / (sum + sum - first)
 
 
-def _leading(m: Arithmetic, count: Value, x: Value) -> Value:
+def _first_term(m: Arithmetic, count: Value, x: Value) -> Value:
     """Return (x / 2)^count / count!, which is j of a small number."""
 
     def step(product: Value, order: Value) -> tuple[Value, ...]:
@@ -187,9 +187,9 @@ def _leading(m: Arithmetic, count: Value, x: Value) -> Value:
 
 def jn(m: Arithmetic, n: Value, x: Value) -> Value:
     """Return the Bessel function of the first kind of an integer order."""
-    order, odd, negative = _of_order(m, n)
+    order, odd, negative = _order_and_sign(m, n)
     size = m.absolute(x)
-    beyond, tiny = _beyond(m, order, size), size < m.pick(2.0**-12, 2.0**-26)
+    beyond, tiny = _is_beyond(m, order, size), size < m.pick(2.0**-12, 2.0**-26)
     # 1: upwards, 2: downwards, 3: the first term of the series is all. The ways that are not taken take no steps.
     one, two, three = (m.word(number, n) for number in (1, 2, 3))
     way = m.select(m.to_float(order) < size, one, two)
@@ -200,7 +200,7 @@ def jn(m: Arithmetic, n: Value, x: Value) -> Value:
     up = _upwards(m, m.select(m.equal(way, 1), order - 1, 0), first, j0, m.call("j1", size))
     up = m.select(m.equal(order, 0), j0, up)
     down = _downwards(m, m.select(m.equal(way, 2), order, 0), m.select(m.equal(way, 2), size, 1.0))
-    series = _leading(m, m.select(m.equal(way, 3), order, 0), size)
+    series = _first_term(m, m.select(m.equal(way, 3), order, 0), size)
     found = m.select(m.equal(way, 1), up, m.select(m.equal(way, 2), down, m.select(m.equal(way, 3), series, 0.0)))
     turned = m.sign_of(x) ^ m.select(negative, m.word(m.sign, x, m.width), 0)
     return m.any_nan(m.flip_sign(found, m.select(odd, turned, 0)), x)
@@ -208,8 +208,8 @@ def jn(m: Arithmetic, n: Value, x: Value) -> Value:
 
 def yn(m: Arithmetic, n: Value, x: Value) -> Value:
     """Return the Bessel function of the second kind of an integer order."""
-    order, odd, negative = _of_order(m, n)
-    beyond = _beyond(m, order, x)
+    order, odd, negative = _order_and_sign(m, n)
+    beyond = _is_beyond(m, order, x)
     usual = m.select(x > 0.0, x, 1.0)
     count = m.select(beyond, 0, m.select(x > 0.0, order - 1, 0))
     y0 = m.call("y0", usual)

@@ -1,8 +1,8 @@
 """Arithmetic, and conversions of integers, rounded towards zero (rz), downwards (rd) and upwards (ru).
 
 A result is an exact integer times a power of two, or such an integer with a lowest bit that is set if the exact result
-has more bits. `_packed` rounds it once. Sums use the error of rounding to nearest, which is itself a number (Dekker,
-1971).
+has more bits. `_round_to_float` rounds it once. Sums use the error of rounding to nearest, which is itself a number
+(Dekker, 1971).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MODES = ("rz", "rd", "ru")
 Pair = tuple[Value, Value]
 
 
-def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
+def _away_from_zero(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
     """Return 1 if rounding goes away from zero, else 0, in an i64."""
     if mode == "rz":
         return m.word(0, like, 64)
@@ -27,7 +27,7 @@ def _outwards(m: Arithmetic, mode: str, negative: Value, like: Value) -> Value:
     return m.select(negative, yes, no) if mode == "rd" else m.select(negative, no, yes)
 
 
-def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponent: Value) -> Value:
+def _round_to_float(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponent: Value) -> Value:
     """Round magnitude * 2^exponent to a float; magnitude is an i64 from 1 to 2^63 - 1.
 
     Args:
@@ -52,7 +52,7 @@ def _packed(m: Arithmetic, mode: str, negative: Value, magnitude: Value, exponen
         up = m.select(rest > half, one, m.select(m.equal(rest, half), kept & 1, 0))
         kept = kept + m.select(far, 0, up)
     else:
-        outwards = _outwards(m, mode, negative, magnitude)
+        outwards = _away_from_zero(m, mode, negative, magnitude)
         kept = kept + (m.select(m.equal(rest, 0), 0, one) & outwards)
     field = m.select(exponent < lowest, lowest, exponent) + (m.bias - 1)
     limit = m.infinity_bits - 1
@@ -82,7 +82,7 @@ def _mantissa(m: Arithmetic, x: Value) -> Pair:
     return (bits & (one - 1)) | one, m.select(subnormal, exponent - (m.mantissa + 1), exponent)
 
 
-def _plain(m: Arithmetic, x: Value) -> Value:
+def _is_finite_nonzero(m: Arithmetic, x: Value) -> Value:
     """Return whether a number is finite and not 0."""
     size = m.absolute(x)
     return m.select(size > 0.0, size, float("inf")) < float("inf")
@@ -120,13 +120,11 @@ def add_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
 
 
 def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return x - y."""
     return add_directed(mode, m, x, m.negative(y))
 
 
 def multiply_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return x * y."""
-    plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    plain = m.select(_is_finite_nonzero(m, x), m.select(_is_finite_nonzero(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
     if m.width == 32:
         magnitude, exponent = a * b, e + f
@@ -137,12 +135,11 @@ def multiply_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
         magnitude = (upper << 1) | _sticky(m, a * b)
         exponent = e + f + (64 - 20 - 1)
     negative = (m.bits(x) ^ m.bits(y)) < 0
-    return m.select(plain, _packed(m, mode, negative, magnitude, exponent), x * y)
+    return m.select(plain, _round_to_float(m, mode, negative, magnitude, exponent), x * y)
 
 
 def divide(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return x / y."""
-    plain = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    plain = m.select(_is_finite_nonzero(m, x), m.select(_is_finite_nonzero(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     (a, e), (b, f) = (_mantissa(m, m.select(plain, z, 1.0)) for z in (x, y))
     quotient = m.divide(a, b)
     rest = a - quotient * b
@@ -154,21 +151,19 @@ def divide(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
         quotient, rest = (quotient << step) | digit, rest - digit * b
     magnitude = (quotient << 1) | _sticky(m, rest)
     negative = (m.bits(x) ^ m.bits(y)) < 0
-    return m.select(plain, _packed(m, mode, negative, magnitude, e - f - (step * count + 1)), x / y)
+    return m.select(plain, _round_to_float(m, mode, negative, magnitude, e - f - (step * count + 1)), x / y)
 
 
 def reciprocal(mode: str, m: Arithmetic, x: Value) -> Value:
-    """Return 1 / x."""
     return divide(mode, m, m.constant(1.0, x), x)
 
 
 def root(mode: str, m: Arithmetic, x: Value) -> Value:
-    """Return the square root."""
-    plain = m.select(_plain(m, x), x, -1.0) > 0.0
+    plain = m.select(_is_finite_nonzero(m, x), x, -1.0) > 0.0
     found, rest, exponent = root_and_rest(m, m.select(plain, x, 1.0))
     magnitude = (_wide(m, found) << 1) | _sticky(m, _wide(m, rest))
     scale = _wide(m, exponent) - (m.mantissa + 2)
-    packed = _packed(m, mode, m.constant(0.0, x) > x, magnitude, scale)
+    packed = _round_to_float(m, mode, m.constant(0.0, x) > x, magnitude, scale)
     # The roots of 0, infinity and NaN are the numbers themselves.
     return m.select(plain, packed, m.select(x < 0.0, float("nan"), x))
 
@@ -176,7 +171,7 @@ def root(mode: str, m: Arithmetic, x: Value) -> Value:
 def inverse_root(m: Arithmetic, x: Value) -> Value:
     """Return 1 / sqrt(x) for f32, correctly rounded to nearest."""
     near = 1.0 / m.root(x)
-    plain = m.select(_plain(m, x), x, -1.0) > 0.0
+    plain = m.select(_is_finite_nonzero(m, x), x, -1.0) > 0.0
     mantissa, exponent = _mantissa(m, m.select(plain, x, 1.0))
     odd = exponent & 1
     mantissa, half = mantissa << odd, (exponent - odd) >> 1
@@ -193,7 +188,7 @@ def inverse_root(m: Arithmetic, x: Value) -> Value:
     return m.select(plain, found, near)
 
 
-def _lower(m: Arithmetic, number: Pair, by: Value) -> Pair:
+def _shift_right_128(m: Arithmetic, number: Pair, by: Value) -> Pair:
     """Shift an unsigned 128-bit number right, by 0 to 127; the lowest bit is set if a set bit is lost."""
     high, low = number
     far, by = by > 63, by & 63
@@ -217,7 +212,8 @@ def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value
     product_less = difference < 0
     distance = m.select(product_less, 0 - difference, difference)
     distance = m.select(distance > 127, 127, distance)
-    less = _lower(m, tuple(m.select(product_less, p, o) for p, o in zip(product, other, strict=True)), distance)  # type: ignore[arg-type]
+    high, low = (m.select(product_less, p, o) for p, o in zip(product, other, strict=True))
+    less = _shift_right_128(m, (high, low), distance)
     product = m.select(product_less, less[0], product[0]), m.select(product_less, less[1], product[1])
     other = m.select(product_less, other[0], less[0]), m.select(product_less, other[1], less[1])
     exponent = m.select(product_less, g, e)
@@ -243,13 +239,13 @@ def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value
         exponent = m.select(small, exponent - by, exponent)
     magnitude = m.select(nothing, one, high | _sticky(m, low))
     negative = m.select(turned, sign ^ m.sign, sign) < 0
-    found = _packed(m, mode, negative, magnitude, exponent)
+    found = _round_to_float(m, mode, negative, magnitude, exponent)
     return m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
 
 
 def fma_directed(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
     """Return x * y + z, with one rounding."""
-    nonzero = m.select(_plain(m, x), m.select(_plain(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
+    nonzero = m.select(_is_finite_nonzero(m, x), m.select(_is_finite_nonzero(m, y), 1.0, m.constant(0.0, x)), 0.0) > 0.0
     plain = m.select(nonzero, m.absolute(z), float("inf")) < float("inf")
     # If the product is 0 or not finite, the result is the sum of two numbers.
     sum = x * y + z if mode == "rn" else add_directed(mode, m, x * y, z)
@@ -277,7 +273,7 @@ def fma_directed(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Valu
     nothing = m.equal(total, 0)
     magnitude = m.select(nothing, 1, m.select(turned, 0 - total, total))
     negative = m.select(turned, sign ^ m.sign, sign) < 0
-    found = _packed(m, mode, negative, magnitude, exponent)
+    found = _round_to_float(m, mode, negative, magnitude, exponent)
     found = m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
     return m.select(plain, found, sum)
 
@@ -293,7 +289,7 @@ def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
     one, zero = m.word(1, wide, 64), m.word(0, wide, 64)
     magnitude = m.select(large, m.shift_right(size, 1) | (size & 1), size)
     nothing = m.equal(size, 0)
-    found = _packed(m, mode, negative, m.select(nothing, one, magnitude), m.select(large, one, zero))
+    found = _round_to_float(m, mode, negative, m.select(nothing, one, magnitude), m.select(large, one, zero))
     return m.select(nothing, 0.0, found)
 
 

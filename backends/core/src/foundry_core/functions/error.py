@@ -41,7 +41,7 @@ def _tail(m: Arithmetic, size: Value) -> Value:
     return exp_of_sum(m, m.negative(square), m.negative(low)) * _scaled_tail(m, size)
 
 
-def _near(m: Arithmetic, x: Value) -> Value:
+def _erf_near_0(m: Arithmetic, x: Value) -> Value:
     """Return erf of a number near 0."""
     return x + x * m.polynomial(x * x, "erf")
 
@@ -49,7 +49,7 @@ def _near(m: Arithmetic, x: Value) -> Value:
 def erf(m: Arithmetic, x: Value) -> Value:
     """Return the error function of x."""
     size = m.absolute(x)
-    found = m.choose(size < _NEAR, lambda: _near(m, size), lambda: 1.0 - _tail(m, size))
+    found = m.choose(size < _NEAR, lambda: _erf_near_0(m, size), lambda: 1.0 - _tail(m, size))
     return m.with_sign(m.any_nan(found, x), m.sign_of(x))
 
 
@@ -62,7 +62,7 @@ def erfc(m: Arithmetic, x: Value) -> Value:
         return m.select(x < 0.0, 2.0 - tail, tail)
 
     # Near 0, 1 - erf loses no digits; elsewhere the tail is computed directly.
-    found = m.choose(size < 0.25, lambda: 1.0 - _near(m, x), far)
+    found = m.choose(size < 0.25, lambda: 1.0 - _erf_near_0(m, x), far)
     return m.any_nan(found, x)
 
 
@@ -87,7 +87,7 @@ def normcdf(m: Arithmetic, x: Value) -> Value:
     return m.any_nan(m.select(x > 0.0, 1.0 - tail, tail), x)
 
 
-def _far(m: Arithmetic, w: Value, tail: Value) -> Value:
+def _erfcinv_far(m: Arithmetic, w: Value, tail: Value) -> Value:
     """Return the number whose erfc is `tail`, for w = -log(tail (2 - tail)) above 6."""
     root = m.root(w)
     found = root * m.polynomial(1.0 / root, "erfinv-far")
@@ -105,7 +105,7 @@ def erfinv(m: Arithmetic, x: Value) -> Value:
     size = m.absolute(x)
     tail = 1.0 - size
     w = m.negative(log(m, tail * (1.0 + size)))
-    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _far(m, w, tail))
+    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
     found = m.select(m.equal(size, 1.0), float("inf"), found)
     found = m.select(size > 1.0, float("nan"), found)
     return m.with_sign(m.any_nan(found, x), m.sign_of(x))
@@ -118,7 +118,7 @@ def erfcinv(m: Arithmetic, x: Value) -> Value:
     # Two logarithms, because the product of a small number with another may be subnormal.
     w = m.negative(log(m, tail) + log(m, 2.0 - tail))
     size = m.absolute(rest)
-    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _far(m, w, tail))
+    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
     found = m.select(m.equal(tail, 0.0), float("inf"), found)
     found = m.select(tail < 0.0, float("nan"), found)
     return m.with_sign(m.any_nan(found, x), m.sign_of(rest))

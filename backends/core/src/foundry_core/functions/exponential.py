@@ -12,7 +12,6 @@ from .value import Value
 
 
 def exp(m: Arithmetic, x: Value) -> Value:
-    """Return e^x."""
     return exp_of_sum(m, x)
 
 
@@ -39,7 +38,6 @@ def _reduced(m: Arithmetic, x: Value, low: Value | None = None) -> tuple[Value, 
 
 
 def exp2(m: Arithmetic, x: Value) -> Value:
-    """Return 2^x."""
     x = _confined(m, x, m.pick(-151.0, -1080.0), m.pick(129.0, 1025.0))
     turns, exponent = m.nearest(x)
     rest = x - turns
@@ -55,7 +53,6 @@ def exp2_of_sum(m: Arithmetic, x: Value, low: Value) -> Value:
 
 
 def exp10(m: Arithmetic, x: Value) -> Value:
-    """Return 10^x."""
     x = _confined(m, x, m.pick(-46.0, -330.0), m.pick(39.0, 310.0))
     turns, exponent = m.nearest(x * 3.321928094887362)
     first, second = m.split("log10-2-split")

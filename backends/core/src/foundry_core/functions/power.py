@@ -57,7 +57,7 @@ def log2_pair(m: Arithmetic, x: Value) -> Pair:
     return fast_sum(m.select(nothing, found, total), total_low)
 
 
-def _of_size(m: Arithmetic, x: Value, y: Value) -> Value:
+def _power_of_positive(m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x^y for x above 0, as 2^(y log2 x)."""
     high, low = log2_pair(m, x)
     # Beyond this limit, all results except 1 are 0 or infinite. With the limit, products stay finite.
@@ -78,7 +78,7 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
     half = bounded * 0.5
     odd = m.select(m.equal(whole, bounded), half, 0.0) > m.call("trunc", m.select(m.equal(whole, bounded), half, 0.0))
     ordinary = m.select(size > 0.0, size, infinity) < infinity
-    found = _of_size(m, m.select(ordinary, size, 1.0), m.select(m.is_nan(y), 0.0, y))
+    found = _power_of_positive(m, m.select(ordinary, size, 1.0), m.select(m.is_nan(y), 0.0, y))
     rising = y > 0.0
     edge = m.select(m.equal(size, 0.0), m.select(rising, 0.0, infinity), m.select(rising, infinity, 0.0))
     found = m.select(ordinary, found, edge)
@@ -117,7 +117,6 @@ def cbrt(m: Arithmetic, x: Value) -> Value:
 
 
 def rcbrt(m: Arithmetic, x: Value) -> Value:
-    """Return 1 / cbrt(x)."""
     return 1.0 / cbrt(m, x)
 
 
@@ -150,7 +149,6 @@ def length(m: Arithmetic, *args: Value) -> Value:
 
 
 def inverse_length(m: Arithmetic, *args: Value) -> Value:
-    """Return 1 / length."""
     sum, exponent = _scaled_square(m, args)
     found = m.scale(1.0 / m.root(sum), 0 - exponent)
     return _infinite(m, found, 0.0, args)

@@ -50,7 +50,7 @@ def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
 def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x minus a multiple of y, with the sign of x and an absolute value below that of y."""
     size, divisor = m.absolute(x), m.absolute(y)
-    usual = _ordinary(m, size, divisor)
+    usual = _has_remainder(m, size, divisor)
     found, _ = _reduced(m, m.select(usual, size, 1.0), m.select(usual, divisor, 1.0))
     return _edges(m, m.with_sign(found, m.sign_of(x)), x, y)
 
@@ -58,7 +58,7 @@ def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
 def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x minus the nearest multiple of y; in a tie, the even one."""
     size, divisor = m.absolute(x), m.absolute(y)
-    usual = _ordinary(m, size, divisor)
+    usual = _has_remainder(m, size, divisor)
     divisor = m.select(usual, divisor, 1.0)
     rest, odd = _reduced(m, m.select(usual, size, 1.0), divisor)
     # Whether more than half of the divisor is left. Twice the rest may be infinite; this difference is exact.
@@ -68,7 +68,7 @@ def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
     return _edges(m, m.flip_sign(found, m.sign_of(x)), x, y)
 
 
-def _ordinary(m: Arithmetic, size: Value, divisor: Value) -> Value:
+def _has_remainder(m: Arithmetic, size: Value, divisor: Value) -> Value:
     """Return whether both numbers are finite and the divisor is not 0."""
     infinity = float("inf")
     return m.select(size < infinity, m.select(divisor > 0.0, divisor, infinity), infinity) < infinity

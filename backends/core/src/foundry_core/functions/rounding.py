@@ -86,10 +86,8 @@ def sqrt(m: Arithmetic, x: Value) -> Value:
 
 
 def rsqrt(m: Arithmetic, x: Value) -> Value:
-    """Return 1 / sqrt(x)."""
     return 1.0 / m.root(x)
 
 
 def copysign(m: Arithmetic, x: Value, y: Value) -> Value:
-    """Return |x| with the sign of y."""
     return m.with_sign(m.absolute(x), m.sign_of(y))

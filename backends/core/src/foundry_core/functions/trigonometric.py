@@ -30,13 +30,13 @@ def _words(width: int, count: int) -> list[int]:
     return [0, *(_TWO_OVER_PI >> (_FRACTION_BITS - width * i) & ((1 << width) - 1) for i in range(1, count))]
 
 
-def _turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+def _quarter_turns(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     """Return (r, low, k): |x| is r + low + k pi/2, |r| is at most pi/4, and k counts modulo 4."""
-    return _turned_wide(m, x) if m.width == 64 else _turned_single(m, x)
+    return _quarter_turns_f64(m, x) if m.width == 64 else _quarter_turns_f32(m, x)
 
 
-def _turned_wide(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
-    """Return (r, low, k) of an f64, see _turned: with 192 bits of 2/pi, and 126 bits of the product's fraction."""
+def _quarter_turns_f64(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+    """Return _quarter_turns of an f64, with 192 bits of 2/pi, and 126 bits of the product's fraction."""
     size = m.bits(x) & ~m.sign
     exponent = (size >> m.mantissa) - m.bias
     mantissa = size & ((1 << m.mantissa) - 1) | (1 << m.mantissa)
@@ -84,8 +84,8 @@ def _turned_wide(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     )
 
 
-def _turned_single(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
-    """Return (r, low, k) of an f32, see _turned."""
+def _quarter_turns_f32(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+    """Return (r, low, k) of an f32, see _quarter_turns."""
     size = m.bits(x) & ~m.sign
     exponent = (size >> m.mantissa) - m.bias
     mantissa = m.wide(size & 0x7FFFFF | 0x800000)
@@ -144,12 +144,12 @@ def _cosine(m: Arithmetic, r: Value, low: Value) -> Value:
     return most + (((1.0 - most) - half) + (square * square * m.polynomial(square, "cos") - r * low))
 
 
-def _endless(m: Arithmetic, found: Value, x: Value) -> Value:
+def _nan_if_not_finite(m: Arithmetic, found: Value, x: Value) -> Value:
     """Return NaN if the argument is infinite or NaN."""
     return m.select(m.absolute(x) < float("inf"), found, float("nan"))
 
 
-def _of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
+def _sine_of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
     """Return the sine of r + low + k pi/2."""
     odd = m.equal(k & 1, 1)
     found = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
@@ -163,36 +163,36 @@ def _half_turn(m: Arithmetic, k: Value) -> Value:
 
 def sin(m: Arithmetic, x: Value) -> Value:
     """Return the sine of an angle in radians."""
-    r, low, k = _turned(m, x)
-    return _endless(m, m.flip_sign(_of_quarters(m, r, low, k), m.sign_of(x)), x)
+    r, low, k = _quarter_turns(m, x)
+    return _nan_if_not_finite(m, m.flip_sign(_sine_of_quarters(m, r, low, k), m.sign_of(x)), x)
 
 
 def cos(m: Arithmetic, x: Value) -> Value:
     """Return the cosine of an angle in radians."""
-    r, low, k = _turned(m, x)
-    return _endless(m, _of_quarters(m, r, low, k + 1), x)
+    r, low, k = _quarter_turns(m, x)
+    return _nan_if_not_finite(m, _sine_of_quarters(m, r, low, k + 1), x)
 
 
 def sine_and_cosine(m: Arithmetic, x: Value) -> tuple[Value, Value]:
     """Return the sine and the cosine of an angle in radians, with the bits of `sin` and `cos`."""
-    r, low, k = _turned(m, x)
+    r, low, k = _quarter_turns(m, x)
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
     one = m.flip_sign(m.select(odd, cosine, sine), _half_turn(m, k))
     other = m.flip_sign(m.select(odd, sine, cosine), _half_turn(m, k + 1))
-    return _endless(m, m.flip_sign(one, m.sign_of(x)), x), _endless(m, other, x)
+    return _nan_if_not_finite(m, m.flip_sign(one, m.sign_of(x)), x), _nan_if_not_finite(m, other, x)
 
 
 def tan(m: Arithmetic, x: Value) -> Value:
     """Return the tangent of an angle in radians."""
-    r, low, k = _turned(m, x)
+    r, low, k = _quarter_turns(m, x)
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
     found = m.select(odd, m.negative(cosine), sine) / m.select(odd, sine, cosine)
-    return _endless(m, m.flip_sign(found, m.sign_of(x)), x)
+    return _nan_if_not_finite(m, m.flip_sign(found, m.sign_of(x)), x)
 
 
-def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
+def _quarter_turns_of_pi(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     """Return (r, low, k) of |x| pi; subtracting multiples of 1/2 leaves an exact rest."""
     size = m.absolute(x)
     # All numbers with more bits than a mantissa are even.
@@ -213,18 +213,18 @@ def _half_turned(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
 
 def sinpi(m: Arithmetic, x: Value) -> Value:
     """Return the sine of x half turns."""
-    r, low, k = _half_turned(m, x)
-    found = _of_quarters(m, r, low, k)
+    r, low, k = _quarter_turns_of_pi(m, x)
+    found = _sine_of_quarters(m, r, low, k)
     # For integers, the result is 0 with the argument's sign.
     found = m.select(m.equal(found, 0.0), 0.0, found)
-    return _endless(m, m.flip_sign(found, m.sign_of(x)), x)
+    return _nan_if_not_finite(m, m.flip_sign(found, m.sign_of(x)), x)
 
 
 def cospi(m: Arithmetic, x: Value) -> Value:
     """Return the cosine of x half turns."""
-    r, low, k = _half_turned(m, x)
-    found = _of_quarters(m, r, low, k + 1)
-    return _endless(m, m.select(m.equal(found, 0.0), 0.0, found), x)
+    r, low, k = _quarter_turns_of_pi(m, x)
+    found = _sine_of_quarters(m, r, low, k + 1)
+    return _nan_if_not_finite(m, m.select(m.equal(found, 0.0), 0.0, found), x)
 
 
 def _arctangent(m: Arithmetic, small: Value, large: Value) -> Value:

@@ -60,7 +60,7 @@ class Recorder:
 
         compiled = launcher.hash, type(driver.active)
         prepared = compiled in self._programs
-        before = None if prepared else _written(launcher, arguments)
+        before = None if prepared else _output_contents(launcher, arguments)
         loaded = set() if prepared else _programs(launcher.kernel)
         seconds = _timed(launch)
         if not prepared:
@@ -69,9 +69,9 @@ class Recorder:
         if before is not None and not launcher.modelled():
             after = [(at, ctypes.string_at(at, len(bytes))) for at, bytes in before]
             for _ in range(_REPEATS):
-                _write(before)
+                _restore(before)
                 repeated.append(_timed(launch))
-            _write(after)
+            _restore(after)
         values = [each if isinstance(each, int | float) else None for each in arguments]
         key = (compiled, grid, tuple(values))
         if key not in self.found:
@@ -98,7 +98,7 @@ def _timed(launch: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def _written(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]] | None:
+def _output_contents(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]] | None:
     """Return address and contents of each array that a launch writes; None if it must not be made again.
 
     A kernel that prints would print again, one that makes pointers of numbers may write elsewhere, and an array that
@@ -117,7 +117,7 @@ def _written(launcher: Any, arguments: Sequence[Any]) -> list[tuple[int, bytes]]
     return [(at, ctypes.string_at(at, size)) for at, size in spans.items()]
 
 
-def _write(contents: Sequence[tuple[int, bytes]]) -> None:
+def _restore(contents: Sequence[tuple[int, bytes]]) -> None:
     for at, bytes in contents:
         ctypes.memmove(at, bytes, len(bytes))
 

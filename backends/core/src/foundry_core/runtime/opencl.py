@@ -255,7 +255,6 @@ def is_pocl(device: cl.Device) -> bool:
 
 
 def is_gpu(device: cl.Device) -> bool:
-    """Return whether the device says that it is a GPU."""
     return bool(device.type & cl.device_type.GPU)
 
 
@@ -349,7 +348,6 @@ class OpenCLDevice:
             crash.install()
 
     def device_report(self) -> DeviceReport:
-        """Return the description of this device for reports."""
         cpu = bool(self.cl.type & cl.device_type.CPU)
         return DeviceReport(
             kind=Kind.CPU_OPENCL if cpu else Kind.HARDWARE,

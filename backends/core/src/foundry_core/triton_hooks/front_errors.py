@@ -107,7 +107,7 @@ def _operands(mistake: _Mistake) -> Advice:
 
 
 @_advises(r"Loop-carried variable (\w+) has initial type (.*?) but is re-assigned to (.*?) in loop")
-def _carried(mistake: _Mistake) -> Advice:
+def _loop_changes_type(mistake: _Mistake) -> Advice:
     name, _, type = mistake.found.groups()
     block = re.fullmatch(r"<\[(.*)\], (.*)>", type)
     extents = [extent.strip("' ") for extent in block[1].split(",")] if block else []
@@ -137,7 +137,7 @@ def _function(mistake: _Mistake) -> Advice:
 
 
 @_advises(r"'NoneType' object has no attribute")
-def _none(mistake: _Mistake) -> Advice:
+def _none_is_passed(mistake: _Mistake) -> Advice:
     names = mistake.named({name: value for name, value in mistake.constants.items() if value is None})
     if not names:
         return "", ""
@@ -145,7 +145,7 @@ def _none(mistake: _Mistake) -> Advice:
 
 
 @_advises(r"Cannot access global variable (\w+)")
-def _global(mistake: _Mistake) -> Advice:
+def _reads_global(mistake: _Mistake) -> Advice:
     name = mistake.found[1]
     if callable(mistake.globals.get(name)):
         return "it is a function of Python", f"decorate it with @triton.jit: def {name}(...)"
@@ -174,7 +174,7 @@ def _attribute(mistake: _Mistake) -> Advice:
 
 
 @_advises(r"Did you forget to add @triton.jit")
-def _indexed(mistake: _Mistake) -> Advice:
+def _indexes_pointer(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript):
         return _function(mistake)
     pointers = {name: type for name, type in mistake.passed.items() if type.startswith("*")}
@@ -186,7 +186,7 @@ def _indexed(mistake: _Mistake) -> Advice:
 # Triton 3.2.0 says only this.
 @_advises(r"^AssertionError\(\)$")
 @_advises(r"__setitem__ is not supported")
-def _changed(mistake: _Mistake) -> Advice:
+def _assigns_elements(mistake: _Mistake) -> Advice:
     if not isinstance(mistake.node, ast.Subscript | ast.Assign):
         return "", ""
     return "a tile cannot be changed", "make another one: tl.where(i == 0, 1.0, x)"

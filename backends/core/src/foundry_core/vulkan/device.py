@@ -434,7 +434,6 @@ class VulkanDevice:
         )
 
     def device_report(self) -> DeviceReport:
-        """Return the description of this device for reports."""
         known = self.properties
         kind = Kind.CPU_VULKAN if self.is_cpu else Kind.HARDWARE
         memory = (

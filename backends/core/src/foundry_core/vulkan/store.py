@@ -17,7 +17,6 @@ _BEGINNING = b"FoundryVk1"
 
 
 def kernel_file(device: DeviceProperties, spirv: bytes) -> Path:
-    """Return the file of a kernel."""
     from triton import knobs
 
     folder = f"{bytes(device.uuid).hex()}-{device.driver_version:x}"

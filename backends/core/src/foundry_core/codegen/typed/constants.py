@@ -53,7 +53,6 @@ def constant_text(value: Attribute, type: Attribute) -> str:
 
 
 def zero(type: Attribute) -> str:
-    """Return the zero of a type."""
     if types.is_pointer(type):
         return "null"
     if isinstance(type, IntegerType):

@@ -199,7 +199,7 @@ def _function(module: LLVMModule, op: Operation) -> str:
     scope = module.metadata.scope(signature.name, at)
     debug = "" if scope is None else f" !dbg !{scope}"
     opening = f"define {linkage}{head}{words}{section}{debug} {{"
-    return "\n".join([opening, *_blocks(body, blocks, _places(module, at, scope)), "}"])
+    return "\n".join([opening, *_blocks(body, blocks, _debug_locations(module, at, scope)), "}"])
 
 
 def _head(signature: Signature, parameters: Sequence[str]) -> str:
@@ -208,7 +208,7 @@ def _head(signature: Signature, parameters: Sequence[str]) -> str:
     return f"{signature.result} @{quote_symbol(signature.name)}({', '.join(texts)})"
 
 
-def _places(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
+def _debug_locations(module: LLVMModule, at: FileLineColLoc | None, scope: int | None) -> Callable[[Operation], str]:
     """Return a function that writes the debug location of an operation.
 
     An operation without a location in the function's file gets that of the function: an instruction without a location
