@@ -99,7 +99,7 @@ def _run(text: str | bytes, *commands: Sequence[str], shows_version: bool = Fals
     Most of a tool's time is its start, so all of them start at once, and their version is checked meanwhile.
 
     Args:
-        shows_version: what is written, or what is made of it next, shows the version (_check_generator). It is then
+        shows_version: what is written, or what is made of it next, shows the version (llvm_to_spirv). It is then
             checked here only if a tool fails, to give the reason.
 
     Raises:
@@ -184,24 +184,16 @@ def llvm_to_spirv(llvm: str) -> bytes:
     # the kernel.
     llvm, file = lines.mark(_FUNCTION.sub(lambda function: _masked(function[0]), llvm))
     binary = _run(llvm, ("llc", f"-mtriple={_TRIPLE}", "-O0", "-filetype=obj", "-o", "-"), shows_version=True)
-    _check_generator(binary)
+    # The third word has the number of LLVM's SPIR-V backend, and its major version.
+    if binary[8:12] != struct.pack("<HH", LLVM_MAJOR, _LLVM_GENERATOR):
+        _check_version("llc")
+        raise ToolError(f"llc did not write a SPIR-V module of LLVM {LLVM_MAJOR}")
     binary = lines.unmark(binary, file) if file else binary
     binary = binary.replace(LLVM_INTRINSIC.encode(), b"llvm.")
     # OpenCL allows 64-bit atomics by an extension (cl_khr_int64_base_atomics), which spirv-val does not know.
     environment = "spv1.2" if _INT64_ATOMICS in binary else "opencl2.2"
     check_spirv(binary, environment)
     return binary
-
-
-def _check_generator(binary: bytes) -> None:
-    """Check which LLVM wrote a SPIR-V module: its third word has LLVM's number and its major version.
-
-    Raises:
-        ToolError: another one than LLVM_MAJOR.
-    """
-    if binary[8:12] != struct.pack("<HH", LLVM_MAJOR, _LLVM_GENERATOR):
-        _check_version("llc")
-        raise ToolError(f"llc did not write a SPIR-V module of LLVM {LLVM_MAJOR}")
 
 
 def check_spirv(binary: bytes, environment: str) -> None:

@@ -179,17 +179,16 @@ def _collect(
         sides = []
         for lows, highs in (reads.bounds[parameter], writes.bounds[parameter]):
             least, most = np.minimum.reduceat(lows, starts), np.maximum.reduceat(highs, starts)
-            sides.append([_span(*span) for span in zip(least, most, strict=True)])
+            sides.append(
+                [
+                    Span(int(max(low, -_FAR)), int(min(high, _FAR))) if low < high else None
+                    for low, high in zip(least, most, strict=True)
+                ]
+            )
         for k, (read, written) in enumerate(zip(*sides, strict=True)):
             solid = written is not None and _is_solid(writes, parameter, slice(int(starts[k]), int(ends[k])), written)
             found[k][parameter] = Footprint(read, written, solid)
     return found
-
-
-def _span(low: float, high: float) -> Span | None:
-    if low >= high:
-        return None
-    return Span(int(max(low, -_FAR)), int(min(high, _FAR)))
 
 
 def _is_solid(writes: ByteRanges, parameter: int, programs: slice, span: Span) -> bool:

@@ -38,17 +38,14 @@ def _reduced(m: Arithmetic, x: Value, low: Value | None = None) -> tuple[Value, 
 
 
 def exp2(m: Arithmetic, x: Value) -> Value:
-    x = _confined(m, x, m.pick(-151.0, -1080.0), m.pick(129.0, 1025.0))
-    turns, exponent = m.nearest(x)
-    rest = x - turns
-    return m.scale(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
+    return exp2_of_sum(m, x)
 
 
-def exp2_of_sum(m: Arithmetic, x: Value, low: Value) -> Value:
+def exp2_of_sum(m: Arithmetic, x: Value, low: Value | None = None) -> Value:
     """Return 2^(x + low), where low is small compared with 1."""
     x = _confined(m, x, m.pick(-151.0, -1080.0), m.pick(129.0, 1025.0))
     turns, exponent = m.nearest(x)
-    rest = (x - turns) + low
+    rest = x - turns if low is None else (x - turns) + low
     return m.scale(1.0 + rest * m.polynomial(rest, "exp2"), exponent)
 
 

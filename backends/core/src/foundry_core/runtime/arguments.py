@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import reprlib
 import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -133,7 +135,7 @@ class Parameters:
             ArgumentError: the kernel stores through an argument that must not be written, or a tensor is on a device
                 of CUDA, or has no memory.
         """
-        picked = [_at(arguments, path) for path in self._paths]
+        picked = [functools.reduce(operator.getitem, path, arguments) for path in self._paths]
         if self._descriptors:
             parts = zip(self._paths, picked, strict=True)
             picked = [part for path, value in parts for part in self._parts(path, value)]
@@ -221,10 +223,3 @@ def _leaves(type: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...],
             yield from _leaves(part, (*path, position))
     else:
         yield path, type
-
-
-def _at(arguments: Sequence[Any], path: tuple[int, ...]) -> Any:
-    value: Any = arguments
-    for position in path:
-        value = value[position]
-    return value

@@ -84,7 +84,10 @@ def compile_candidates(
         with suppress(Exception):
             compiled = tuner.fn.run(*arguments, **named | config.all_kwargs() | {"warmup": True})
             if loads and compiled is not None:
-                _load(compiled)
+                try:
+                    compiled.run  # noqa: B018  Triton loads the kernel at the first access
+                except Exception:  # the first launch tries again
+                    compiled.module = compiled.function = compiled._run = None
 
     pool = ThreadPoolExecutor(min(len(chosen), len(os.sched_getaffinity(0))))
     try:
@@ -92,11 +95,3 @@ def compile_candidates(
             waiting.result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _load(compiled: Any) -> None:
-    """Load a compiled kernel on the device; if this fails, the first launch tries again."""
-    try:
-        compiled.run  # noqa: B018  Triton loads the kernel at the first access
-    except Exception:
-        compiled.module = compiled.function = compiled._run = None

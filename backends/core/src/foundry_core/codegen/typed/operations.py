@@ -192,10 +192,13 @@ def _call(body: Body, op: Operation) -> None:
         address = operands.pop(0)
         signature = _signature_of_call(op, operands, given.get("var_callee_type"))
         called = body.as_type(body.natural(address), f"{signature.type()}*").name
-    passed = [
-        _argument(body, value, signature.parameters[index] if index < len(signature.parameters) else "")
-        for index, value in enumerate(operands)
-    ]
+    passed = []
+    for index, value in enumerate(operands):
+        if types.is_pointer(value.type) and index < len(signature.parameters):
+            wanted = signature.parameters[index]
+            passed.append(f"{wanted} {body.as_type(body.natural(value), wanted).name}")
+        else:
+            passed.append(body.operand(value))
     _finish_call(body, op, signature, called, passed)
 
 
@@ -212,12 +215,6 @@ def _signature_of_call(op: Operation, operands: Sequence[SSAValue], declared: At
         return Signature("", types.type_text(declared.output), parameters, declared.is_variadic)
     result = types.type_text(op.results[0].type) if op.results else "void"
     return Signature("", result, tuple(types.type_text(value.type) for value in operands))
-
-
-def _argument(body: Body, value: SSAValue, wanted: str) -> str:
-    if not wanted or not types.is_pointer(value.type):
-        return body.operand(value)
-    return f"{wanted} {body.as_type(body.natural(value), wanted).name}"
 
 
 def _finish_call(body: Body, op: Operation, signature: Signature, called: str, passed: Sequence[str]) -> None:
