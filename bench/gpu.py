@@ -68,30 +68,30 @@ def main(words: list[str]) -> int:
         parser.error(f"no measure {', '.join(unknown)}; known: {', '.join(known)}")
     path = options.out / ("corpus.json" if options.corpus else "vulkan.json")
 
-    def write(found: Mapping[str, Any]) -> None:
-        for file, text in ((path, json.dumps(found, indent=2) + "\n"), (path.with_suffix(".md"), markdown(found))):
+    def write(results: Mapping[str, Any]) -> None:
+        for file, text in ((path, json.dumps(results, indent=2) + "\n"), (path.with_suffix(".md"), markdown(results))):
             # A run that is killed leaves a whole file.
             beside = file.with_name(f"{file.name}.part")
             beside.write_text(text)
             beside.replace(file)
 
     if options.render:
-        found = json.loads(path.read_text())
+        results = json.loads(path.read_text())
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        found = measured(options, names, words, write)
-    write(found)
-    print(markdown(found))
-    return int(bool(found["failed"] or any(each["failed"] for each in found["measurements"])))
+        results = measured(options, names, words, write)
+    write(results)
+    print(markdown(results))
+    return int(bool(results["failed"] or any(each["failed"] for each in results["measurements"])))
 
 
 def measured(
     options: argparse.Namespace, names: list[str], words: list[str], write: Callable[[Mapping[str, Any]], None]
 ) -> dict[str, Any]:
-    """Run `python -m bench`, and return what it found.
+    """Run `python -m bench`, and return what it measured.
 
     Args:
-        write: called after each measurement with what was found so far.
+        write: called after each measurement with what was measured so far.
     """
     env = {"FOUNDRY_MEASUREMENTS": "vulkan", "FOUNDRY_BENCH_FULL": "1", "FOUNDRY_BENCH_PEER": options.peer}
     if options.tiny:
@@ -100,7 +100,7 @@ def measured(
     start = time.monotonic()
     measurements: list[Any] = []
     failed = dict.fromkeys(names, "the run ended before it")
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "command": " ".join(["python -m bench.gpu", *words]),
         "corpus": options.corpus,
         "seconds": 0.0,
@@ -111,8 +111,8 @@ def measured(
         assert child.stdout is not None
         for line in child.stdout:
             event = json.loads(line)
-            found["seconds"] = time.monotonic() - start
-            if "began" in event and found["seconds"] > options.budget:
+            results["seconds"] = time.monotonic() - start
+            if "began" in event and results["seconds"] > options.budget:
                 child.send_signal(signal.SIGINT)
                 failed.update(dict.fromkeys(failed, "there was no time left"))
                 break
@@ -122,50 +122,52 @@ def measured(
                     measurements += data["measurements"]
                 else:
                     failed[result["name"]] = result["failure"]
-                write(found)
-    return found
+                write(results)
+    return results
 
 
-def markdown(found: Mapping[str, Any]) -> str:
+def markdown(results: Mapping[str, Any]) -> str:
     """Return the report: ratios with the project's aims, then each candidate's rate.
 
     Args:
-        found: what `measured` returns.
+        results: what `measured` returns.
     """
     machine: dict[str, str] = {}
-    for each in found["measurements"]:
+    for each in results["measurements"]:
         machine |= each["on"]
     lines = ["# Triton on a Vulkan device, measured", ""]
     lines += [
         *(f"- {part}: {what}" for part, what in machine.items()),
         "",
-        f"Taken by `{found['command']}` in {found['seconds']:.0f} s. Candidates take turns in one process, after work "
-        "that does not count. Rates are of the median turn, and a share is the median of the shares in single rounds. "
-        "Both backends of Triton run the same kernels, each with the fastest of the same configurations. Every result "
-        "was compared with float64 first.",
+        f"Taken by `{results['command']}` in {results['seconds']:.0f} s. Candidates take turns in one process, "
+        "after work that does not count. Rates are of the median turn, and a share is the median of the shares in "
+        "single rounds. Both backends of Triton run the same kernels, each with the fastest of the same "
+        "configurations. Every result was compared with float64 first.",
         "",
         "| measure | peer | share of the peer's speed | at least | aim |",
         "|---|---|---|---|---|",
     ]
-    for each in found["measurements"]:
+    for each in results["measurements"]:
         for peer, (least, aim) in each["aims"].items():
             lines.append(f"| {each['title']} | {peer} | {_share(each, peer, least)} | {least:g} | {aim:g} |")
-    if found.get("corpus"):
-        lines += ["", summary(found["measurements"])]
+    if results.get("corpus"):
+        lines += ["", summary(results["measurements"])]
     lines += [
         "",
         "| measure | candidate | rate | least to most | configuration | error, part of what is allowed |",
         "|---|---|---|---|---|---|",
     ]
-    for each in found["measurements"]:
+    for each in results["measurements"]:
         for row in each["rows"]:
             times, amount = row["times"], row["rate"] * row["times"]["median"]
             span = f"{amount / max(times['turns']):.4g} to {amount / min(times['turns']):.4g}"
             error = "" if row["error"] is None else f"{row['error']:.2g}"
             rate = f"{row['rate']:.4g} {each['unit']}"
             lines.append(f"| {each['title']} | {row['label']} | {rate} | {span} | {row['detail']} | {error} |")
-    failed = [(f"{each['title']}, {who}", why) for each in found["measurements"] for who, why in each["failed"].items()]
-    if failed := [*failed, *found["failed"].items()]:
+    failed = [
+        (f"{each['title']}, {who}", why) for each in results["measurements"] for who, why in each["failed"].items()
+    ]
+    if failed := [*failed, *results["failed"].items()]:
         problems = (f"- {who}: {why}".replace("\n", " ") for who, why in failed)
         lines += ["", "Wrong, or not measured:", "", *problems]
     return "\n".join(lines) + "\n"

@@ -118,7 +118,7 @@ class _Checks:
         self._exact_indices: dict[SSAValue, SSAValue | None] = {}
         self._parts: dict[SSAValue, _Parts | None] = {}
         # What accesses of one argument have become: the operation, its mask, the index, and the argument.
-        self._made: dict[Operation, tuple[Operation, SSAValue, SSAValue, int]] = {}
+        self._guarded: dict[Operation, tuple[Operation, SSAValue, SSAValue, int]] = {}
 
     def add(self) -> None:
         accesses = [op for op in self._function.body.walk() if isinstance(op, _ACCESSES)]
@@ -312,15 +312,15 @@ class _Checks:
             inside, allowed = here.all(inside, ok), here.all(allowed, passed)
         assert inside is not None and allowed is not None
         report = _Report(self._sites, op, list(parts))
-        made, whole = self._restrict(op, mask, inside, allowed, here)
-        if made is None:
+        guarded, reachable = self._restrict(op, mask, inside, allowed, here)
+        if guarded is None:
             return
-        after = Writer.before(made)
+        after = Writer.before(guarded)
         for argument, (chosen, index) in parts.items():
-            read = after.all(whole, chosen)
-            self._check_read(made, _Report(self._sites, op, (argument,)), read, index)
-        if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
-            _check_undefined(made, report, mask, next(index for _, index in parts.values()))
+            read = after.all(reachable, chosen)
+            self._check_read(guarded, _Report(self._sites, op, (argument,)), read, index)
+        if isinstance(guarded, tt.LoadOp) and mask is not None and guarded.other is None:
+            _check_undefined(guarded, report, mask, next(index for _, index in parts.values()))
 
     def _access(self, op: Operation, candidates: Sequence[int]) -> None:
         pointer = op.operands[0]
@@ -346,18 +346,18 @@ class _Checks:
             inside = here.all(inside, equal)
         text = _access_text(op, mask)
         passed.append(report.check("outside", text, here, mask, must, first))
-        made, whole = self._restrict(op, mask, inside, here.all(*passed), here)
+        guarded, reachable = self._restrict(op, mask, inside, here.all(*passed), here)
         only = candidates[0] if len(candidates) == 1 else None
-        self._check_read(made, report, whole, first, only)
-        if isinstance(made, tt.LoadOp) and mask is not None and made.other is None:
-            _check_undefined(made, report, mask, first)
-        if made is not None and only is not None and pointee_bytes(pointer) == pointee_bytes(self._argument(only)):
-            self._made[op] = made, whole, first, only
-        if isinstance(made, tt.StoreOp) and only is not None:
+        self._check_read(guarded, report, reachable, first, only)
+        if isinstance(guarded, tt.LoadOp) and mask is not None and guarded.other is None:
+            _check_undefined(guarded, report, mask, first)
+        if guarded is not None and only is not None and pointee_bytes(pointer) == pointee_bytes(self._argument(only)):
+            self._guarded[op] = guarded, reachable, first, only
+        if isinstance(guarded, tt.StoreOp) and only is not None:
             if only in self._maps:
-                self._note_written(made, whole, first, only)
+                self._note_written(guarded, reachable, first, only)
             if self._compares:
-                self._check_stored(made, report, whole, first, only)
+                self._check_stored(guarded, report, reachable, first, only)
 
     def _by_index(self, pointer: SSAValue, argument: int, here: Writer) -> tuple[SSAValue, SSAValue]:
         """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
@@ -393,11 +393,11 @@ class _Checks:
             allowed: whether all may.
         """
         # A scalar's result is that it is inside. A tile without a finding needs no mask for each element.
-        whole = allowed
+        reachable = allowed
         if isinstance(inside.type, TensorType):
-            whole = here.any(like(here, allowed, inside.type), inside)
-        whole = here.all(mask, whole)
-        return self._guard(op, whole, allowed), whole
+            reachable = here.any(like(here, allowed, inside.type), inside)
+        reachable = here.all(mask, reachable)
+        return self._guard(op, reachable, allowed), reachable
 
     def _stray(self, op: Operation) -> None:
         """Check an access whose address may be made of a number or come from memory: it must be in any known array."""
@@ -412,8 +412,8 @@ class _Checks:
         report = _Report(self._sites, op, ())
         text = _access_text(op, mask)
         allowed = report.check("stray", text, here, mask, inside, address)
-        made, whole = self._restrict(op, mask, inside, allowed, here)
-        self._check_read(made, report, whole, address)
+        guarded, reachable = self._restrict(op, mask, inside, allowed, here)
+        self._check_read(guarded, report, reachable, address)
 
     def _listed(self, address: SSAValue, size: int, here: Writer) -> SSAValue:
         """Return whether addresses are in memory that the table has: rows of a first address and a number of bytes."""
@@ -435,7 +435,7 @@ class _Checks:
         return here.insert(scf.ForOp(zero, rows, one, [found], Region(body))).results[0]
 
     def _check_read(
-        self, made: Operation | None, report: _Report, mask: SSAValue, index: SSAValue, argument: int | None = None
+        self, guarded: Operation | None, report: _Report, mask: SSAValue, index: SSAValue, argument: int | None = None
     ) -> None:
         """Check that what an access reads is not poison: the contents of memory that nobody has written.
 
@@ -443,16 +443,16 @@ class _Checks:
             argument: the number of the argument that is read, if it is one.
         """
         # An atomic operation whose old value is used cannot be spread over memories.
-        reads = isinstance(made, tt.LoadOp) or (
-            isinstance(made, tt.AtomicRMWOp) and self._shares and not _exchanges(made)
+        reads = isinstance(guarded, tt.LoadOp) or (
+            isinstance(guarded, tt.AtomicRMWOp) and self._shares and not _exchanges(guarded)
         )
-        if made is None or not reads:
+        if guarded is None or not reads:
             return
-        (value,) = made.results
+        (value,) = guarded.results
         element = _element(value.type)
         if not isinstance(element, FixedBitwidthType):
             return
-        here = Writer.after(made)
+        here = Writer.after(guarded)
         type = alike(value.type, IntegerType(element.bitwidth))
         number = value if value.type == type else here.write(BitcastOp, value, type)
         kind = "unwritten"
@@ -461,7 +461,7 @@ class _Checks:
         elif isinstance(element, Float16Type | BFloat16Type):
             halves = [here.integer(half, type) for half in (POISON >> 16, POISON & 0xFFFF)]
             written = here.all(*[here.unequal(number, half) for half in halves])
-        elif argument in self._mapped and pointee_bytes(made.operands[0]) == pointee_bytes(self._argument(argument)):
+        elif argument in self._mapped and pointee_bytes(guarded.operands[0]) == pointee_bytes(self._argument(argument)):
             kind = MAPPED
             # The lower byte of the poison that elements have; 0 of those that are written.
             pointer, there = self._element(self._map(argument), argument, mask, index, here)
@@ -472,7 +472,7 @@ class _Checks:
             written = here.any(written, here.unequal(byte, before))
         else:
             return
-        report.check(kind, _access_name(made), here, mask, written, index)
+        report.check(kind, _access_name(guarded), here, mask, written, index)
 
     def _place(
         self, argument: int, size: SSAValue, mask: SSAValue, index: SSAValue, here: Writer
@@ -561,11 +561,11 @@ class _Checks:
         earlier: dict[tuple[Operation, str], list[Operation]] = {}
         shadows: dict[tuple[str, int], _Array] = {}
         for first, later in pairs:
-            if first in self._made and later in self._made:
+            if first in self._guarded and later in self._guarded:
                 earlier.setdefault((later, AFTER_STORE if writes(first) else AFTER_LOAD), []).append(first)
         for (later, kind), some in earlier.items():
-            made, mask, index, argument = self._made[later]
-            here = Writer.before(made)
+            guarded, mask, index, argument = self._guarded[later]
+            here = Writer.before(guarded)
             shadow = self._array(shadows, (kind, argument), i32)
             pointer, there, word, bits = self._order_word(later, shadow, here)
             zero = here.integer(0, word.type)
@@ -578,8 +578,8 @@ class _Checks:
             text = f"{_access_name(later)} after {places}"
             _Report(self._sites, later, (argument,)).check(kind, text, here, mask, ok, index)
         for access, kind in dict.fromkeys((op, kind) for (_, kind), some in earlier.items() for op in some):
-            made, *_, argument = self._made[access]
-            here = Writer.after(made)
+            guarded, *_, argument = self._guarded[access]
+            here = Writer.after(guarded)
             pointer, there, word, _ = self._order_word(access, shadows[kind, argument], here)
             here.insert(tt.StoreOp.build(operands=[pointer, word, [there]]))
 
@@ -587,7 +587,7 @@ class _Checks:
         self, access: Operation, shadow: _Array, here: Writer
     ) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
         """Return where an access's words in a shadow are, which of them there are, the words, and their lower bits."""
-        _, mask, index, argument = self._made[access]
+        _, mask, index, argument = self._guarded[access]
         start, size = shadow
         place, there = self._place(argument, size, mask, index, here)
         base = like(here, start, alike(index.type, start.type))
@@ -652,23 +652,25 @@ class _Checks:
             case tt.LoadOp():
                 others = [op.other] if op.other is not None else []
                 properties = {name: value for name, value in op.properties.items() if name != "operandSegmentSizes"}
-                made: Operation = tt.LoadOp.build(
+                guarded: Operation = tt.LoadOp.build(
                     operands=[op.ptr, [mask], others], result_types=[op.result.type], properties=properties
                 )
             case tt.StoreOp():
-                made = tt.StoreOp.build(operands=[op.ptr, op.value, [mask]], properties=op.properties)
+                guarded = tt.StoreOp.build(operands=[op.ptr, op.value, [mask]], properties=op.properties)
             case tt.AtomicRMWOp() | tt.AtomicStoreOp() | tt.AtomicLoadOp():
                 values = [op.ptr] if isinstance(op, tt.AtomicLoadOp) else [op.ptr, op.value]
-                made = type(op).create(operands=[*values, mask], result_types=op.result_types, properties=op.properties)
+                guarded = type(op).create(
+                    operands=[*values, mask], result_types=op.result_types, properties=op.properties
+                )
             case _:
                 _put_under(op, passed)
                 return None
-        made.attributes |= op.attributes
-        made.location = op.location
-        for old, new in zip(op.results, made.results, strict=True):
+        guarded.attributes |= op.attributes
+        guarded.location = op.location
+        for old, new in zip(op.results, guarded.results, strict=True):
             new.name_hint = old.name_hint
-        Rewriter.replace_op(op, made)
-        return made
+        Rewriter.replace_op(op, guarded)
+        return guarded
 
 
 def _put_under(op: Operation, passed: SSAValue) -> None:
@@ -678,9 +680,9 @@ def _put_under(op: Operation, passed: SSAValue) -> None:
     zeros = [ConstantOp([0], type) for type in op.result_types]
     inner = Region(Block([copy, scf.YieldOp(*copy.results)]))
     otherwise = Region(Block([*zeros, scf.YieldOp(*zeros)]))
-    made = Writer.before(op).insert(scf.IfOp(passed, list(op.result_types), inner, otherwise))
-    made.location = op.location
-    Rewriter.replace_op(op, [], list(made.results))
+    guarded = Writer.before(op).insert(scf.IfOp(passed, list(op.result_types), inner, otherwise))
+    guarded.location = op.location
+    Rewriter.replace_op(op, [], list(guarded.results))
 
 
 def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SSAValue) -> None:

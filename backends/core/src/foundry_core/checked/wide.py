@@ -50,8 +50,8 @@ class WideOffsets:
         self._add_arguments(block, [number + 1 for number in numbers])
         self._pass(block.last_op, numbers, zeros)
         first, count = len(loop.operands) - len(loop.iter_args), len(loop.operands)
-        made = self._replace(loop, zeros, numbers, zeros)
-        self._passed += [(made, count + at, first + number) for at, number in enumerate(numbers)]
+        replaced = self._replace(loop, zeros, numbers, zeros)
+        self._passed += [(replaced, count + at, first + number) for at, number in enumerate(numbers)]
 
     def _extend_while(self, loop: scf.WhileOp, arguments: set[SSAValue]) -> None:
         """Do what `_extend_for` does; what the condition passes to the body may be others than what the body passes."""
@@ -70,8 +70,8 @@ class WideOffsets:
         # The first operand of what ends the test is the condition.
         self._pass(before.last_op, [number + 1 for number in passed], more)
         count = len(loop.arguments)
-        made = self._replace(loop, zeros, passed, more)
-        self._passed += [(made, count + at, number) for at, number in enumerate(tested)]
+        replaced = self._replace(loop, zeros, passed, more)
+        self._passed += [(replaced, count + at, number) for at, number in enumerate(tested)]
 
     def _add_arguments(self, block: Block, numbers: Sequence[int]) -> None:
         """Append an i64 to a block's arguments for each of these."""
@@ -89,10 +89,10 @@ class WideOffsets:
     ) -> Operation:
         """Replace a loop by one with more results: in 64 bits, those of these numbers."""
         count = len(loop.results)
-        made = extend_operands(loop, zeros, [value.type for value in alike])
+        replaced = extend_operands(loop, zeros, [value.type for value in alike])
         for at, number in enumerate(numbers):
-            self._known[made.results[number]] = made.results[count + at]
-        return made
+            self._known[replaced.results[number]] = replaced.results[count + at]
+        return replaced
 
     def extend(self, value: SSAValue) -> SSAValue:
         """Return an integer as an i64, computed without wrapping around; the value itself if nothing computes it."""

@@ -133,8 +133,8 @@ def _compare() -> Meaning:
 
 
 def _extend_unsigned(form: OperationForm, a: Sequence[Interval]) -> Interval:
-    whole = Interval(np.float64(0), np.exp2(form.source))
-    return interval.choose(interval.compare("sge", a[0], interval.exactly(0.0)), a[0], whole)
+    full = Interval(np.float64(0), np.exp2(form.source))
+    return interval.choose(interval.compare("sge", a[0], interval.exactly(0.0)), a[0], full)
 
 
 # Sums are unsigned in C, where they wrap around.

@@ -50,10 +50,10 @@ def full_interval(width: int) -> Interval:
 
 def fit(a: Interval, width: int) -> Interval:
     """Return a result as stored in `width` bits: any number if it may have wrapped around."""
-    whole = full_interval(width)
-    low, high = (whole.low, whole.high) if width <= 50 else (-_EXACT, _EXACT)
+    full = full_interval(width)
+    low, high = (full.low, full.high) if width <= 50 else (-_EXACT, _EXACT)
     fits = np.less_equal(low, a.low) & np.less_equal(a.low, a.high) & np.less_equal(a.high, high)
-    return a if np.all(fits) else _choose(fits, a, whole)
+    return a if np.all(fits) else _choose(fits, a, full)
 
 
 def join(a: Interval, b: Interval) -> Interval:
@@ -154,7 +154,7 @@ def bits(a: Interval, b: Interval, operation: str, width: int) -> Interval:
     no_sign = np.greater_equal(a.low, 0) & np.greater_equal(b.low, 0)
     finite = np.isfinite(a.high) & np.isfinite(b.high)
     top = np.exp2(np.ceil(np.log2(np.where(finite & no_sign, np.maximum(a.high, b.high), 0) + 1))) - 1
-    whole = full_interval(width)
+    full = full_interval(width)
     match operation:
         case "and":
             either = np.greater_equal(a.low, 0) | np.greater_equal(b.low, 0)
@@ -162,16 +162,16 @@ def bits(a: Interval, b: Interval, operation: str, width: int) -> Interval:
                 np.where(np.greater_equal(a.low, 0), a.high, _INFINITY),
                 np.where(np.greater_equal(b.low, 0), b.high, _INFINITY),
             )
-            loose = _choose(either, Interval(0.0, least), whole)
+            loose = _choose(either, Interval(0.0, least), full)
         case "or":
-            loose = _choose(no_sign & finite, Interval(np.maximum(a.low, b.low), top), whole)
+            loose = _choose(no_sign & finite, Interval(np.maximum(a.low, b.low), top), full)
         case _:
-            loose = _choose(no_sign & finite, Interval(0.0, top), whole)
+            loose = _choose(no_sign & finite, Interval(0.0, top), full)
     known = a.known & b.known & np.isfinite(a.low) & np.isfinite(b.low)
     if not np.any(known):
         return loose
-    whole_a, whole_b = (np.where(known, x.low, 0.0).astype(np.int64) for x in (a, b))
-    exact = {"and": whole_a & whole_b, "or": whole_a | whole_b, "xor": whole_a ^ whole_b}[operation]
+    numbers_a, numbers_b = (np.where(known, x.low, 0.0).astype(np.int64) for x in (a, b))
+    exact = {"and": numbers_a & numbers_b, "or": numbers_a | numbers_b, "xor": numbers_a ^ numbers_b}[operation]
     return _choose(known, exactly(exact.astype(np.float64)), loose)
 
 

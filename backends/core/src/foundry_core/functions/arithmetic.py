@@ -134,10 +134,10 @@ class Arithmetic(ABC):
         first, *rest = coefficients(self.elem)[name]
         if not rest:
             return self.constant(first, x)
-        found = x * first
+        result = x * first
         for value in rest[:-1]:
-            found = (found + value) * x
-        return found + rest[-1]
+            result = (result + value) * x
+        return result + rest[-1]
 
     def split(self, name: str) -> tuple[float, float]:
         """Return a constant as the sum of two numbers; the first has few bits if the name says so."""
@@ -191,8 +191,8 @@ class Arithmetic(ABC):
         other = x_high * y_low + (middle & 0xFFFFFFFF)
         return x_high * y_high + self.shift_right(middle, 32) + self.shift_right(other, 32)
 
-    def any_nan(self, found: Value, *args: Value) -> Value:
-        """Return `found`, or NaN if an argument is NaN."""
+    def any_nan(self, result: Value, *args: Value) -> Value:
+        """Return `result`, or NaN if an argument is NaN."""
         for arg in args:
-            found = self.select(self.is_nan(arg), arg + arg, found)
-        return found
+            result = self.select(self.is_nan(arg), arg + arg, result)
+        return result

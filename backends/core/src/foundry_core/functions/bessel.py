@@ -68,21 +68,21 @@ def _j1_near(m: Arithmetic, size: Value) -> Value:
 def j0(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the first kind of order 0."""
     size = m.absolute(x)
-    found = m.choose(size < 8.0, lambda: _j0_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 0)[0])
-    return m.any_nan(found, x)
+    result = m.choose(size < 8.0, lambda: _j0_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 0)[0])
+    return m.any_nan(result, x)
 
 
 def j1(m: Arithmetic, x: Value) -> Value:
     """Return the Bessel function of the first kind of order 1."""
     size = m.absolute(x)
-    found = m.choose(size < 8.0, lambda: _j1_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 1)[0])
-    return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
+    result = m.choose(size < 8.0, lambda: _j1_near(m, _at_most_8(m, size)), lambda: _waves(m, size, 1)[0])
+    return m.any_nan(m.flip_sign(result, m.sign_of(x)), x)
 
 
-def _second_kind(m: Arithmetic, found: Value, x: Value) -> Value:
+def _second_kind(m: Arithmetic, result: Value, x: Value) -> Value:
     """Return the results of functions of the second kind for 0, negative numbers and NaN."""
-    found = m.select(m.equal(x, 0.0), -float("inf"), found)
-    return m.select(x < 0.0, float("nan"), m.any_nan(found, x))
+    result = m.select(m.equal(x, 0.0), -float("inf"), result)
+    return m.select(x < 0.0, float("nan"), m.any_nan(result, x))
 
 
 def y0(m: Arithmetic, x: Value) -> Value:
@@ -126,8 +126,8 @@ def cyl_bessel_i1(m: Arithmetic, x: Value) -> Value:
     """Return the modified Bessel function of the first kind of order 1."""
     size = m.absolute(x)
     square = _at_most_8(m, size) * _at_most_8(m, size) * 0.015625
-    found = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
-    return m.any_nan(m.flip_sign(found, m.sign_of(x)), x)
+    result = m.choose(size < 8.0, lambda: size * m.polynomial(square, "i1"), lambda: _growing(m, size, "i1-far"))
+    return m.any_nan(m.flip_sign(result, m.sign_of(x)), x)
 
 
 def _order_and_sign(m: Arithmetic, n: Value) -> tuple[Value, Value, Value]:
@@ -144,8 +144,8 @@ def _upwards(m: Arithmetic, count: Value, x: Value, first: Value, second: Value)
         # Once infinite, y stays so: the difference of two infinities would be NaN.
         return now, m.select(m.absolute(now) < float("inf"), further, now), order + 1.0
 
-    _, found, _ = m.repeat(count, [first, second, m.constant(1.0, x)], step)
-    return found
+    _, result, _ = m.repeat(count, [first, second, m.constant(1.0, x)], step)
+    return result
 
 
 def _is_beyond(m: Arithmetic, size: Value, x: Value) -> Value:
@@ -165,15 +165,15 @@ def _downwards(m: Arithmetic, size: Value, x: Value) -> Value:
     zero = m.constant(0.0, x)
     large, small = m.pick(2.0**30, 2.0**200), m.pick(2.0**-30, 2.0**-200)
 
-    def step(after: Value, now: Value, sum: Value, found: Value, index: Value) -> tuple[Value, ...]:
+    def step(after: Value, now: Value, sum: Value, result: Value, index: Value) -> tuple[Value, ...]:
         before = m.to_float(index) * (2.0 / kept) * now - after
         shrunk = m.select(m.absolute(before) > large, small, m.constant(1.0, x))
-        after, now, sum, found = now * shrunk, before * shrunk, sum * shrunk, found * shrunk
+        after, now, sum, result = now * shrunk, before * shrunk, sum * shrunk, result * shrunk
         sum = m.select(m.equal(index & 1, 1), sum + now, sum)
-        return after, now, sum, m.select(m.equal(index, size), after, found), index - 1
+        return after, now, sum, m.select(m.equal(index, size), after, result), index - 1
 
-    _, first, sum, found, _ = m.repeat(start, [zero, m.constant(1.0, x), zero, zero, start], step)
-    return found / (sum + sum - first)
+    _, first, sum, result, _ = m.repeat(start, [zero, m.constant(1.0, x), zero, zero, start], step)
+    return result / (sum + sum - first)
 
 
 def _first_term(m: Arithmetic, count: Value, x: Value) -> Value:
@@ -201,9 +201,9 @@ def jn(m: Arithmetic, n: Value, x: Value) -> Value:
     up = m.select(m.equal(order, 0), j0, up)
     down = _downwards(m, m.select(m.equal(way, 2), order, 0), m.select(m.equal(way, 2), size, 1.0))
     series = _first_term(m, m.select(m.equal(way, 3), order, 0), size)
-    found = m.select(m.equal(way, 1), up, m.select(m.equal(way, 2), down, m.select(m.equal(way, 3), series, 0.0)))
+    result = m.select(m.equal(way, 1), up, m.select(m.equal(way, 2), down, m.select(m.equal(way, 3), series, 0.0)))
     turned = m.sign_of(x) ^ m.select(negative, m.word(m.sign, x, m.width), 0)
-    return m.any_nan(m.flip_sign(found, m.select(odd, turned, 0)), x)
+    return m.any_nan(m.flip_sign(result, m.select(odd, turned, 0)), x)
 
 
 def yn(m: Arithmetic, n: Value, x: Value) -> Value:
@@ -213,9 +213,9 @@ def yn(m: Arithmetic, n: Value, x: Value) -> Value:
     usual = m.select(x > 0.0, x, 1.0)
     count = m.select(beyond, 0, m.select(x > 0.0, order - 1, 0))
     y0 = m.call("y0", usual)
-    found = m.select(m.equal(order, 0), y0, _upwards(m, count, usual, y0, m.call("y1", usual)))
-    found = m.select(beyond, -float("inf"), found)
-    found = m.select(m.equal(x, 0.0), -float("inf"), found)
+    result = m.select(m.equal(order, 0), y0, _upwards(m, count, usual, y0, m.call("y1", usual)))
+    result = m.select(beyond, -float("inf"), result)
+    result = m.select(m.equal(x, 0.0), -float("inf"), result)
     turned = m.select(negative, m.word(m.sign, x, m.width), 0)
-    found = m.flip_sign(found, m.select(odd, turned, 0))
-    return m.select(x < 0.0, float("nan"), m.any_nan(found, x))
+    result = m.flip_sign(result, m.select(odd, turned, 0))
+    return m.select(x < 0.0, float("nan"), m.any_nan(result, x))

@@ -95,28 +95,28 @@ def _sticky(m: Arithmetic, rest: Value) -> Value:
 
 def add_directed(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x + y."""
-    found = x + y
+    result = x + y
     swap = m.absolute(x) < m.absolute(y)
     large, small = m.select(swap, y, x), m.select(swap, x, y)
     # The exact rounding error: in this order, no sum overflows before the first does.
-    rest = small - (found - large)
+    rest = small - (result - large)
     infinity = float("inf")
     finite = m.select(m.absolute(large) < infinity, 0.0, infinity)
     # If finite numbers have an infinite sum, the result is the largest number or, rounded outwards, infinity.
-    overflow = m.select(m.equal(m.absolute(found), infinity), finite, 1.0) < 1.0
-    rest = m.select(overflow, m.negative(found), rest)
-    inwards = m.flip_sign(rest, m.sign_of(found)) < 0.0
-    down = nextafter(m, found, m.constant(-infinity, x))
-    up = nextafter(m, found, m.constant(infinity, x))
+    overflow = m.select(m.equal(m.absolute(result), infinity), finite, 1.0) < 1.0
+    rest = m.select(overflow, m.negative(result), rest)
+    inwards = m.flip_sign(rest, m.sign_of(result)) < 0.0
+    down = nextafter(m, result, m.constant(-infinity, x))
+    up = nextafter(m, result, m.constant(infinity, x))
     if mode == "rz":
-        return m.select(inwards, m.select(found > 0.0, down, up), found)
+        return m.select(inwards, m.select(result > 0.0, down, up), result)
     if mode == "ru":
-        return m.select(rest > 0.0, up, found)
-    found = m.select(rest < 0.0, down, found)
+        return m.select(rest > 0.0, up, result)
+    result = m.select(rest < 0.0, down, result)
     # A sum of 0 is -0, unless both operands are +0.
     both = m.equal(m.bits(x) | m.bits(y), 0)
-    zero = m.select(m.equal(found, 0.0), m.select(both, 1.0, 0.0 * m.absolute(found)), 1.0)
-    return m.select(zero < 1.0, -0.0, found)
+    zero = m.select(m.equal(result, 0.0), m.select(both, 1.0, 0.0 * m.absolute(result)), 1.0)
+    return m.select(zero < 1.0, -0.0, result)
 
 
 def subtract(mode: str, m: Arithmetic, x: Value, y: Value) -> Value:
@@ -160,8 +160,8 @@ def reciprocal(mode: str, m: Arithmetic, x: Value) -> Value:
 
 def root(mode: str, m: Arithmetic, x: Value) -> Value:
     plain = m.select(_is_finite_nonzero(m, x), x, -1.0) > 0.0
-    found, rest, exponent = root_and_rest(m, m.select(plain, x, 1.0))
-    magnitude = (_wide(m, found) << 1) | _sticky(m, _wide(m, rest))
+    result, rest, exponent = root_and_rest(m, m.select(plain, x, 1.0))
+    magnitude = (_wide(m, result) << 1) | _sticky(m, _wide(m, rest))
     scale = _wide(m, exponent) - (m.mantissa + 2)
     packed = _round_to_float(m, mode, m.constant(0.0, x) > x, magnitude, scale)
     # The roots of 0, infinity and NaN are the numbers themselves.
@@ -184,8 +184,8 @@ def inverse_root(m: Arithmetic, x: Value) -> Value:
         more = t + 1
         square = m.upper_product((more * more) << 13, mantissa << 39)
         t = m.select(square < limit, more, t)
-    found = m.scale(m.to_float((t + 1) >> 1), m.narrow(1 - m.select(plain, scale, 24)))
-    return m.select(plain, found, near)
+    result = m.scale(m.to_float((t + 1) >> 1), m.narrow(1 - m.select(plain, scale, 24)))
+    return m.select(plain, result, near)
 
 
 def _shift_right_128(m: Arithmetic, number: Pair, by: Value) -> Pair:
@@ -239,8 +239,8 @@ def _fused_wide(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value
         exponent = m.select(small, exponent - by, exponent)
     magnitude = m.select(nothing, one, high | _sticky(m, low))
     negative = m.select(turned, sign ^ m.sign, sign) < 0
-    found = _round_to_float(m, mode, negative, magnitude, exponent)
-    return m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
+    result = _round_to_float(m, mode, negative, magnitude, exponent)
+    return m.select(nothing, -0.0 if mode == "rd" else 0.0, result)
 
 
 def fma_directed(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Value:
@@ -273,9 +273,9 @@ def fma_directed(mode: str, m: Arithmetic, x: Value, y: Value, z: Value) -> Valu
     nothing = m.equal(total, 0)
     magnitude = m.select(nothing, 1, m.select(turned, 0 - total, total))
     negative = m.select(turned, sign ^ m.sign, sign) < 0
-    found = _round_to_float(m, mode, negative, magnitude, exponent)
-    found = m.select(nothing, -0.0 if mode == "rd" else 0.0, found)
-    return m.select(plain, found, sum)
+    result = _round_to_float(m, mode, negative, magnitude, exponent)
+    result = m.select(nothing, -0.0 if mode == "rd" else 0.0, result)
+    return m.select(plain, result, sum)
 
 
 def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
@@ -289,8 +289,8 @@ def from_integer(source: str, mode: str, m: Arithmetic, x: Value) -> Value:
     one, zero = m.word(1, wide, 64), m.word(0, wide, 64)
     magnitude = m.select(large, m.shift_right(size, 1) | (size & 1), size)
     nothing = m.equal(size, 0)
-    found = _round_to_float(m, mode, negative, m.select(nothing, one, magnitude), m.select(large, one, zero))
-    return m.select(nothing, 0.0, found)
+    result = _round_to_float(m, mode, negative, m.select(nothing, one, magnitude), m.select(large, one, zero))
+    return m.select(nothing, 0.0, result)
 
 
 _OPERATIONS: dict[str, Callable[..., Value]] = {

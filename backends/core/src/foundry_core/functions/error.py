@@ -49,8 +49,8 @@ def _erf_near_0(m: Arithmetic, x: Value) -> Value:
 def erf(m: Arithmetic, x: Value) -> Value:
     """Return the error function of x."""
     size = m.absolute(x)
-    found = m.choose(size < _NEAR, lambda: _erf_near_0(m, size), lambda: 1.0 - _tail(m, size))
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.choose(size < _NEAR, lambda: _erf_near_0(m, size), lambda: 1.0 - _tail(m, size))
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def erfc(m: Arithmetic, x: Value) -> Value:
@@ -62,8 +62,8 @@ def erfc(m: Arithmetic, x: Value) -> Value:
         return m.select(x < 0.0, 2.0 - tail, tail)
 
     # Near 0, 1 - erf loses no digits; elsewhere the tail is computed directly.
-    found = m.choose(size < 0.25, lambda: 1.0 - _erf_near_0(m, x), far)
-    return m.any_nan(found, x)
+    result = m.choose(size < 0.25, lambda: 1.0 - _erf_near_0(m, x), far)
+    return m.any_nan(result, x)
 
 
 def erfcx(m: Arithmetic, x: Value) -> Value:
@@ -75,8 +75,8 @@ def erfcx(m: Arithmetic, x: Value) -> Value:
         square, low = _square(m, size)
         return exp_of_sum(m, square, low, power=1) - tail
 
-    found = m.choose(x < 0.0, left, lambda: tail)
-    return m.any_nan(found, x)
+    result = m.choose(x < 0.0, left, lambda: tail)
+    return m.any_nan(result, x)
 
 
 def normcdf(m: Arithmetic, x: Value) -> Value:
@@ -90,14 +90,14 @@ def normcdf(m: Arithmetic, x: Value) -> Value:
 def _erfcinv_far(m: Arithmetic, w: Value, tail: Value) -> Value:
     """Return the number whose erfc is `tail`, for w = -log(tail (2 - tail)) above 6."""
     root = m.root(w)
-    found = root * m.polynomial(1.0 / root, "erfinv-far")
+    result = root * m.polynomial(1.0 / root, "erfinv-far")
     if m.elem == "f32":
-        return found
+        return result
     # The polynomial has 32 bits of precision; one step of Halley's method triples them.
-    square, low = _square(m, found)
+    square, low = _square(m, result)
     power = exp_of_sum(m, 0.5 * square, 0.5 * low)
-    newton = (_scaled_tail(m, found) - tail * power * power) * 0.886226925452758
-    return found + newton / (1.0 + found * newton)
+    newton = (_scaled_tail(m, result) - tail * power * power) * 0.886226925452758
+    return result + newton / (1.0 + result * newton)
 
 
 def erfinv(m: Arithmetic, x: Value) -> Value:
@@ -105,10 +105,10 @@ def erfinv(m: Arithmetic, x: Value) -> Value:
     size = m.absolute(x)
     tail = 1.0 - size
     w = m.negative(log(m, tail * (1.0 + size)))
-    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
-    found = m.select(m.equal(size, 1.0), float("inf"), found)
-    found = m.select(size > 1.0, float("nan"), found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
+    result = m.select(m.equal(size, 1.0), float("inf"), result)
+    result = m.select(size > 1.0, float("nan"), result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def erfcinv(m: Arithmetic, x: Value) -> Value:
@@ -118,15 +118,15 @@ def erfcinv(m: Arithmetic, x: Value) -> Value:
     # Two logarithms, because the product of a small number with another may be subnormal.
     w = m.negative(log(m, tail) + log(m, 2.0 - tail))
     size = m.absolute(rest)
-    found = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
-    found = m.select(m.equal(tail, 0.0), float("inf"), found)
-    found = m.select(tail < 0.0, float("nan"), found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(rest))
+    result = m.choose(w < 6.25, lambda: size * m.polynomial(w - 3.125, "erfinv-near"), lambda: _erfcinv_far(m, w, tail))
+    result = m.select(m.equal(tail, 0.0), float("inf"), result)
+    result = m.select(tail < 0.0, float("nan"), result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(rest))
 
 
 def normcdfinv(m: Arithmetic, x: Value) -> Value:
     """Return the number below which the share x of the standard normal distribution is."""
     left = x < 0.5
     small = m.select(left, x, 1.0 - x)
-    found = 1.4142135623730951 * erfcinv(m, small + small)
-    return m.any_nan(m.select(left, m.negative(found), found), x)
+    result = 1.4142135623730951 * erfcinv(m, small + small)
+    return m.any_nan(m.select(left, m.negative(result), result), x)

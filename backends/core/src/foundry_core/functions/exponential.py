@@ -64,9 +64,9 @@ def expm1(m: Arithmetic, x: Value) -> Value:
     small = rest + rest * rest * m.polynomial(rest, "exp")
     # 2^k (small + 1) - 1 is computed as 2 (2^(k-1) small + (2^(k-1) - 1/2)), because f32 cannot represent 2^128.
     power = m.power_of_two(exponent - 1)
-    found = 2.0 * (power * small + (power - 0.5))
+    result = 2.0 * (power * small + (power - 0.5))
     # For tiny numbers the result is the number itself; a zero keeps its sign.
-    return m.select(m.absolute(x) < m.pick(2.0**-25, 2.0**-54), x, found)
+    return m.select(m.absolute(x) < m.pick(2.0**-25, 2.0**-54), x, result)
 
 
 def sinh(m: Arithmetic, x: Value) -> Value:
@@ -78,8 +78,8 @@ def sinh(m: Arithmetic, x: Value) -> Value:
         return 0.5 * (less + less / (less + 1.0))
 
     # Above this limit, e^-x is smaller than the last digit of the result.
-    found = m.choose(size < m.pick(10.0, 20.0), near, lambda: exp_of_sum(m, size, power=-1))
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.choose(size < m.pick(10.0, 20.0), near, lambda: exp_of_sum(m, size, power=-1))
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def cosh(m: Arithmetic, x: Value) -> Value:
@@ -92,5 +92,5 @@ def tanh(m: Arithmetic, x: Value) -> Value:
     """Return sinh(x) / cosh(x)."""
     size = m.absolute(x)
     less = expm1(m, 2.0 * m.select(size > 22.0, 22.0, size))
-    found = less / (less + 2.0)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = less / (less + 2.0)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))

@@ -57,13 +57,13 @@ def tgamma(m: Arithmetic, x: Value) -> Value:
     pi, _ = m.split("pi")
     reflected = pi / (kept * sine) * factors / scale * power * m.select(small, 2.0**-part, m.constant(1.0, x))
     left = m.sign_of(x) < 0
-    found = m.select(left, reflected, positive)
-    found = m.select(m.equal(size, float("inf")), m.select(left, float("nan"), size), found)
+    result = m.select(left, reflected, positive)
+    result = m.select(m.equal(size, float("inf")), m.select(left, float("nan"), size), result)
     # Negative integers have no result.
     pole = m.select(left, m.absolute(sine), 1.0)
-    found = m.select(m.equal(pole, 0.0), float("nan"), found)
-    found = m.select(tiny, 1.0 / x, found)
-    return m.any_nan(found, x)
+    result = m.select(m.equal(pole, 0.0), float("nan"), result)
+    result = m.select(tiny, 1.0 / x, result)
+    return m.any_nan(result, x)
 
 
 def lgamma(m: Arithmetic, x: Value) -> Value:
@@ -79,15 +79,15 @@ def lgamma(m: Arithmetic, x: Value) -> Value:
     back = total - high
     total_low = (high - (total - back)) - (less + back) + (low - less_low)
     two, two_low = m.split("ln2")
-    found, rest = product(m, total, m.constant(two, x))
-    found = found + (rest + total * two_low + total_low * two)
+    result, rest = product(m, total, m.constant(two, x))
+    result = result + (rest + total * two_low + total_low * two)
     logarithm = log(m, m.select(tiny, 1.0, size))
-    found = m.select(large, size * (logarithm - 1.0), found)
+    result = m.select(large, size * (logarithm - 1.0), result)
     # log(pi / (x sin(pi x))) minus the logarithm of gamma.
     sine = m.absolute(sinpi(m, kept))
     pi, _ = m.split("pi")
-    reflected = log(m, pi / (kept * sine)) - found
-    found = m.select(m.sign_of(x) < 0, m.select(large, infinity, reflected), found)
-    found = m.select(tiny, m.negative(log(m, size)), found)
-    found = m.select(m.equal(size, infinity), size, found)
-    return m.any_nan(found, x)
+    reflected = log(m, pi / (kept * sine)) - result
+    result = m.select(m.sign_of(x) < 0, m.select(large, infinity, reflected), result)
+    result = m.select(tiny, m.negative(log(m, size)), result)
+    result = m.select(m.equal(size, infinity), size, result)
+    return m.any_nan(result, x)

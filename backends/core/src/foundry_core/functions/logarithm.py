@@ -21,12 +21,12 @@ def split_exponent(m: Arithmetic, x: Value) -> tuple[Value, Value]:
     return rest, m.select(subnormal, exponent - (m.mantissa + 1), exponent)
 
 
-def _edges(m: Arithmetic, found: Value, x: Value) -> Value:
+def _edges(m: Arithmetic, result: Value, x: Value) -> Value:
     """Return the results of logarithms for 0, infinity, negative numbers and NaN."""
     infinity = float("inf")
-    found = m.select(m.equal(x, infinity), x, found)
-    found = m.select(m.equal(x, 0.0), -infinity, found)
-    return m.select(x < 0.0, float("nan"), m.any_nan(found, x))
+    result = m.select(m.equal(x, infinity), x, result)
+    result = m.select(m.equal(x, 0.0), -infinity, result)
+    return m.select(x < 0.0, float("nan"), m.any_nan(result, x))
 
 
 def _series(m: Arithmetic, f: Value) -> tuple[Value, Value]:
@@ -57,9 +57,9 @@ def log1p(m: Arithmetic, x: Value) -> Value:
     lost = (x - back) + (1.0 - (sum - back))
     infinite = m.equal(sum, float("inf"))
     f, exponent = split_exponent(m, sum)
-    found = _log_of_parts(m, f, m.to_float(exponent)) + lost / m.select(infinite, 1.0, sum)
-    found = m.select(m.absolute(x) < m.pick(2.0**-25, 2.0**-54), x, _edges(m, found, sum))
-    return m.select(infinite, sum, found)
+    result = _log_of_parts(m, f, m.to_float(exponent)) + lost / m.select(infinite, 1.0, sum)
+    result = m.select(m.absolute(x) < m.pick(2.0**-25, 2.0**-54), x, _edges(m, result, sum))
+    return m.select(infinite, sum, result)
 
 
 def _split_log(m: Arithmetic, f: Value) -> tuple[Value, Value]:
@@ -101,9 +101,9 @@ def acosh(m: Arithmetic, x: Value) -> Value:
     # log(2 x) without doubling x, which may be near the largest number.
     f, exponent = split_exponent(m, x)
     far = _log_of_parts(m, f, m.to_float(exponent + 1))
-    found = m.select(x < m.pick(2.0**12, 2.0**28), near, far)
-    found = m.select(m.equal(x, float("inf")), x, found)
-    return m.select(x < 1.0, float("nan"), m.any_nan(found, x))
+    result = m.select(x < m.pick(2.0**12, 2.0**28), near, far)
+    result = m.select(m.equal(x, float("inf")), x, result)
+    return m.select(x < 1.0, float("nan"), m.any_nan(result, x))
 
 
 def asinh(m: Arithmetic, x: Value) -> Value:
@@ -113,10 +113,10 @@ def asinh(m: Arithmetic, x: Value) -> Value:
     near = log1p(m, size + square / (1.0 + m.root(1.0 + square)))
     f, exponent = split_exponent(m, size)
     far = _log_of_parts(m, f, m.to_float(exponent + 1))
-    found = m.select(size < m.pick(2.0**12, 2.0**28), near, far)
-    found = m.select(m.equal(size, float("inf")), size, found)
-    found = m.select(size < m.pick(2.0**-13, 2.0**-28), size, found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.select(size < m.pick(2.0**12, 2.0**28), near, far)
+    result = m.select(m.equal(size, float("inf")), size, result)
+    result = m.select(size < m.pick(2.0**-13, 2.0**-28), size, result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def atanh(m: Arithmetic, x: Value) -> Value:
@@ -125,8 +125,8 @@ def atanh(m: Arithmetic, x: Value) -> Value:
     twice = size + size
     near = 0.5 * log1p(m, twice + twice * size / (1.0 - size))
     far = 0.5 * log1p(m, twice / (1.0 - size))
-    found = m.select(size < 0.5, near, far)
-    found = m.select(size < m.pick(2.0**-13, 2.0**-28), size, found)
-    found = m.select(m.equal(size, 1.0), float("inf"), found)
-    found = m.select(size > 1.0, float("nan"), found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.select(size < 0.5, near, far)
+    result = m.select(size < m.pick(2.0**-13, 2.0**-28), size, result)
+    result = m.select(m.equal(size, 1.0), float("inf"), result)
+    result = m.select(size > 1.0, float("nan"), result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))

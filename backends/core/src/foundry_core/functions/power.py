@@ -16,16 +16,16 @@ Pair = tuple[Value, Value]
 
 def product(m: Arithmetic, x: Value, y: Value) -> Pair:
     """Return x * y and its rounding error."""
-    found = x * y
+    result = x * y
     x_high, y_high = m.upper(x), m.upper(y)
     x_low, y_low = x - x_high, y - y_high
-    return found, ((x_high * y_high - found) + (x_high * y_low + x_low * y_high)) + x_low * y_low
+    return result, ((x_high * y_high - result) + (x_high * y_low + x_low * y_high)) + x_low * y_low
 
 
 def fast_sum(x: Value, y: Value) -> Pair:
     """Return x + y and its rounding error, for |x| >= |y|."""
-    found = x + y
-    return found, y - (found - x)
+    result = x + y
+    return result, y - (result - x)
 
 
 def log2_pair(m: Arithmetic, x: Value) -> Pair:
@@ -47,14 +47,14 @@ def log2_pair(m: Arithmetic, x: Value) -> Pair:
     sum, sum_low = fast_sum(s, term)
     sum_low = sum_low + (s_low + term_low)
     scale_high, scale_low = m.split("two-log2e")
-    found, found_low = product(m, sum, m.constant(scale_high, x))
+    result, found_low = product(m, sum, m.constant(scale_high, x))
     found_low = found_low + (sum * scale_low + sum_low * scale_high)
     k = m.to_float(exponent)
     # If k is 0, the sum is exact in either order.
-    total, total_low = fast_sum(k, found)
+    total, total_low = fast_sum(k, result)
     nothing = m.equal(k, 0.0)
     total_low = m.select(nothing, found_low, total_low + found_low)
-    return fast_sum(m.select(nothing, found, total), total_low)
+    return fast_sum(m.select(nothing, result, total), total_low)
 
 
 def _power_of_positive(m: Arithmetic, x: Value, y: Value) -> Value:
@@ -78,20 +78,20 @@ def pow(m: Arithmetic, x: Value, y: Value) -> Value:
     half = bounded * 0.5
     odd = m.select(m.equal(whole, bounded), half, 0.0) > m.call("trunc", m.select(m.equal(whole, bounded), half, 0.0))
     ordinary = m.select(size > 0.0, size, infinity) < infinity
-    found = _power_of_positive(m, m.select(ordinary, size, 1.0), m.select(m.is_nan(y), 0.0, y))
+    result = _power_of_positive(m, m.select(ordinary, size, 1.0), m.select(m.is_nan(y), 0.0, y))
     rising = y > 0.0
     edge = m.select(m.equal(size, 0.0), m.select(rising, 0.0, infinity), m.select(rising, infinity, 0.0))
-    found = m.select(ordinary, found, edge)
+    result = m.select(ordinary, result, edge)
     negative = m.sign_of(x) < 0
-    found = m.flip_sign(found, m.select(odd, m.sign_of(x), 0))
+    result = m.flip_sign(result, m.select(odd, m.sign_of(x), 0))
     # A power of a negative number with a non-integer exponent is NaN, except for 0, infinity and infinite exponents.
     broken = m.select(m.equal(whole, bounded), 0.0, 1.0) > 0.0
     broken = m.select(negative, m.select(ordinary, m.select(broken, 1.0, 0.0), 0.0), 0.0) > 0.0
-    found = m.select(broken, float("nan"), found)
-    found = m.any_nan(found, x, y)
-    found = m.select(m.equal(x, 1.0), 1.0, found)
-    found = m.select(m.equal(size, 1.0), m.select(m.equal(height, infinity), 1.0, found), found)
-    return m.select(m.equal(y, 0.0), 1.0, found)
+    result = m.select(broken, float("nan"), result)
+    result = m.any_nan(result, x, y)
+    result = m.select(m.equal(x, 1.0), 1.0, result)
+    result = m.select(m.equal(size, 1.0), m.select(m.equal(height, infinity), 1.0, result), result)
+    return m.select(m.equal(y, 0.0), 1.0, result)
 
 
 def cbrt(m: Arithmetic, x: Value) -> Value:
@@ -112,8 +112,8 @@ def cbrt(m: Arithmetic, x: Value) -> Value:
     guess = m.upper(guess)
     rest = scaled / (guess * guess)
     guess = guess + guess * ((rest - guess) / (2.0 * guess + rest))
-    found = guess * m.select(small, 2.0**-18, m.select(large, 2.0**18, m.constant(1.0, x)))
-    return m.with_sign(m.select(ordinary, found, m.any_nan(size, x)), m.sign_of(x))
+    result = guess * m.select(small, 2.0**-18, m.select(large, 2.0**18, m.constant(1.0, x)))
+    return m.with_sign(m.select(ordinary, result, m.any_nan(size, x)), m.sign_of(x))
 
 
 def rcbrt(m: Arithmetic, x: Value) -> Value:
@@ -144,19 +144,19 @@ def _scaled_square(m: Arithmetic, args: tuple[Value, ...]) -> tuple[Value, Value
 def length(m: Arithmetic, *args: Value) -> Value:
     """Return the length of a vector of 2 to 4 numbers, without overflow in between."""
     sum, exponent = _scaled_square(m, args)
-    found = m.scale(m.root(sum), exponent)
-    return _infinite(m, found, float("inf"), args)
+    result = m.scale(m.root(sum), exponent)
+    return _infinite(m, result, float("inf"), args)
 
 
 def inverse_length(m: Arithmetic, *args: Value) -> Value:
     sum, exponent = _scaled_square(m, args)
-    found = m.scale(1.0 / m.root(sum), 0 - exponent)
-    return _infinite(m, found, 0.0, args)
+    result = m.scale(1.0 / m.root(sum), 0 - exponent)
+    return _infinite(m, result, 0.0, args)
 
 
-def _infinite(m: Arithmetic, found: Value, value: float, args: tuple[Value, ...]) -> Value:
+def _infinite(m: Arithmetic, result: Value, value: float, args: tuple[Value, ...]) -> Value:
     """Return `value` if an argument is infinite, even if another is NaN; else NaN if one is NaN."""
-    found = m.any_nan(found, *args)
+    result = m.any_nan(result, *args)
     for x in args:
-        found = m.select(m.equal(m.absolute(x), float("inf")), value, found)
-    return found
+        result = m.select(m.equal(m.absolute(x), float("inf")), value, result)
+    return result

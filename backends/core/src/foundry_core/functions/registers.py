@@ -82,12 +82,12 @@ class Registers(Arithmetic):
 
     def repeat(self, count: int | Value, values: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
         t = self._text
-        found = t.repeat(
+        result = t.repeat(
             t.integer(count, "i32") if isinstance(count, int) else count.reg,
             [value.reg for value in values],
             lambda regs: [value.reg for value in body(*map(self._number, regs))],
         )
-        return [self._number(reg) for reg in found]
+        return [self._number(reg) for reg in result]
 
     def bits(self, x: Value) -> Value:
         return self._cast("bitcast", x, f"i{self.width}")

@@ -43,16 +43,16 @@ def _reduced(m: Arithmetic, x: Value, y: Value) -> tuple[Value, Value]:
 
     rest, odd, _ = m.repeat(count, [rest, quotient & 1, left], turn)
     # The remainder is below y and a multiple of its last place, so the type represents it.
-    found = m.scale(m.to_float(rest), y_exponent - (m.bias + m.mantissa - 1))
-    return m.select(smaller, x, found), m.select(smaller, 0, m.narrow(odd) if m.width == 32 else odd)
+    result = m.scale(m.to_float(rest), y_exponent - (m.bias + m.mantissa - 1))
+    return m.select(smaller, x, result), m.select(smaller, 0, m.narrow(odd) if m.width == 32 else odd)
 
 
 def fmod(m: Arithmetic, x: Value, y: Value) -> Value:
     """Return x minus a multiple of y, with the sign of x and an absolute value below that of y."""
     size, divisor = m.absolute(x), m.absolute(y)
     usual = _has_remainder(m, size, divisor)
-    found, _ = _reduced(m, m.select(usual, size, 1.0), m.select(usual, divisor, 1.0))
-    return _edges(m, m.with_sign(found, m.sign_of(x)), x, y)
+    result, _ = _reduced(m, m.select(usual, size, 1.0), m.select(usual, divisor, 1.0))
+    return _edges(m, m.with_sign(result, m.sign_of(x)), x, y)
 
 
 def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
@@ -64,8 +64,8 @@ def remainder(m: Arithmetic, x: Value, y: Value) -> Value:
     # Whether more than half of the divisor is left. Twice the rest may be infinite; this difference is exact.
     over = divisor - rest
     more = m.select(m.equal(odd, 1), rest >= over, rest > over)
-    found = m.select(more, m.negative(over), rest)
-    return _edges(m, m.flip_sign(found, m.sign_of(x)), x, y)
+    result = m.select(more, m.negative(over), rest)
+    return _edges(m, m.flip_sign(result, m.sign_of(x)), x, y)
 
 
 def _has_remainder(m: Arithmetic, size: Value, divisor: Value) -> Value:
@@ -74,13 +74,13 @@ def _has_remainder(m: Arithmetic, size: Value, divisor: Value) -> Value:
     return m.select(size < infinity, m.select(divisor > 0.0, divisor, infinity), infinity) < infinity
 
 
-def _edges(m: Arithmetic, found: Value, x: Value, y: Value) -> Value:
+def _edges(m: Arithmetic, result: Value, x: Value, y: Value) -> Value:
     """Return the results of special cases: NaN, or x if y is infinite."""
     infinity = float("inf")
-    found = m.select(m.equal(m.absolute(y), infinity), x, found)
-    found = m.select(m.equal(m.absolute(x), infinity), float("nan"), found)
-    found = m.select(m.equal(y, 0.0), float("nan"), found)
-    return m.any_nan(found, x, y)
+    result = m.select(m.equal(m.absolute(y), infinity), x, result)
+    result = m.select(m.equal(m.absolute(x), infinity), float("nan"), result)
+    result = m.select(m.equal(y, 0.0), float("nan"), result)
+    return m.any_nan(result, x, y)
 
 
 def nextafter(m: Arithmetic, x: Value, y: Value) -> Value:
@@ -89,8 +89,8 @@ def nextafter(m: Arithmetic, x: Value, y: Value) -> Value:
     up = m.select(m.sign_of(x) < 0, m.word(-1, x, m.width), 1)
     step = m.select(x < y, up, 0 - up)
     smallest = m.number(m.select(x < y, m.word(1, x, m.width), m.sign + 1))
-    found = m.select(m.equal(x, 0.0), smallest, m.number(bits + step))
-    return m.any_nan(m.select(m.equal(x, y), y, found), x, y)
+    result = m.select(m.equal(x, 0.0), smallest, m.number(bits + step))
+    return m.any_nan(m.select(m.equal(x, y), y, result), x, y)
 
 
 def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
@@ -113,9 +113,9 @@ def ldexp(m: Arithmetic, x: Value, power: Value) -> Value:
     small = m.number(unscaled | (raised << m.mantissa)) * 2.0**-64
     small = m.select(sum < -62, m.with_sign(m.constant(0.0, x), m.sign_of(x)), small)
     large = m.with_sign(m.constant(float("inf"), x), m.sign_of(x))
-    found = m.select(sum < 1, small, m.select(sum > 2 * m.bias, large, within))
+    result = m.select(sum < 1, small, m.select(sum > 2 * m.bias, large, within))
     still = m.select(m.absolute(x) > 0.0, m.absolute(x), float("inf")) < float("inf")
-    return m.select(still, found, x)
+    return m.select(still, result, x)
 
 
 def logb(m: Arithmetic, x: Value) -> Value:
@@ -124,9 +124,9 @@ def logb(m: Arithmetic, x: Value) -> Value:
     subnormal = size < 2.0 ** (1 - m.bias)
     bits = m.bits(m.select(subnormal, size * 2.0 ** (m.mantissa + 1), size))
     exponent = m.shift_right(bits, m.mantissa) - m.bias
-    found = m.to_float(m.select(subnormal, exponent - (m.mantissa + 1), exponent))
-    found = m.select(m.equal(x, 0.0), -float("inf"), found)
-    return m.any_nan(m.select(m.equal(size, float("inf")), size, found), x)
+    result = m.to_float(m.select(subnormal, exponent - (m.mantissa + 1), exponent))
+    result = m.select(m.equal(x, 0.0), -float("inf"), result)
+    return m.any_nan(m.select(m.equal(size, float("inf")), size, result), x)
 
 
 def fdim(m: Arithmetic, x: Value, y: Value) -> Value:

@@ -18,22 +18,22 @@ def trunc(m: Arithmetic, x: Value) -> Value:
 
 def floor(m: Arithmetic, x: Value) -> Value:
     """Round down to an integer."""
-    found = trunc(m, x)
-    return m.select(found > x, found - 1.0, found)
+    result = trunc(m, x)
+    return m.select(result > x, result - 1.0, result)
 
 
 def ceil(m: Arithmetic, x: Value) -> Value:
     """Round up to an integer."""
-    found = trunc(m, x)
-    return m.select(found < x, m.with_sign(m.absolute(found + 1.0), m.sign_of(x)), found)
+    result = trunc(m, x)
+    return m.select(result < x, m.with_sign(m.absolute(result + 1.0), m.sign_of(x)), result)
 
 
 def round(m: Arithmetic, x: Value) -> Value:
     """Round to the nearest integer, ties away from zero."""
-    found = trunc(m, x)
-    size = m.absolute(found)
-    outwards = m.absolute(x - found) >= 0.5
-    return m.select(outwards, m.with_sign(size + 1.0, m.sign_of(x)), found)
+    result = trunc(m, x)
+    size = m.absolute(result)
+    outwards = m.absolute(x - result) >= 0.5
+    return m.select(outwards, m.with_sign(size + 1.0, m.sign_of(x)), result)
 
 
 def rint(m: Arithmetic, x: Value) -> Value:
@@ -79,10 +79,10 @@ def sqrt(m: Arithmetic, x: Value) -> Value:
     root, rest, half = root_and_rest(m, x)
     # The last bit decides whether to round up, unless the rest is 0: no root is halfway between two numbers.
     root = (root + m.select(m.equal(rest, 0), 0, root & 1)) >> 1
-    found = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
+    result = m.number(root + ((half + (m.bias - 1)) << m.mantissa))
     # 0, infinity and NaN are their own roots. As an unsigned integer, a negative number is above -0.
     negative = m.less_unsigned(m.word(m.sign, x, m.width), bits)
-    return m.select(ordinary, found, m.select(negative, float("nan"), x))
+    return m.select(ordinary, result, m.select(negative, float("nan"), x))
 
 
 def rsqrt(m: Arithmetic, x: Value) -> Value:

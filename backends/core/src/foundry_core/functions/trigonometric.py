@@ -96,10 +96,10 @@ def _quarter_turns_f32(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
     words = [m.word(word, x) for word in _words(32, 8)]
 
     def word(offset: int) -> Value:
-        found = words[offset]
+        result = words[offset]
         for number in range(1, 5):
-            found = m.select(index > number - 1, words[offset + number], found)
-        return found
+            result = m.select(index > number - 1, words[offset + number], result)
+        return result
 
     a, b, c, d = (word(offset) for offset in range(4))
 
@@ -144,16 +144,16 @@ def _cosine(m: Arithmetic, r: Value, low: Value) -> Value:
     return most + (((1.0 - most) - half) + (square * square * m.polynomial(square, "cos") - r * low))
 
 
-def _nan_if_not_finite(m: Arithmetic, found: Value, x: Value) -> Value:
+def _nan_if_not_finite(m: Arithmetic, result: Value, x: Value) -> Value:
     """Return NaN if the argument is infinite or NaN."""
-    return m.select(m.absolute(x) < float("inf"), found, float("nan"))
+    return m.select(m.absolute(x) < float("inf"), result, float("nan"))
 
 
 def _sine_of_quarters(m: Arithmetic, r: Value, low: Value, k: Value) -> Value:
     """Return the sine of r + low + k pi/2."""
     odd = m.equal(k & 1, 1)
-    found = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
-    return m.flip_sign(found, _half_turn(m, k))
+    result = m.choose(odd, lambda: _cosine(m, r, low), lambda: _sine(m, r, low))
+    return m.flip_sign(result, _half_turn(m, k))
 
 
 def _half_turn(m: Arithmetic, k: Value) -> Value:
@@ -188,8 +188,8 @@ def tan(m: Arithmetic, x: Value) -> Value:
     r, low, k = _quarter_turns(m, x)
     sine, cosine = _sine(m, r, low), _cosine(m, r, low)
     odd = m.equal(k & 1, 1)
-    found = m.select(odd, m.negative(cosine), sine) / m.select(odd, sine, cosine)
-    return _nan_if_not_finite(m, m.flip_sign(found, m.sign_of(x)), x)
+    result = m.select(odd, m.negative(cosine), sine) / m.select(odd, sine, cosine)
+    return _nan_if_not_finite(m, m.flip_sign(result, m.sign_of(x)), x)
 
 
 def _quarter_turns_of_pi(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
@@ -214,17 +214,17 @@ def _quarter_turns_of_pi(m: Arithmetic, x: Value) -> tuple[Value, Value, Value]:
 def sinpi(m: Arithmetic, x: Value) -> Value:
     """Return the sine of x half turns."""
     r, low, k = _quarter_turns_of_pi(m, x)
-    found = _sine_of_quarters(m, r, low, k)
+    result = _sine_of_quarters(m, r, low, k)
     # For integers, the result is 0 with the argument's sign.
-    found = m.select(m.equal(found, 0.0), 0.0, found)
-    return _nan_if_not_finite(m, m.flip_sign(found, m.sign_of(x)), x)
+    result = m.select(m.equal(result, 0.0), 0.0, result)
+    return _nan_if_not_finite(m, m.flip_sign(result, m.sign_of(x)), x)
 
 
 def cospi(m: Arithmetic, x: Value) -> Value:
     """Return the cosine of x half turns."""
     r, low, k = _quarter_turns_of_pi(m, x)
-    found = _sine_of_quarters(m, r, low, k + 1)
-    return _nan_if_not_finite(m, m.select(m.equal(found, 0.0), 0.0, found), x)
+    result = _sine_of_quarters(m, r, low, k + 1)
+    return _nan_if_not_finite(m, m.select(m.equal(result, 0.0), 0.0, result), x)
 
 
 def _arctangent(m: Arithmetic, small: Value, large: Value) -> Value:
@@ -235,9 +235,9 @@ def _arctangent(m: Arithmetic, small: Value, large: Value) -> Value:
     bottom = m.select(near, large, small + large)
     quotient = top / bottom
     square = quotient * quotient
-    found = quotient + quotient * square * m.polynomial(square, "atan")
+    result = quotient + quotient * square * m.polynomial(square, "atan")
     high, low = m.split("quarter-pi")
-    return m.select(near, found, high + (found + low))
+    return m.select(near, result, high + (result + low))
 
 
 def atan(m: Arithmetic, x: Value) -> Value:
@@ -249,10 +249,10 @@ def atan(m: Arithmetic, x: Value) -> Value:
     huge = size > most
     # 1 / size may become 0, but (size - 1) / (size + 1) must not be infinity divided by infinity.
     kept = m.select(huge, most, size)
-    found = _arctangent(m, m.select(beyond, one, size), m.select(beyond, kept, one))
+    result = _arctangent(m, m.select(beyond, one, size), m.select(beyond, kept, one))
     high, low = m.split("half-pi")
-    found = m.select(beyond, high - (found - low), found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.select(beyond, high - (result - low), result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def atan2(m: Arithmetic, y: Value, x: Value) -> Value:
@@ -269,13 +269,13 @@ def atan2(m: Arithmetic, y: Value, x: Value) -> Value:
     small = m.select(both, 1.0, m.select(m.equal(large, infinity), 0.0, small))
     large = m.select(both, 1.0, m.select(m.equal(large, infinity), 1.0, large))
     large = m.select(m.equal(large, 0.0), 1.0, large)
-    found = _arctangent(m, small, large)
+    result = _arctangent(m, small, large)
     high, low = m.split("half-pi")
-    found = m.select(steep, high - (found - low), found)
+    result = m.select(steep, high - (result - low), result)
     left = m.sign_of(x) < 0
     high, low = m.split("pi")
-    found = m.select(left, high - (found - low), found)
-    return m.with_sign(m.any_nan(found, x, y), m.sign_of(y))
+    result = m.select(left, high - (result - low), result)
+    return m.with_sign(m.any_nan(result, x, y), m.sign_of(y))
 
 
 def _arcsine(m: Arithmetic, x: Value, square: Value) -> Value:
@@ -296,9 +296,9 @@ def asin(m: Arithmetic, x: Value) -> Value:
         side = m.root(square)
         return high - (2.0 * (side + _arcsine(m, side, square)) - low)
 
-    found = m.choose(size < 0.5, near, far)
-    found = m.select(size > 1.0, float("nan"), found)
-    return m.with_sign(m.any_nan(found, x), m.sign_of(x))
+    result = m.choose(size < 0.5, near, far)
+    result = m.select(size > 1.0, float("nan"), result)
+    return m.with_sign(m.any_nan(result, x), m.sign_of(x))
 
 
 def acos(m: Arithmetic, x: Value) -> Value:
@@ -312,9 +312,9 @@ def acos(m: Arithmetic, x: Value) -> Value:
     def far() -> Value:
         square = 0.5 * (1.0 - size)
         side = m.root(square)
-        found = 2.0 * (side + _arcsine(m, side, square))
+        result = 2.0 * (side + _arcsine(m, side, square))
         high, low = m.split("pi")
-        return m.select(m.sign_of(x) < 0, high - (found - low), found)
+        return m.select(m.sign_of(x) < 0, high - (result - low), result)
 
-    found = m.choose(size < 0.5, near, far)
-    return m.select(size > 1.0, float("nan"), m.any_nan(found, x))
+    result = m.choose(size < 0.5, near, far)
+    return m.select(size > 1.0, float("nan"), m.any_nan(result, x))

@@ -135,7 +135,7 @@ class Parameters:
             ArgumentError: the kernel stores through an argument that must not be written, or a tensor is on a device
                 of CUDA, or has no memory.
         """
-        picked = [functools.reduce(operator.getitem, path, arguments) for path in self._paths]
+        picked: list[Any] = [functools.reduce(operator.getitem, path, arguments) for path in self._paths]
         if self._descriptors:
             parts = zip(self._paths, picked, strict=True)
             picked = [part for path, value in parts for part in self._parts(path, value)]

@@ -128,10 +128,10 @@ def _specialize(backend: Any, value: Any) -> None:
         backend.compute_spec_key(value, True)
 
 
-def _refused(name: str, value: Any, said: str) -> Advice:
+def _refused(name: str, value: Any, message: str) -> Advice:
     """Return why a value cannot be passed, and what to pass instead."""
-    if "\n  next: " in said:  # by Tensor, or by as_tensors
-        what, _, rest = said.partition("\n  why:  ")
+    if "\n  next: " in message:  # by Tensor, or by as_tensors
+        what, _, rest = message.partition("\n  why:  ")
         why, _, next = rest.partition("\n  next: ")
         return f"{what}: {why}", next
     if isinstance(value, list | set | dict | range):

@@ -250,7 +250,7 @@ def _explain(error: CompilationError, source: Any) -> None:
     users = [each for each in chain if source_lines.is_users(each[1])] or chain[:1]
     wrong, function = users[-1]
     last = chain[-1][0]
-    said = str(last.__cause__ or last.error_message or "")
+    message = str(last.__cause__ or last.error_message or "")
     # Above Triton's own message: tests of users read its last line.
     lines = [f"at:   {source_lines.line_of(function, wrong.node.lineno)}, in {function.__name__}"]
     lines += [
@@ -258,15 +258,15 @@ def _explain(error: CompilationError, source: Any) -> None:
         for call, caller in reversed(users[:-1])
     ]
     lines.append(error.message)
-    if "\n  next: " not in said:
+    if "\n  next: " not in message:
         constants, passed = _parameters(source) if function is source.fn else ({}, {})
         why, next = "", ""
         for pattern, advice in (_ADVICE | _FIXED).items():
-            if found := re.search(pattern, said):
+            if found := re.search(pattern, message):
                 mistake = _Mistake(found, wrong.node, constants, passed, function.fn.__globals__)
                 why, next = advice if isinstance(advice, tuple) else advice(mistake)
                 break
-        why = why or ("" if said in str(error) else said)
+        why = why or ("" if message in str(error) else message)
         lines += [f"  why:  {why}"] * bool(why) + [f"  next: {next}"] * bool(next)
     error.message = "\n".join(lines)
 
@@ -330,12 +330,12 @@ def _recursion(generator: Any, fn: Any, error: Exception) -> RecursionRefused | 
         if isinstance(cause, RecursionRefused):
             return cause
         if isinstance(cause, RecursionError) or "RecursionError(" in str(cause):
-            said = (
+            message = (
                 f"{fn.__name__} calls itself without end\n  why:  each call has other constants, and none is the last"
             )
-            return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{said}\n{_END_RECURSION}")
+            return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{message}\n{_END_RECURSION}")
         cause = cause.__cause__
     if isinstance(error, KeyError) and isinstance(name := error.args[0], str) and generator.module.has_function(name):
-        said = f"{fn.__name__} calls itself\n  why:  the compiled code has no stack for calls"
-        return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{said}\n{_END_RECURSION}")
+        message = f"{fn.__name__} calls itself\n  why:  the compiled code has no stack for calls"
+        return RecursionRefused(generator.jit_fn.src, generator.cur_node, f"{message}\n{_END_RECURSION}")
     return None

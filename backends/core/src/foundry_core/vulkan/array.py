@@ -92,9 +92,9 @@ class DeviceTensor(Tensor):
     def from_numpy(cls, array: npt.ArrayLike, dtype: str = "") -> DeviceTensor:
         """Copy an array to the device. An array of uint8 may have numbers of an fp8 type: dtype="fp8e4nv"."""
         source = np.ascontiguousarray(array).reshape(np.shape(array))
-        made = cls(source.shape, dtype or source.dtype)
-        made._write(source)
-        return made
+        tensor = cls(source.shape, dtype or source.dtype)
+        tensor._write(source)
+        return tensor
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...] | int, dtype: npt.DTypeLike = np.float32) -> DeviceTensor:
@@ -106,11 +106,11 @@ class DeviceTensor(Tensor):
 
     def _alike(self, array: npt.NDArray[Any]) -> DeviceTensor:
         """Return the tensor over a view of this one's memory."""
-        made = object.__new__(DeviceTensor)
-        Tensor.__init__(made, array, self._kind if self._array.dtype == np.uint8 else "")
-        made._buffer, made._size = self._buffer, self._size
-        made._note_place()
-        return made
+        tensor = object.__new__(DeviceTensor)
+        Tensor.__init__(tensor, array, self._kind if self._array.dtype == np.uint8 else "")
+        tensor._buffer, tensor._size = self._buffer, self._size
+        tensor._note_place()
+        return tensor
 
     @property
     def device(self) -> Place:
@@ -233,8 +233,8 @@ class DeviceTensor(Tensor):
 
     def clone(self) -> DeviceTensor:
         """Return a tensor with a copy of the elements."""
-        made = DeviceTensor(self.shape, self._kind or self._array.dtype)
-        return made.copy_(self)
+        tensor = DeviceTensor(self.shape, self._kind or self._array.dtype)
+        return tensor.copy_(self)
 
     def copy_(self, source: Any) -> DeviceTensor:
         """Copy the values of a tensor or an array, in place."""

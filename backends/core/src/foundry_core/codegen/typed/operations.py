@@ -110,23 +110,23 @@ def _addressof(body: Body, op: Operation) -> None:
 
 @_emits("alloca")
 def _alloca(body: Body, op: Operation) -> None:
-    given = attributes(op)
-    if "inalloca" in given:
+    fields = attributes(op)
+    if "inalloca" in fields:
         raise LoweringError("inalloca")
-    pointee = types.type_text(given["elem_type"])
-    line = f"alloca {pointee}, {body.operand(op.operands[0])}{_align(given)}"
+    pointee = types.type_text(fields["elem_type"])
+    line = f"alloca {pointee}, {body.operand(op.operands[0])}{_align(fields)}"
     space = types.space(op.results[0].type)
     body.define(op.results[0], line + (f", addrspace({space})" if space else ""), types.pointer(pointee, space))
 
 
 @_emits("getelementptr")
 def _getelementptr(body: Body, op: Operation) -> None:
-    given = attributes(op)
+    fields = attributes(op)
     base, dynamic = op.operands[0], iter(op.operands[1:])
     if not types.is_pointer(base.type):
         raise LoweringError("a vector of addresses")
-    indices, at = [], given["elem_type"]
-    for position, raw in enumerate(integer_fields(given, "rawConstantIndices")):
+    indices, at = [], fields["elem_type"]
+    for position, raw in enumerate(integer_fields(fields, "rawConstantIndices")):
         if raw == _DYNAMIC:
             index = next(dynamic)
             if not types.type_text(index.type).startswith("i"):
@@ -136,30 +136,30 @@ def _getelementptr(body: Body, op: Operation) -> None:
             indices.append(f"i32 {raw}")
         if position:
             at = types.member_type(at, raw)
-    pointee, space = types.type_text(given["elem_type"]), types.space(base.type)
+    pointee, space = types.type_text(fields["elem_type"]), types.space(base.type)
     # Bit 0 of noWrapFlags is inbounds; nusw comes with the same bit.
-    inbounds = " inbounds" if integer_field(given, "noWrapFlags") & 1 and not space else ""
+    inbounds = " inbounds" if integer_field(fields, "noWrapFlags") & 1 and not space else ""
     line = f"getelementptr{inbounds} {pointee}, {body.pointer_operand(base, pointee)}, {', '.join(indices)}"
     body.define(op.results[0], line, types.pointer(types.type_text(at), space))
 
 
 @_emits("load")
 def _load(body: Body, op: Operation) -> None:
-    given = attributes(op)
-    _refuse_atomic(given)
+    fields = attributes(op)
+    _refuse_atomic(fields)
     of = types.type_text(op.results[0].type)
     body.define(
-        op.results[0], f"load{_volatile(given)} {of}, {body.pointer_operand(op.operands[0], of)}{_align(given)}"
+        op.results[0], f"load{_volatile(fields)} {of}, {body.pointer_operand(op.operands[0], of)}{_align(fields)}"
     )
 
 
 @_emits("store")
 def _store(body: Body, op: Operation) -> None:
-    given = attributes(op)
-    _refuse_atomic(given)
+    fields = attributes(op)
+    _refuse_atomic(fields)
     value, address = op.operands
     to = body.pointer_operand(address, types.type_text(value.type))
-    body.emit(f"store{_volatile(given)} {body.operand(value)}, {to}{_align(given)}")
+    body.emit(f"store{_volatile(fields)} {body.operand(value)}, {to}{_align(fields)}")
 
 
 def _refuse_atomic(fields: Mapping[str, Attribute]) -> None:
@@ -177,12 +177,12 @@ def _shufflevector(body: Body, op: Operation) -> None:
 
 @_emits("call")
 def _call(body: Body, op: Operation) -> None:
-    given = attributes(op)
-    sizes = integer_fields(given, "operandSegmentSizes")
+    fields = attributes(op)
+    sizes = integer_fields(fields, "operandSegmentSizes")
     if len(sizes) > 1 and sizes[1]:
         raise LoweringError("operand bundles")
     operands = list(op.operands)
-    name = symbol(given, "callee")
+    name = symbol(fields, "callee")
     if name is not None:
         if name not in body.module.functions:
             raise LoweringError(f"there is no function @{name}")
@@ -190,7 +190,7 @@ def _call(body: Body, op: Operation) -> None:
         called = body.module.symbol(name).name
     else:
         address = operands.pop(0)
-        signature = _signature_of_call(op, operands, given.get("var_callee_type"))
+        signature = _signature_of_call(op, operands, fields.get("var_callee_type"))
         called = body.as_type(body.natural(address), f"{signature.type()}*").name
     passed = []
     for index, value in enumerate(operands):
@@ -253,8 +253,8 @@ def _plain(body: Body, op: Operation) -> None:
 @_emits("intr.memcpy intr.memmove intr.memset")
 def _copy(body: Body, op: Operation) -> None:
     """Write memcpy, memmove or memset; the operation's argument attributes give the alignment."""
-    given = attributes(op)
-    aligned = dictionaries(given, "arg_attrs", len(op.operands))
+    fields = attributes(op)
+    aligned = dictionaries(fields, "arg_attrs", len(op.operands))
     passed, overloads = [], []
     for index, value in enumerate(op.operands):
         written = body.value(value)
@@ -262,7 +262,7 @@ def _copy(body: Body, op: Operation) -> None:
         passed.append(f"{written.type}{f' align {align}' if align else ''} {written.name}")
         if types.is_pointer(value.type) or index == 2:
             overloads.append(types.suffix(value.type))
-    passed.append(f"i1 {'true' if integer_field(given, 'isVolatile') else 'false'}")
+    passed.append(f"i1 {'true' if integer_field(fields, 'isVolatile') else 'false'}")
     _intrinsic_call(body, op, ".".join([f"llvm.{_word(op).removeprefix('intr.')}", *overloads]), passed)
 
 
@@ -305,14 +305,14 @@ def _hint_of_loop(body: Body, op: Operation) -> str:
 
 @_emits("switch")
 def _switch(body: Body, op: Operation) -> None:
-    given = attributes(op)
-    _, default, _ = integer_fields(given, "operandSegmentSizes")
+    fields = attributes(op)
+    _, default, _ = integer_fields(fields, "operandSegmentSizes")
     value, *rest = op.operands
     passed, rest = [rest[:default]], rest[default:]
-    for size in integer_fields(given, "case_operand_segments"):
+    for size in integer_fields(fields, "case_operand_segments"):
         passed.append(rest[:size])
         rest = rest[size:]
-    values = given.get("case_values")
+    values = fields.get("case_values")
     cases = list(values.get_values()) if isinstance(values, DenseIntOrFPElementsAttr) else []
     after: list[str] = []
     otherwise, *targets = _targets(body, op, passed, after)

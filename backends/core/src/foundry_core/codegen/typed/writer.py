@@ -67,8 +67,8 @@ def write_typed_llvm(mlir: str, *, triple: str, datalayout: str) -> str:
                 _note_function(module, op)
             elif name_of(op) == "llvm.mlir.global":
                 globals_.append(op)
-                given = attributes(op)
-                type = types.pointer(types.type_text(given["global_type"]), integer_field(given, "addr_space"))
+                fields = attributes(op)
+                type = types.pointer(types.type_text(fields["global_type"]), integer_field(fields, "addr_space"))
                 module.globals[_name(op)] = TypedValue(f"@{quote_symbol(_name(op))}", type)
             else:
                 raise LoweringError("only functions and globals stand in a module")
@@ -126,22 +126,22 @@ def _parameters(op: Operation) -> list[Mapping[str, Attribute]]:
 def _note_function(module: LLVMModule, op: Operation) -> None:
     of = _function_type(op)
     parameters = [
-        types.pointer(types.type_text(given["foundry.elem"]), types.space(each))
-        if "foundry.elem" in given and types.is_pointer(each)
+        types.pointer(types.type_text(fields["foundry.elem"]), types.space(each))
+        if "foundry.elem" in fields and types.is_pointer(each)
         else types.type_text(each)
-        for each, given in zip(of.inputs, _parameters(op), strict=True)
+        for each, fields in zip(of.inputs, _parameters(op), strict=True)
     ]
     signature = Signature(_name(op), types.type_text(of.output), tuple(parameters), of.is_variadic)
     module.functions[signature.name] = signature
 
 
 def _global(module: LLVMModule, op: Operation) -> str:
-    given = attributes(op)
+    fields = attributes(op)
     with naming(op):
-        of, space = given["global_type"], integer_field(given, "addr_space")
-        linkage, value = _linkage(given), ""
-        if "value" in given:
-            value = f" {constant_text(given['value'], of)}"
+        of, space = fields["global_type"], integer_field(fields, "addr_space")
+        linkage, value = _linkage(fields), ""
+        if "value" in fields:
+            value = f" {constant_text(fields['value'], of)}"
         elif any(region.blocks for region in op.regions):
             value = f" {_initialiser(module, op)}"
         elif linkage:
@@ -149,9 +149,9 @@ def _global(module: LLVMModule, op: Operation) -> str:
         else:
             linkage = "external "
         words = f"addrspace({space}) " if space else ""
-        words += "constant" if "constant" in given else "global"
-        align = f", align {alignment}" if (alignment := integer_field(given, "alignment")) else ""
-        return f"@{quote_symbol(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(given)}{align}"
+        words += "constant" if "constant" in fields else "global"
+        align = f", align {alignment}" if (alignment := integer_field(fields, "alignment")) else ""
+        return f"@{quote_symbol(_name(op))} = {linkage}{words} {types.type_text(of)}{value}{_section(fields)}{align}"
 
 
 def _initialiser(module: LLVMModule, op: Operation) -> str:
@@ -179,9 +179,9 @@ def _words(fields: Mapping[str, Attribute]) -> str:
 
 def _function(module: LLVMModule, op: Operation) -> str:
     with naming(op):
-        signature, given = module.functions[_name(op)], attributes(op)
-        linkage, section = _linkage(given), _section(given)
-        words = "".join(f" {word}" for key, word in _FUNCTION_WORDS.items() if key in given)
+        signature, fields = module.functions[_name(op)], attributes(op)
+        linkage, section = _linkage(fields), _section(fields)
+        words = "".join(f" {word}" for key, word in _FUNCTION_WORDS.items() if key in fields)
         attributed = [_words(parameter) for parameter in _parameters(op)]
         if not op.regions or not op.regions[0].blocks:
             parameters = [f"{of}{word}" for of, word in zip(signature.parameters, attributed, strict=True)]
@@ -229,8 +229,8 @@ def _debug_locations(module: LLVMModule, at: FileLineColLoc | None, scope: int |
 def _parameter_names(op: Operation) -> list[str]:
     """Return the names from foundry.name; a number if it is missing, a duplicate, or could be one of our own names."""
     names: list[str] = []
-    for index, given in enumerate(_parameters(op)):
-        wanted = given.get("foundry.name")
+    for index, fields in enumerate(_parameters(op)):
+        wanted = fields.get("foundry.name")
         name = f"%{quote_symbol(wanted.data)}" if isinstance(wanted, StringAttr) and wanted.data else f"%arg{index}"
         reserved = re.fullmatch(r"%(v|bb|arg)\d+(\.\d+)?|%entry", name)
         names.append(f"%arg{index}" if name in names or reserved else name)
