@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import gc
 import importlib.util
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from report import Case, run_script
+from report import Case, run_command, run_script
 
 if importlib.util.find_spec("torch"):
     import torch
@@ -247,10 +245,8 @@ print(counters["inductor"]["fxgraph_cache_hit"], counters["inductor"]["triton_bu
     with tempfile.TemporaryDirectory() as kept:
         for _ in range(2):
             with tempfile.TemporaryDirectory() as gone:
-                env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": kept, "TRITON_CACHE_DIR": gone}
-                done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-                assert done.returncode == 0, done.stderr
-                said.append(done.stdout.split())
+                caches = {"TORCHINDUCTOR_CACHE_DIR": kept, "TRITON_CACHE_DIR": gone}
+                said.append(run_command(sys.executable, "-c", script, variables=caches).stdout.split())
     assert said[0] == ["0", "0"] and said[1][0] == "1" and int(said[1][1]) > 0, f"hits and files: {said}"
     return f"{said[1][1]} files of kernels from the cache"
 

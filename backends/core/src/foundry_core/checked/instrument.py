@@ -156,7 +156,13 @@ class _Checks:
             else:
                 self._access(op, candidates)
         self._check_order(pairs)
-        self._declare()
+        # The type of the kernel's arguments, the appended ones among them.
+        function, arguments = self._function, self._function.body.blocks[0].args
+        types = [argument.type for argument in arguments]
+        function.properties["function_type"] = FunctionType.from_lists(types, function.function_type.outputs.data)
+        if function.arg_attrs is not None:
+            more = [DictionaryAttr({})] * (len(arguments) - len(function.arg_attrs.data))
+            function.properties["arg_attrs"] = ArrayAttr([*function.arg_attrs.data, *more])
 
     def _note(self, op: Operation, text: str) -> None:
         """Note what is not checked, for a person. It is a check that passes: a kernel with sites takes a log."""
@@ -180,15 +186,6 @@ class _Checks:
         """Append an argument to the kernel's; foundry_core.runtime.arguments has the same order."""
         block = self._function.body.blocks[0]
         return block.insert_arg(type, len(block.args))
-
-    def _declare(self) -> None:
-        """Give the kernel the type of its arguments, the appended ones among them."""
-        function, arguments = self._function, self._function.body.blocks[0].args
-        types = [argument.type for argument in arguments]
-        function.properties["function_type"] = FunctionType.from_lists(types, function.function_type.outputs.data)
-        if function.arg_attrs is not None:
-            more = [DictionaryAttr({})] * (len(arguments) - len(function.arg_attrs.data))
-            function.properties["arg_attrs"] = ArrayAttr([*function.arg_attrs.data, *more])
 
     def _limit(self, argument: int, size: int) -> tuple[SSAValue, SSAValue]:
         """Return the first index of an array and its number of elements, for elements of `size` bytes; both i64."""
@@ -330,7 +327,11 @@ class _Checks:
         first: SSAValue | None = None
         summed = len(candidates) == 1 and not self._recasts
         for argument in candidates:
-            index, ok = (self._by_index if summed else self._by_address)(pointer, argument, here)
+            if summed:
+                index = self._index(pointer, argument) or here.integer(0, alike(pointer.type, i64))
+                ok = self._within(index, argument, pointee_bytes(pointer), here)
+            else:
+                index, ok = self._by_address(pointer, argument, here)
             inside = here.any(inside, ok)
             first = index if first is None else first
         assert inside is not None and first is not None
@@ -358,11 +359,6 @@ class _Checks:
                 self._note_written(guarded, reachable, first, only)
             if self._compares:
                 self._check_stored(guarded, report, reachable, first, only)
-
-    def _by_index(self, pointer: SSAValue, argument: int, here: Writer) -> tuple[SSAValue, SSAValue]:
-        """Return the index in an argument, from the sum of the offsets, and whether the array has it."""
-        index = self._index(pointer, argument) or here.integer(0, alike(pointer.type, i64))
-        return index, self._within(index, argument, pointee_bytes(pointer), here)
 
     def _within(self, index: SSAValue, argument: int, size: int, here: Writer) -> SSAValue:
         """Return whether an argument's array has an index, for elements of `size` bytes."""

@@ -135,7 +135,11 @@ class Footprints:
         self, bounds: npt.NDArray[np.int64], grid: Sequence[int]
     ) -> tuple[npt.NDArray[np.int64], list[Interval], ByteRanges, ByteRanges]:
         """Return the first programs of the ranges that have one interval each, their ids, and nothing reached yet."""
-        firsts = _pieces(bounds)
+        most = -(-int(bounds[-1] - bounds[0]) // _MOST)
+        firsts = np.arange(bounds[0], bounds[-1], most, dtype=np.int64)
+        if most > 1:
+            # A range of several programs does not cross bounds.
+            firsts = np.unique(np.concatenate([bounds[:-1], firsts]))
         ids = _ids(firsts, np.append(firsts[1:], bounds[-1]) - 1, grid)
         return firsts, ids, ByteRanges(len(firsts), self.pointers), ByteRanges(len(firsts), self.pointers)
 
@@ -148,14 +152,6 @@ class Footprints:
             assert bits is not None
             arguments[i] = fit(exactly(np.float64(wrap_integer(operator.index(values[i]), bits))), bits)
         return arguments
-
-
-def _pieces(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the first programs of the ranges that have one interval each; ranges do not cross bounds."""
-    most = -(-int(bounds[-1] - bounds[0]) // _MOST)
-    if most == 1:
-        return np.arange(bounds[0], bounds[-1], dtype=np.int64)
-    return np.unique(np.concatenate([bounds[:-1], np.arange(bounds[0], bounds[-1], most, dtype=np.int64)]))
 
 
 def _ids(firsts: npt.NDArray[np.int64], lasts: npt.NDArray[np.int64], grid: Sequence[int]) -> list[Interval]:

@@ -35,6 +35,8 @@ _ARITHMETIC = (
     math.AbsFOp,
     math.SqrtOp,
 )
+# How the names of others begin.
+_FUNCTIONS = ("math.", "tt.extern", "tile.")
 
 
 @dataclass
@@ -112,7 +114,7 @@ class Count(Walk):
                 self._add(op.results[0].type, 2.0 * _elements(op.results[0].type) * times)
             case _ if isinstance(op, _ARITHMETIC):
                 self._add(op.results[0].type, _elements(op.results[0].type) * times)
-            case _ if is_elementwise(op) and _is_function(op):
+            case _ if is_elementwise(op) and op.name.startswith(_FUNCTIONS) and not isinstance(op, tile.Access):
                 self.work.functions += _elements(op.results[0].type) * times
 
     def _add(self, type: Attribute, operations: float) -> None:
@@ -124,10 +126,6 @@ def _number(type: Attribute) -> str:
     """Return MLIR's name of a number, or of a tile's elements."""
     number = type.get_element_type() if isinstance(type, TensorType) else type
     return f"i{number.width.data}" if isinstance(number, IntegerType) else number.name
-
-
-def _is_function(op: Operation) -> bool:
-    return op.name.startswith(("math.", "tt.extern", "tile.")) and not isinstance(op, tile.Access)
 
 
 def _elements(type: Attribute) -> float:
