@@ -9,7 +9,7 @@ values.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -106,6 +106,12 @@ class _Builder:
         self.steps.append(Step(result, text, names, compute, arrays, plain))
         self.known.append(result)
         return result
+
+    def change(
+        self, a: Variable, text: str, function: Callable[[Value], Value], kind: Type | None = None, **known: bool
+    ) -> Variable:
+        """Add a step that computes of one variable a tile of the same shape, of its type if no other is given."""
+        return self.add(kind or a.type, a.shape, text, [a], lambda at: function(at.variables[a.name]), **known)
 
     def variable(self, accept: Callable[[Variable], bool] = lambda _: True) -> Variable | None:
         """Draw an accepted variable. The last one comes first, because hypothesis takes the first for the simplest."""
@@ -291,17 +297,8 @@ class _Builder:
         plain = kind.name != "bf16"
         # A condition on a scalar float keeps the float's type in the interpreter, which then repeats it as a float.
         plain = plain and not (kind.kind == "b" and a.type.kind == "f" and not a.shape)
-        text = f"{a.name}.to(tl.{kind.triton})"
-        return self.add(
-            kind,
-            a.shape,
-            text,
-            [a],
-            lambda known: values.cast(known.variables[a.name], kind),
-            safe=safe,
-            exact=exact and kind.kind == "f",
-            plain=plain,
-        )
+        text, exact = f"{a.name}.to(tl.{kind.triton})", exact and kind.kind == "f"
+        return self.change(a, text, lambda x: values.cast(x, kind), kind, safe=safe, exact=exact, plain=plain)
 
     def second(self, a: Variable) -> tuple[str, Compute, list[Variable]]:
         """Return a second operand of a's type: a variable or a number."""
@@ -376,16 +373,7 @@ class _Builder:
                 changes = {"negate": _negated, "abs": values.absolute, "invert": values.inverted}
                 text = {"negate": f"-{a.name}", "abs": f"tl.abs({a.name})", "invert": f"~{a.name}"}[name]
                 # These change the sign, also of a NaN. In the interpreter, bf16 values are integers with another sign.
-                return self.add(
-                    kind,
-                    a.shape,
-                    text,
-                    [a],
-                    lambda known: changes[name](known.variables[a.name]),
-                    safe=a.safe,
-                    exact=a.exact,
-                    plain=plain,
-                )
+                return self.change(a, text, changes[name], safe=a.safe, exact=a.exact, plain=plain)
             case "function":
                 allowed = [each for each in _FUNCTIONS if each not in self.limits.without]
                 if kind == F64:
@@ -396,25 +384,20 @@ class _Builder:
                 return self.unary(name, a)
             case "fma":
                 b, c = self.operand(kind), self.operand(kind)
-                text = f"tl.fma({a.name}, {b.name}, {c.name})"
+                text, all_three = f"tl.fma({a.name}, {b.name}, {c.name})", [a, b, c]
                 return self.add(
-                    kind,
-                    _joined(a, b, c),
-                    text,
-                    [a, b, c],
-                    lambda known: values.fused(*(known.variables[each.name] for each in (a, b, c))),
-                    safe=False,
+                    *(kind, _joined(a, b, c), text, all_three),
+                    lambda known: values.fused(*(known.variables[each.name] for each in all_three)),
                 )
             case "clamp":
-                low, high = "-1.0", self.pick(["1.0", "2.0"])
+                high = self.pick(["1.0", "2.0"])
 
-                def clamped(known: Context) -> Value:
-                    x = known.variables[a.name]
+                def clamped(x: Value) -> Value:
                     y = values.chosen("max", x, values.number(kind, -1.0))
                     y = values.chosen("min", y, values.number(kind, float(high)))
                     return Value(kind, y.data, y.error, y.fused, y.open | np.isnan(x.data))
 
-                return self.add(kind, a.shape, f"tl.clamp({a.name}, {low}, {high})", [a], clamped)
+                return self.change(a, f"tl.clamp({a.name}, -1.0, {high})", clamped)
             case "bitcast":
                 return self.bitcast(a)
             case "fp8" | "towards zero":
@@ -424,15 +407,7 @@ class _Builder:
                 text = f"tl.reshape(tl.trans({a.name}), ({rows}, {columns}))"
                 if rows == columns:
                     text = f"tl.trans({a.name})"
-                return self.add(
-                    kind,
-                    a.shape,
-                    text,
-                    [a],
-                    lambda known: _transposed(known.variables[a.name], (rows, columns)),
-                    safe=a.safe,
-                    exact=a.exact,
-                )
+                return self.change(a, text, lambda x: _transposed(x, (rows, columns)), safe=a.safe, exact=a.exact)
             case "cumsum" | "cumprod" | "scan" | "scan_pairs" | "reduce_pairs":
                 return self.combine(name, a)
             case _ if name in _ORDERED:
@@ -440,24 +415,13 @@ class _Builder:
             case "sort":
                 down = self.flag()
                 text = f"tl.sort({a.name}{', descending=True' * down})"
-                return self.add(
-                    kind,
-                    a.shape,
-                    text,
-                    [a],
-                    lambda known: _turned(values.sorted_rows(known.variables[a.name]), down),
-                    safe=a.safe,
-                )
+                return self.change(a, text, lambda x: _turned(values.sorted_rows(x), down), safe=a.safe)
             case "flip":
                 text = f"tl.flip({a.name}, {len(a.shape) - 1})"
-                return self.add(
-                    kind, a.shape, text, [a], lambda known: _turned(known.variables[a.name], True), safe=a.safe
-                )
+                return self.change(a, text, lambda x: _turned(x, True), safe=a.safe)
             case "histogram":
                 text = f"tl.histogram({a.name}, {a.shape[0]})"
-                return self.add(
-                    I32, a.shape, text, [a], lambda known: values.counted(known.variables[a.name]), safe=a.safe
-                )
+                return self.change(a, text, values.counted, I32, safe=a.safe)
             case "gather":
                 return self.gather(a)
             case "halves":
@@ -495,15 +459,7 @@ class _Builder:
                 *(known.variables[each.name] for each in (a, b)),
             )
 
-        return self.add(
-            a.type,
-            a.shape,
-            text,
-            [a, b],
-            chosen,
-            safe=a.safe and b.safe,
-            exact=a.exact and b.exact,
-        )
+        return self.add(a.type, a.shape, text, [a, b], chosen, safe=a.safe and b.safe, exact=a.exact and b.exact)
 
     def square(self) -> tuple[int, int] | None:
         """Return (B, M) such that B tiles (M, M) have as many elements as the tile, M as large as possible."""
@@ -607,28 +563,19 @@ class _Builder:
         )
 
     def unary(self, name: str, a: Variable) -> Variable:
-        text = f"tl.{name}({a.name})"
-        return self.add(a.type, a.shape, text, [a], lambda known: values.function(name, known.variables[a.name]))
+        return self.change(a, f"tl.{name}({a.name})", lambda x: values.function(name, x))
 
     def bitcast(self, a: Variable) -> Variable:
         """Add a bitcast between an integer and a float. The bits of a NaN, and of an inexact value, are open."""
         kind = TYPES[{16: "i16", 32: "i32", 64: "i64"}[a.type.bits]] if a.type.kind == "f" else _float_of(a.type.bits)
 
-        def cast(known: Context) -> Value:
-            x = known.variables[a.name]
+        def cast(x: Value) -> Value:
             open = x.open | ((x.error > 0) | np.isnan(values.wide(x))) if a.type.kind == "f" else x.open
             return Value(kind, np.asarray(x.data).view(kind.numpy), open=open)
 
         text = f"{a.name}.to(tl.{kind.triton}, bitcast=True)"
-        return self.add(
-            kind,
-            a.shape,
-            text,
-            [a],
-            cast,
-            safe=a.safe and a.type.kind != "f",
-            exact=a.type.kind != "f",
-        )
+        is_float = a.type.kind == "f"
+        return self.change(a, text, cast, kind, safe=a.safe and not is_float, exact=not is_float)
 
     def narrow(self, a: Variable, fp8: bool) -> Variable:
         """Add a conversion to an fp8 type and on to f32, or to a narrower float towards zero."""
@@ -641,14 +588,8 @@ class _Builder:
             narrow = kind.numpy
             text = f'{a.name}.to(tl.{kind.triton}, fp_downcast_rounding="rtz")'
         # The interpreter rounds fp8 and towards zero in its own way.
-        return self.add(
-            kind,
-            a.shape,
-            text,
-            [a],
-            lambda known: values.narrowed(known.variables[a.name], kind, narrow, rounding),
-            exact=a.exact,
-            plain=False,
+        return self.change(
+            a, text, lambda x: values.narrowed(x, kind, narrow, rounding), kind, exact=a.exact, plain=False
         )
 
     def reduce(self, name: str, a: Variable) -> Variable:
@@ -705,10 +646,7 @@ class _Builder:
         keep = name in _SCANS
         shape = a.shape if keep else tuple(1 if d == axis else extent for d, extent in enumerate(a.shape))
         return self.add(
-            a.type,
-            shape,
-            text,
-            [a],
+            *(a.type, shape, text, [a]),
             lambda known: values.combined(function, known.variables[a.name], axis, reverse, keep=keep),
             safe=a.safe,
         )
@@ -736,16 +674,8 @@ class _Builder:
 
     def inside(self, extra: Sequence[Variable], count: int) -> _Builder:
         """Return a builder for a nested block, which may use all variables that are known here."""
-        builder = _Builder(
-            self.draw,
-            self.limits,
-            self.tile,
-            self.types,
-            [*self.known, *extra],
-            self.prefix,
-            self.count,
-            self.depth + 1,
-        )
+        known = [*self.known, *extra]
+        builder = replace(self, known=known, depth=self.depth + 1, steps=[])
         for _ in range(self.draw(st.integers(0, count))):
             builder.operation()
         return builder
@@ -853,14 +783,11 @@ def _each_part(move: Callable[..., Array], *of: Value) -> Value:
 
 def _turned(a: Value, turn: bool) -> Value:
     """Return a value with its last dimension reversed, if `turn` is set."""
-    end = -1 if turn else 1
-    parts = {name: a.full(name)[..., ::end] for name in ("data", "error", "fused", "open")}
-    return Value(a.type, **parts)
+    return _each_part(lambda part: part[..., :: -1 if turn else 1], a)
 
 
 def _transposed(a: Value, shape: Shape) -> Value:
-    parts = {name: a.full(name).T.reshape(shape) for name in ("data", "error", "fused", "open")}
-    return Value(a.type, **parts)
+    return _each_part(lambda part: part.T.reshape(shape), a)
 
 
 def _float_of(bits: int) -> Type:
