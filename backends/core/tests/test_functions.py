@@ -128,8 +128,8 @@ def test_a_function_of_two_numbers_is_as_exact_as_stated(name: str, elem: str, b
 
 
 @cache
-def two_pi(scale: int) -> int:
-    """Return 2 pi scale, by Machin's formula in integers."""
+def pi_times(scale: int) -> int:
+    """Return pi scale, by Machin's formula in integers."""
 
     def arctangent_of_inverse(n: int) -> int:
         total, term, k = 0, scale // n, 0
@@ -139,13 +139,13 @@ def two_pi(scale: int) -> int:
             k += 1
         return total
 
-    return 2 * (16 * arctangent_of_inverse(5) - 4 * arctangent_of_inverse(239))
+    return 4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239))
 
 
 def exactly_reduced(x: float) -> Any:
     """Return an integer minus a multiple of 2 pi, with enough digits of pi for the largest number."""
     scale = 10**400
-    rest = int(x) * scale % two_pi(scale)
+    rest = int(x) * scale % (2 * pi_times(scale))
     return Wide(rest * 10**30 // scale) / Wide(10**30)
 
 
@@ -366,20 +366,9 @@ def error_function(x: float) -> tuple[Decimal, Decimal]:
     return erf, 1 - erf
 
 
-@cache
 def pi_to(digits: int) -> Decimal:
-    """Return pi by Machin's formula."""
     scale = 10 ** (digits + 10)
-
-    def arctangent_of_inverse(n: int) -> int:
-        total, term, k = 0, scale // n, 0
-        while term:
-            total += (-1) ** k * (term // (2 * k + 1))
-            term //= n * n
-            k += 1
-        return total
-
-    return Decimal(4 * (4 * arctangent_of_inverse(5) - arctangent_of_inverse(239))) / scale
+    return Decimal(pi_times(scale)) / scale
 
 
 def tail(x: float, scaled: bool = False) -> Decimal:
