@@ -26,6 +26,7 @@ OURS = re.compile(r"(FOUNDRY|TRITON_DPU|UPMEM|DPU_EMULATOR|VSI)_[A-Z_]*[A-Z]")
 # Names that are not environment variables, or that one of our processes sets for another one.
 NOT_FOR_USERS = {
     "FOUNDRY_PLANNED",  # verbs/test.py sets it for pytest in an image
+    "FOUNDRY_VALUES",  # and for conformance/listed.py there
     "FOUNDRY_SUITE",  # verbs/conformance.py sets it for conformance/ in an image
     "VSI_SDK_INCLUDE_DIR",  # the vendor's placeholders in a command line
     "VSI_SDK_LIB_DIR",

@@ -108,10 +108,19 @@ class _Builder:
         return result
 
     def change(
-        self, a: Variable, text: str, function: Callable[[Value], Value], kind: Type | None = None, **known: bool
+        self,
+        a: Variable,
+        text: str,
+        function: Callable[[Value], Value],
+        kind: Type | None = None,
+        *,
+        safe: bool = False,
+        exact: bool = False,
+        plain: bool = True,
     ) -> Variable:
         """Add a step that computes of one variable a tile of the same shape, of its type if no other is given."""
-        return self.add(kind or a.type, a.shape, text, [a], lambda at: function(at.variables[a.name]), **known)
+        compute: Compute = lambda known: function(known.variables[a.name])  # noqa: E731
+        return self.add(kind or a.type, a.shape, text, [a], compute, safe=safe, exact=exact, plain=plain)
 
     def variable(self, accept: Callable[[Variable], bool] = lambda _: True) -> Variable | None:
         """Draw an accepted variable. The last one comes first, because hypothesis takes the first for the simplest."""
