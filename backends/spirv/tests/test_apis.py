@@ -18,10 +18,10 @@ from foundry_core.triton_hooks.drivers import explain_selection, reads_variable
 from foundry_core.vulkan.library import VARIABLE, Library, VulkanError
 from image import python
 from triton_spirv_backend import __main__ as report
-from triton_spirv_backend import check, conflicts, driver
+from triton_spirv_backend import apis, check, conflicts
 from triton_spirv_backend.conflicts import API_VARIABLE, ApiError
 
-API = driver._named()
+API = apis._named()
 
 
 @triton.jit
@@ -71,7 +71,7 @@ def test_an_unknown_road_is_refused_where_triton_looks_for_a_driver() -> None:
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = driver.api_driver("vulkan")
+    own = apis.api_driver("vulkan")
     others = {
         "spirv": SimpleNamespace(driver=own),
         "nvidia": SimpleNamespace(driver=SimpleNamespace(is_active=lambda: True)),
@@ -93,7 +93,7 @@ def test_two_active_backends_are_refused_with_what_to_do(reads: bool, monkeypatc
 
 
 def test_a_backend_that_derives_from_this_one_is_the_second_and_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = driver.api_driver("vulkan")
+    own = apis.api_driver("vulkan")
     derived: Any = type("DerivedDriver", (own,), {})
     both = {"spirv": SimpleNamespace(driver=own), "derived": SimpleNamespace(driver=derived)}
     monkeypatch.setattr(triton.backends, "backends", both)
@@ -123,7 +123,7 @@ def test_a_stock_triton_without_a_choice_says_why_each_backend_is_inactive(monke
     monkeypatch.delenv(API_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     plain = SimpleNamespace(driver=SimpleNamespace(is_active=lambda: False))
-    found = {"spirv": SimpleNamespace(driver=driver.AbsentDriver), "nvidia": plain}
+    found = {"spirv": SimpleNamespace(driver=apis.AbsentDriver), "nvidia": plain}
     monkeypatch.setattr(triton.backends, "backends", found)
     explain_selection()
     with pytest.raises(RuntimeError, match="0 active drivers") as caught:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from foundry_core.triton_hooks import import_order
 
-import_order.install(__name__, "compiler", "conflicts", "driver", "opencl", "simt", "vulkan")
+import_order.install(__name__, "compiler", "conflicts", "driver", "opencl", "apis", "simt", "vulkan")
 
 
 def activate(api: str = "vulkan") -> None:
@@ -24,6 +24,6 @@ def activate(api: str = "vulkan") -> None:
     """
     from triton.runtime import driver
 
-    from .driver import api_driver
+    from .apis import api_driver
 
     driver.set_active(api_driver(api)())

@@ -25,9 +25,9 @@ import triton
 from foundry_core.failure import Failure
 
 from . import activate
+from .apis import NAMES, unavailable
 from .check import CheckResult, run_checks
 from .conflicts import API_VARIABLE
-from .driver import NAMES, unavailable
 
 _FEATURES = {
     "float16": "f16",

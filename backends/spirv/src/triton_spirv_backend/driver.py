@@ -1,86 +1,18 @@
-"""The driver that Triton finds here: that of OpenCL, or of Vulkan.
+"""The driver that Triton finds here: that of the road that FOUNDRY_SPIRV_API names.
 
-Environment:
-    FOUNDRY_SPIRV_API: `opencl` (the default) or `vulkan`.
-
-A driver of Vulkan is active only where this variable asks for it: Triton refuses to choose between two backends that
-are active, and on a machine with an NVIDIA GPU its own is active already.
+Triton refuses a module with two classes of drivers, so what chooses among them is in apis.py.
 """
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from foundry_core.backend.driver import SynchronousDriver
-
-from .conflicts import API_VARIABLE, ApiError
+from .apis import environment_driver
 
 if TYPE_CHECKING:
     # Classes that derive from it have the interface of this road.
     from .opencl import SpirvDriver
+else:
+    SpirvDriver = environment_driver()
 
-NAMES = ("opencl", "vulkan")
-
-
-def unavailable(api: str) -> ApiError | None:
-    """Return why a road cannot be taken: it does not exist, or its Python packages are missing."""
-    if api not in NAMES:
-        return ApiError(
-            f"there is no road {api!r} to a device", why=f"known: {', '.join(NAMES)}", next=f"set {API_VARIABLE}"
-        )
-    if api == "opencl" and find_spec("pyopencl") is None:
-        return ApiError(
-            "OpenCL cannot be used",
-            why="the Python package pyopencl is not installed",
-            next=f"pip install pyopencl, or use Vulkan: {API_VARIABLE}=vulkan",
-        )
-    return None
-
-
-def api_driver(api: str) -> type[SynchronousDriver]:
-    """Return the driver of a road.
-
-    Raises:
-        ApiError: see `unavailable`.
-    """
-    if error := unavailable(api):
-        raise error
-    if api == "vulkan":
-        from .vulkan import VulkanDriver
-
-        return VulkanDriver
-    from .opencl import SpirvDriver
-
-    return SpirvDriver
-
-
-class AbsentDriver(SynchronousDriver):
-    """Stands for a road that cannot be taken, so that `import triton` works and other backends are not disturbed."""
-
-    @classmethod
-    def is_active(cls) -> bool:
-        """Return False.
-
-        Raises:
-            ApiError: the environment asks for a road that cannot be taken.
-        """
-        if os.environ.get(API_VARIABLE):
-            api_driver(_named())
-        return False
-
-    @classmethod
-    def inactive_reason(cls) -> str:
-        return str(unavailable(_named()))
-
-    def get_current_target(self) -> Any:
-        raise ApiError("there is no device", why=self.inactive_reason())
-
-
-def _named() -> str:
-    return os.environ.get(API_VARIABLE) or "opencl"
-
-
-if not TYPE_CHECKING:
-    SpirvDriver = AbsentDriver if unavailable(_named()) else api_driver(_named())
+__all__ = ["SpirvDriver"]

@@ -80,7 +80,7 @@ def test_a_program_knows_its_tasklets(tmp_path: Path) -> None:
         "-DNR_TASKLETS=7",
     )
     assert launched(tmp_path).results[0] == 7
-    built(tmp_path, "-O2", f"-I{HERE}", "m.c", "-o", "program")
+    built(tmp_path, "-O2", f"-I{HERE}", "program.c", "-o", "program")
     assert launched(tmp_path).results[0] == 1
 
 
