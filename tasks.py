@@ -61,7 +61,7 @@ def pin(
     """
     from toolchains.verbs import pin
 
-    pin.act(update=update, check=check, fetch=fetch, security=security, offline=offline)
+    pin.pin(update=update, check=check, fetch=fetch, security=security, offline=offline)
 
 
 @verb(group="inputs", actions=["status", "apply", "refresh"])
@@ -80,7 +80,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     """
     from toolchains.verbs import patch
 
-    patch.act(action, release=triton, tree=tree, into=into)
+    patch.patch(action, release=triton, tree=tree, into=into)
 
 
 @verb(group="project", wordless=True)
@@ -669,7 +669,7 @@ def cache(
     chosen = choice.read(only or True, source, profile)
     assert chosen is not None, "without a name, all projects are chosen"
     number = read_number("--port", port, example=server.PORT, default=server.PORT, most=65535)
-    cache.act(action, chosen, url=remote, target=target, expect=read_sha256("--expect", expect), port=number)
+    cache.cache(action, chosen, url=remote, target=target, expect=read_sha256("--expect", expect), port=number)
 
 
 @verb(group="source", request=(*IMAGE, *SOURCES))
@@ -715,7 +715,7 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     """
     from toolchains.verbs import target
 
-    target.act(action, name, like=like)
+    target.target(action, name, like=like)
 
 
 @verb(group="trust", request=IMAGE)
@@ -761,7 +761,7 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
     """
     from toolchains.verbs import expected
 
-    expected.act(update=update, offline=offline)
+    expected.expected(update=update, offline=offline)
 
 
 @verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])

@@ -456,7 +456,7 @@ def test_cache_refuses_wrong_arguments_before_it_does_anything(action: str, opti
     given = {"url": URL, "target": "", "expect": ""} | options
     names = tuple(filter(None, [given.pop("only", "")]))
     with pytest.raises(errors.UsageError, match=said):
-        cache.act(action, SourceChoice(names), port=server.PORT, **given)
+        cache.cache(action, SourceChoice(names), port=server.PORT, **given)
 
 
 def test_pull_lists_missing_packages(

@@ -94,7 +94,7 @@ def test_the_status_tells_how_a_series_stands_to_its_package(
 ) -> None:
     def status(target: LockedTarget) -> str:
         monkeypatch.setattr(lock, "load", lambda: Lock({target.name: replace(target, tritons={})}, ""))
-        patch.act("status", release="", tree="", into="")
+        patch.patch("status", release="", tree="", into="")
         return capsys.readouterr().out
 
     monkeypatch.setenv("FOUNDRY_CACHE", str(store.root))

@@ -225,16 +225,16 @@ def test_only_changes_are_published(file: Path, store: Store, tmp_path: Path, mo
     monkeypatch.setattr(Request, "store", lambda _: store)
     only = replace(LOCKED, targets={"spirv": replace(TARGET, tritons={RELEASE.version: RELEASE})})
     monkeypatch.setattr(lock, "load", lambda: only)
-    verb.act(update=None, offline=False)
+    verb.expected(update=None, offline=False)
     assert built == []
     # The image exists, and the store has no parts of it.
-    verb.act(update=True, offline=False)
+    verb.expected(update=True, offline=False)
     assert built == [(RELEASE.version, True), (RELEASE.version, False)]
     assert list(expected.stale(expected.load(), only)) == []
-    verb.act(update="spirv", offline=False)
+    verb.expected(update="spirv", offline=False)
     assert len(built) == 2
     with pytest.raises(UsageError, match="there is no target nothing"):
-        verb.act(update="nothing", offline=False)
+        verb.expected(update="nothing", offline=False)
 
 
 def test_the_file_of_this_repository_can_be_read() -> None:

@@ -62,7 +62,7 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def act(action: str, *, release: str = "1.0", tree: Path | str = "", into: str = "") -> None:
-    patch.act(action, release=release, tree=str(tree), into=into)
+    patch.patch(action, release=release, tree=str(tree), into=into)
 
 
 def test_an_edit_in_the_unpacked_wheel_goes_into_the_patch(series: Path, tmp_path: Path) -> None:

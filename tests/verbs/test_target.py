@@ -193,7 +193,7 @@ def shown(
     monkeypatch.setattr(target, "_engine", lambda: None)
 
     def call(action: str, name: str = "") -> str:
-        target.act(action, name)
+        target.target(action, name)
         return capsys.readouterr().out
 
     return call

@@ -23,7 +23,7 @@ from toolchains.system.errors import AbsentError, PinError, UsageError
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def act(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: int) -> None:
+def cache(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: int) -> None:
     """Run the verb `cache`.
 
     Args:

@@ -37,7 +37,7 @@ from toolchains.system.terminal import make_console
 _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits": "yellow", "not fetched": "yellow"}
 
 
-def act(action: str, *, release: str, tree: str, into: str) -> None:
+def patch(action: str, *, release: str, tree: str, into: str) -> None:
     """Run the verb `patch`.
 
     Raises:

@@ -35,7 +35,7 @@ from toolchains.system.terminal import make_console
 _MEGA = 1e6
 
 
-def act(*, update: str | bool | None, check: bool, fetch: bool, security: bool, offline: bool) -> None:
+def pin(*, update: str | bool | None, check: bool, fetch: bool, security: bool, offline: bool) -> None:
     """Run the verb `pin`; its help is in tasks.py.
 
     Args:

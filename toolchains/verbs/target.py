@@ -36,7 +36,7 @@ _UNRESOLVED = "not in the lock: ./foundry pin --update={}"
 _console = make_console()
 
 
-def act(action: str, name: str, *, like: str = "") -> None:
+def target(action: str, name: str, *, like: str = "") -> None:
     """Run the verb `target`; its help is in tasks.py.
 
     Raises:
