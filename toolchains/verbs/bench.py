@@ -31,13 +31,6 @@ _FILES = f"{proof.HOME}/files"
 def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "", profile: bool = False) -> Path:
     """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
 
-    Args:
-        request: the image of the target, or of the variant.
-        only: the name of one measurement; all if empty.
-        full: measure all sizes and types of each kernel, not only those of a quick run.
-        profile: print what bounds each kernel, too.
-        cpu: the kind of processor to which libraries are limited, from bench/processors.toml; none if empty.
-
     Returns:
         The folder with bench.json.
 

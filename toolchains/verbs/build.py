@@ -31,12 +31,6 @@ _ROWS = 20
 def build(request: Request, *, sizes: bool, sign: str, registry: str = "", public: Sequence[str] = ()) -> None:
     """Ensure that a target's image exists; print its name, ID, drifted packages, and sizes if asked for.
 
-    Args:
-        sizes: whether to measure the packages.
-        sign: the path of the key that signs the statement about the image; "" for a statement without a signature.
-        registry: where to take the image from, if one of the keys signed it; "" to build it.
-        public: the paths of the public keys that count.
-
     Raises:
         ImageError: an image of the same inputs was published, and has another ID.
     """

@@ -24,15 +24,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 
 def cache(action: str, choice: SourceChoice, *, url: str, target: str, expect: str, port: int) -> None:
-    """Run the verb `cache`.
-
-    Args:
-        choice: projects and their sources; all projects that targets take if it names none.
-        url: of the remote, for push and pull.
-        target: the target that they are built for; every target that takes them if empty.
-        expect: the sha256 that the single pulled part must have.
-        port: the port of the server.
-    """
+    """Run the verb `cache`."""
     if action in ("push", "pull") and not url:
         raise UsageError(f"`cache {action}` needs a remote", next="the same command with --remote=URL")
     if expect and action != "pull":

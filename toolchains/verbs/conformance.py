@@ -89,15 +89,6 @@ def conformance(
 ) -> Path:
     """Run tests of the language in a target's image; print and write the outcome of each.
 
-    Args:
-        request: the image. If the tests need torch, they run in the image of the target's variant with torch.
-        suite: a folder with pytest tests, or one file; the project's own if empty.
-        only: run the tests whose file and name contain this; all if empty.
-        timeout: seconds for a test.
-        table: the file to write the target's operations into (operations.py), from a run of the project's own suite.
-        sample: run only so many of these tests, drawn at random; all if 0.
-        seed: of the sample; if None, one is drawn and printed.
-
     Returns:
         The folder with results.json and junit.xml.
 

@@ -108,15 +108,7 @@ def run_packed(
 ) -> None:
     """Build an artifact and run it.
 
-    Args:
-        request: the image, of a target that choose_target returns.
-        artifact: the folder that pack() wrote.
-        values: scalars ("arg"), lengths of arrays ("len"), and values of all elements ("fill").
-        ins: files on this machine with the elements of arrays.
-        outs: paths on this machine to which arrays are written.
-        nr_dpus: the number of DPUs; the artifact's default if 0.
-        grid: programs along each axis; derived from the other values if empty.
-        parameters: print the kernel's parameters and run nothing.
+    `values` has scalars ("arg"), lengths of arrays ("len") and values of all elements ("fill") by parameters' indices.
 
     Raises:
         UsageError: there is no such artifact, a file of `ins` does not exist, or one of `outs` cannot be written.

@@ -24,10 +24,6 @@ _TYPES = {"cyclonedx": "application/vnd.cyclonedx+json", "spdx": "application/sp
 def push(request: Request, registry: str, *, sign: str) -> None:
     """Push a target's image, which is built if its inputs changed, its bills of materials and its statement.
 
-    Args:
-        registry: HOST[:PORT][/PATH].
-        sign: the path of the key that signs the statement; "" for the statement in build/statements.
-
     Raises:
         UsageError: nobody recorded how the image was made.
         FoundryError: see images.push.

@@ -148,14 +148,6 @@ class Place:
     ) -> Place:
         """Check the words of a command line.
 
-        Args:
-            script: a Python file of this machine, or what commandline.program knows; empty for a shell.
-            folder: --with; if empty, the script's own folder, the current one for a module, or none.
-            results: --results; `folder` if empty.
-            wheels: --wheels; none if empty.
-            disk: --disk; DISK if empty.
-            env, check: see read_environment.
-
         Raises:
             UsageError: --disk is no size, or --env no variable; there is no such script or folder, the script is not in
                 the folder, a folder for wheels has no wheel, results were requested without a folder, or nothing can be

@@ -27,13 +27,6 @@ _REVIEWED = "toolchains/contents/licences.toml"
 def sbom(what: str, read: Reading, *, part: str, form: str, output: str) -> None:
     """Write the document about an image, a wheel or a native part.
 
-    Args:
-        what: a target, or the path of a wheel that Foundry made.
-        read: returns the request for a target.
-        part: the name of a native part of the target; "" for the target's image.
-        form: "cyclonedx" or "spdx".
-        output: the file to write; "" for stdout.
-
     Raises:
         UsageError: there is no such target, part or format, or the wheel has no document.
     """
@@ -64,10 +57,6 @@ def describe(request: Request, part: str = "") -> Component:
 
 def licences(what: str, read: Reading) -> None:
     """Print each licence in a target's image, or in those of all targets that are proven, with what has it.
-
-    Args:
-        what: a target, or "" for all.
-        read: returns the request for a target.
 
     Raises:
         CheckError: the licence of a component is unknown.

@@ -21,10 +21,6 @@ _console = Console(highlight=False, soft_wrap=True)
 def wheel(request: Request, *, library: str, sign: str) -> None:
     """Write the wheels of a target into build/wheels.
 
-    Args:
-        library: the path of a C library to use instead of our own part; "" for the part.
-        sign: the path of the key that signs the statement about the wheels; "" for a statement without a signature.
-
     Raises:
         UsageError: there is no such file, or the target has no wheels.
     """
