@@ -410,13 +410,7 @@ def run(
 
 @verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES))
 def shell(
-    c: Context,
-    request: Request,
-    env: list[str],
-    with_: str = "",
-    results: str = "",
-    wheels: str = "",
-    disk: str = "",
+    c: Context, request: Request, env: list[str], with_: str = "", results: str = "", wheels: str = "", disk: str = ""
 ) -> None:
     """Open a shell in a target's container, in a copy of your folder.
 
@@ -476,12 +470,7 @@ def keys(c: Context, path: str) -> None:
 
 @verb(group="trust", iterable=["statement", "key"])
 def verify(
-    c: Context,
-    what: str,
-    statement: list[str],
-    key: list[str],
-    rebuilders: str = "",
-    threshold: str = "",
+    c: Context, what: str, statement: list[str], key: list[str], rebuilders: str = "", threshold: str = ""
 ) -> None:
     """Check that an image, an archive or wheels are what the lock says, without a network.
 
@@ -590,13 +579,7 @@ def upstream(
 
 
 @verb(group="project")
-def test(
-    c: Context,
-    target: str = "",
-    plugin: bool = False,
-    sdk: str = "",
-    quick: bool = False,
-) -> None:
+def test(c: Context, target: str = "", plugin: bool = False, sdk: str = "", quick: bool = False) -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
         ./foundry --yes test

@@ -35,11 +35,7 @@ _TYPES = {
     "source": model.ComponentType.FILE,
 }
 _DOCUMENT = "SPDXRef-DOCUMENT"
-_PURPOSES = {
-    "image": PackagePurpose.CONTAINER,
-    "program": PackagePurpose.APPLICATION,
-    "source": PackagePurpose.SOURCE,
-}
+_PURPOSES = {"image": PackagePurpose.CONTAINER, "program": PackagePurpose.APPLICATION, "source": PackagePurpose.SOURCE}
 _licensing = get_spdx_licensing()
 
 
@@ -49,10 +45,7 @@ def write_cyclonedx(subject: Component) -> bytes:
     in_it = {component.reference for component in contained}
     tools = [tool for tool in subject.tools if tool.reference not in in_it]
     bom = Bom(
-        components=[
-            *map(_component, contained),
-            *(_component(tool, model.ComponentScope.EXCLUDED) for tool in tools),
-        ],
+        components=[*map(_component, contained), *(_component(tool, model.ComponentScope.EXCLUDED) for tool in tools)],
         serial_number=subject.serial,
         metadata=BomMetaData(component=_component(subject), timestamp=datetime.fromtimestamp(EPOCH, UTC)),
         dependencies=[

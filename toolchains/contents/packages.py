@@ -114,11 +114,7 @@ def _read(deb: Artifact, file: Path, folder: Path) -> None:
                     copyright = _content(tar, entry)
                 if shares or copyright:
                     break
-    facts = {
-        "architecture": str(fields["Architecture"]),
-        "source": str(fields["Source"] or deb.name),
-        "shares": shares,
-    }
+    facts = {"architecture": str(fields["Architecture"]), "source": str(fields["Source"] or deb.name), "shares": shares}
     (folder / "facts.json").write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
     (folder / "copyright").write_bytes(copyright)
 

@@ -163,12 +163,7 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
 
 
 def update(
-    expected: Expected,
-    engine: Engine,
-    store: Store,
-    image: Image,
-    target: LockedTarget,
-    release: LockedTriton,
+    expected: Expected, engine: Engine, store: Store, image: Image, target: LockedTarget, release: LockedTriton
 ) -> Expected:
     """Return the file's content with the image of a target, and its parts, as they were built now.
 

@@ -47,15 +47,7 @@ from toolchains.lockfile.lock import LockedTarget
 from toolchains.repro import expected
 from toolchains.system import json_text, paths
 from toolchains.system.children import run
-from toolchains.system.errors import (
-    CheckError,
-    CommandError,
-    EngineError,
-    ImageError,
-    PartError,
-    PinError,
-    UsageError,
-)
+from toolchains.system.errors import CheckError, CommandError, EngineError, ImageError, PartError, PinError, UsageError
 from toolchains.testing import planned, proof
 from toolchains.testing.parts import CheckPart, Count, Line, run_parts
 from toolchains.verbs import conformance
@@ -323,8 +315,7 @@ def chosen_paths(target: LockedTarget, folders: Mapping[str, Path]) -> list[str]
         plugin, _, inner = test.partition("/")
         if not (folders[plugin] / inner).exists():
             raise PinError(
-                f"there is no {folders[plugin] / inner}",
-                next=f"correct tests in toolchains/targets/{target.name}.toml",
+                f"there is no {folders[plugin] / inner}", next=f"correct tests in toolchains/targets/{target.name}.toml"
             )
     return [f"{_INSIDE}/{name}" for name in (*chosen, *(name for name in folders if name in target.recipes))]
 
