@@ -1,15 +1,7 @@
 """The verb `patch`: show the state of each release's series, apply it, and turn edits into patches.
 
-To edit a patch:
-
-    ./foundry patch apply --triton 3.9.0               unpacks the wheel's Python files to build/triton-3.9.0, patched
-    ... edit there ...
-    ./foundry patch refresh --triton 3.9.0 --tree build/triton-3.9.0 --into 0003-compile-only-mode.patch
-
 The status includes the series of Debian packages, such as torch's; these are edited by hand.
-
-For a new release, copy the series' folder; then `./foundry patch refresh --triton NEW` moves the hunks whose lines only
-moved, and names the ones that must be rewritten.
+CONTRIBUTING.md says how the series of a new release begins.
 """
 
 from __future__ import annotations
