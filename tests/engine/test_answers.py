@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -219,6 +220,14 @@ def test_a_label_that_names_no_process_is_left_alone(engine: ScriptedEngine) -> 
             docker.evict("v")
         assert f"docker rm -f {ID}" in raised.value.next
         assert not {"remove_container", "remove_image"} & {*engine.requests}
+
+
+def test_container_from_before_a_boot_is_removed_after_a_day(engine: ScriptedEngine) -> None:
+    docker = client.connect()
+    container = {"Id": ID, "Labels": {OWNER_LABEL: f"{socket.gethostname()}/boot/1 12 34"}, "State": "exited"}
+    for created, removed in ((1, 1), (int(time.time()) - 3600, 0)):
+        engine.answers = {"containers": http(json.dumps([container | {"Created": created}]))}
+        assert docker.sweep() == removed
 
 
 def test_a_step_of_a_killed_build_that_another_process_removes_meanwhile_is_no_error(engine: ScriptedEngine) -> None:

@@ -46,8 +46,9 @@ _PATIENCE: tuple[int, ...] = (10, 110)
 _SILENCE = 600
 # Age in seconds at which a container that was created and never started belongs to a killed process.
 _STILLBORN = 600
-# Age in seconds at which a build step's image belongs to no running build, whoever started it.
-_LONGEST_BUILD = 24 * 3600
+# Age in seconds at which a build step's image belongs to no running build, and an ended container to no process of an
+# earlier boot.
+_A_DAY = 24 * 3600
 # Marks our volumes, to tell them from the user's own.
 _VOLUME_LABEL = "org.triton-foundry.volume"
 # The status is 500: another process removes the same steps of a killed build, and one below this one is gone already.
@@ -359,8 +360,10 @@ class Engine:
         ended = {"label": OWNER_LABEL, "status": ["created", "exited"]}
         with reported("cannot remove what a killed process left"):
             for container in self._api.containers(all=True, filters=ended):
-                over = container.get("State") == "exited" or time.time() - container["Created"] > _STILLBORN
-                if over and processes.is_dead(_label(container, OWNER_LABEL)):
+                owner, age = _label(container, OWNER_LABEL), time.time() - container["Created"]
+                over = container.get("State") == "exited" or age > _STILLBORN
+                # After a day, a process of an earlier boot is not one of another machine that has the same name.
+                if over and (processes.is_dead(owner) or (processes.ran_before_boot(owner) and age > _A_DAY)):
                     # The engine may be removing it.
                     with suppress(docker.errors.APIError):
                         self._api.remove_container(container["Id"], force=True, v=True)
@@ -410,7 +413,7 @@ class Engine:
 def _is_abandoned(item: Mapping[str, Any]) -> bool:
     """Return whether an image or a container belongs to a build whose process is dead, or that began too long ago."""
     owner = _label(item, docker_archive.BUILD_LABEL)
-    return bool(owner) and (processes.is_dead(owner) or time.time() - item["Created"] > _LONGEST_BUILD)
+    return bool(owner) and (processes.is_dead(owner) or time.time() - item["Created"] > _A_DAY)
 
 
 def _label(item: Mapping[str, Any], name: str) -> str:

@@ -22,6 +22,12 @@ def is_dead(name: str) -> bool:
     return machine == _machine() and number.isdecimal() and len(number) < 10 and _start(int(number)) != start
 
 
+def ran_before_boot(name: str) -> bool:
+    """Return whether a process ran on this machine before it was started, or on another machine of the same name."""
+    host, _, boot = _machine().rpartition("/")[0].partition("/")
+    return name.startswith(f"{host}/") and not name.startswith(f"{host}/{boot}/")
+
+
 def describe(name: str) -> str:
     """Return a process's number and machine for people: "process 12 on host"."""
     machine, _, rest = name.partition(" ")
