@@ -40,12 +40,12 @@ def copy(sources: Mapping[str, Path], folder: Path) -> dict[str, Path]:
 
 def files_digest(entries: Mapping[str, Path]) -> str:
     """Return the sha256 over names, execute permissions and contents."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(entries):
         path = entries[name]
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        whole.update(f"{name}\0{mode(path):o}\0{content}\n".encode())
-    return whole.hexdigest()
+        digest.update(f"{name}\0{mode(path):o}\0{content}\n".encode())
+    return digest.hexdigest()
 
 
 def entries_below(source: Path, name: str) -> dict[str, Path]:

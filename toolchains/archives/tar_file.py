@@ -134,13 +134,13 @@ class TarWriter:
         self._write(entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
         if content is None:
             return
-        left = entry.size
-        while left:
-            chunk = content.read(min(left, _CHUNK))
+        missing = entry.size
+        while missing:
+            chunk = content.read(min(missing, _CHUNK))
             if not chunk:
                 raise FileError(f"{entry.name} became shorter while it was read", next="the same command again")
             self._write(chunk)
-            left -= len(chunk)
+            missing -= len(chunk)
         self._write(padding(entry.size))
 
     def _entry(self, name: str, date: int, mode: int, **fields: object) -> tarfile.TarInfo:

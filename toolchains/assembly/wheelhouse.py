@@ -126,8 +126,8 @@ def write(target: LockedTarget, library: Library, folder: Path, store: Store) ->
         raise UsageError(f"{folder} has other files, which would be lost", why=", ".join(others), next="remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Write to a temporary folder next to it and rename it, so that an existing folder is always complete.
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-        work = Path(beside, folder.name)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        work = Path(temporary, folder.name)
         work.mkdir()
         names = target_image.plugins(target)
         with step(f"wheels of {', '.join(names)}"):

@@ -74,10 +74,12 @@ def connect(address: str = "") -> Engine:
     """
     global _PATIENCE
     chosen = {"DOCKER_HOST": address} if address else context.variables()
-    given = {**os.environ, **chosen}
+    variables = {**os.environ, **chosen}
     for patience in _PATIENCE:
         try:
-            api = docker.APIClient(version="auto", timeout=patience, **docker.utils.kwargs_from_env(environment=given))
+            api = docker.APIClient(
+                version="auto", timeout=patience, **docker.utils.kwargs_from_env(environment=variables)
+            )
             checked = CheckedApi(api)
             # Another program may answer with the API's version, and an engine may refuse all other requests.
             checked.info()
@@ -291,15 +293,15 @@ class Engine:
                 if _is_abandoned(container):
                     with suppress(docker.errors.APIError):
                         self._api.remove_container(container["Id"], force=True, v=True)
-        before = left = self.abandoned()
-        while left:
-            for id in left:
+        before = remaining = self.abandoned()
+        while remaining:
+            for id in remaining:
                 # The engine refuses to remove an image that others are based on until those are removed.
                 self.remove(id)
-            last, left = left, self.abandoned()
-            if len(left) == len(last):
+            last, remaining = remaining, self.abandoned()
+            if len(remaining) == len(last):
                 break
-        return len(before) - len(left)
+        return len(before) - len(remaining)
 
     def container(
         self,
@@ -323,13 +325,13 @@ class Engine:
                 container.
         """
         limits = {"mem_limit": memory, "nano_cpus": round(cpus * 1e9) if cpus else None, "pids_limit": processes}
-        given = {key: value for key, value in limits.items() if value}
+        limited = {key: value for key, value in limits.items() if value}
         mounts = [
             docker.types.Mount(path, name, type="volume", labels={_VOLUME_LABEL: ""})
             for name, path in (volumes or {}).items()
         ]
         host = {"network_mode": network, "mounts": mounts, "security_opt": ["no-new-privileges"]}
-        return Container(self._api, image, given | host | {"cap_drop": ["ALL"], "cap_add": list(BUILD_CAPABILITIES)})
+        return Container(self._api, image, limited | host | {"cap_drop": ["ALL"], "cap_add": list(BUILD_CAPABILITIES)})
 
     def sandbox(
         self,

@@ -333,9 +333,9 @@ class _Lines:
             return
         self._rest += chunk
         if b"\n" in chunk or len(self._rest) > _LONGEST_LINE:
-            *whole, rest = bytes(self._rest).split(b"\n")
+            *complete, rest = bytes(self._rest).split(b"\n")
             # A line that is too long is cut.
-            for text in [*whole, rest] if len(rest) > _LONGEST_LINE else whole:
+            for text in [*complete, rest] if len(rest) > _LONGEST_LINE else complete:
                 self._line(text.decode(errors="replace"))
             self._rest = bytearray(b"" if len(rest) > _LONGEST_LINE else rest)
 

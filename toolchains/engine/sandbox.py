@@ -196,7 +196,10 @@ class Sandbox(Container):
             for _, chunk in reports:
                 used, *free = now = [int(word) for word in chunk.split(b"\n")[0].split()]
                 first = first or now
-                if any(left < least <= before for left, least, before in zip(free, _RESERVE, first[1:], strict=True)):
+                if any(
+                    available < least <= before
+                    for available, least, before in zip(free, _RESERVE, first[1:], strict=True)
+                ):
                     self._break("the disk of the container engine is almost full")
                 elif used - first[0] > grown:
                     written, complete = self._written()

@@ -241,13 +241,13 @@ class Store:
         Raises:
             PartError: some were damaged; lists all of them.
         """
-        whole, unlisted, damaged = 0, [], []
+        undamaged, unlisted, damaged = 0, [], []
         for place in sorted((self.root / "parts").glob("*/[!.]*")):
             kind = place.parent.name
             with self.locked(f"{kind}-{place.name}"):
                 damage = manifest.damage(place)
                 if damage is None:
-                    whole += 1
+                    undamaged += 1
                 elif damage.unlisted:
                     unlisted.append(f"{kind}/{place.name}")
                 else:
@@ -259,7 +259,7 @@ class Store:
                 why="\n".join(damaged),
                 next="./foundry build TARGET, which builds those that it needs again",
             )
-        return whole, unlisted
+        return undamaged, unlisted
 
     def part(self, kind: str, digest: str, build: Callable[[Path], object]) -> Path:
         """Return a part, named by the digest of its inputs; build it if it does not exist or is damaged.

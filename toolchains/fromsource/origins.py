@@ -291,9 +291,9 @@ def _state(checkout: Checkout, below: str, selection: Selection) -> tuple[list[s
         if inner.commit != submodule.hash:
             changes.append(name)
             continue
-        further = _state(inner, name, selection)
-        changes += further[0]
-        names += further[1]
+        inside = _state(inner, name, selection)
+        changes += inside[0]
+        names += inside[1]
     return changes, [name for name in names if name in selection]
 
 

@@ -123,7 +123,7 @@ def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engi
         HashMismatchError: the package that arrived is damaged, is not the named one, or has another sha256.
         FetchError: the remote does not answer, or refuses to read.
     """
-    there, package = store.has_part("upstream", want.identity), None
+    stored, package = store.has_part("upstream", want.identity), None
 
     def bring(folder: Path) -> None:
         nonlocal package
@@ -134,9 +134,9 @@ def pull(want: Wanted, url: str, *, sha256: str = "", store: Store, engine: Engi
         _compare(folder / f"{want.name}.tar", sha256, want)
 
     tar = store.part("upstream", want.identity, bring) / f"{want.name}.tar"
-    if there:
+    if stored:
         _compare(tar, sha256, want)
-    return Moved(want.name, package, _sha256(tar), not there)
+    return Moved(want.name, package, _sha256(tar), not stored)
 
 
 def _compare(tar: Path, sha256: str, want: Wanted) -> None:

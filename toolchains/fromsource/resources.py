@@ -121,13 +121,13 @@ def check_disk(container: Container, path: str, needed: int) -> None:
     Raises:
         FileError: the free space is too small.
     """
-    there = int(container.call(["du", "-sk", path]).split()[0]) * 1024
+    present = int(container.call(["du", "-sk", path]).split()[0]) * 1024
     # POSIX's format: a line of titles, then a line with device, size, used, available.
     free = int(container.call(["df", "-Pk", path]).splitlines()[-1].split()[3]) * 1024
-    if there + free < needed:
+    if present + free < needed:
         raise FileError(
             "the container engine's disk has no room for this build",
-            why=f"{_gb(needed)} are needed at {path}: {_gb(there)} are there from before, and {_gb(free)} are free",
+            why=f"{_gb(needed)} are needed at {path}: {_gb(present)} are there from before, and {_gb(free)} are free",
             next="remove images and volumes that you do not need (docker system df shows them), or use an engine "
             "with more room (DOCKER_HOST)",
         )

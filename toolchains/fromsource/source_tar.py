@@ -130,8 +130,8 @@ def check_selection(names: Iterable[str], selection: Selection, *, called: str) 
     Raises:
         PinError: it does not.
     """
-    have = set(names)
-    missing = [top for top in selection.take if not any(is_below(name, top) for name in have)]
+    present = set(names)
+    missing = [top for top in selection.take if not any(is_below(name, top) for name in present)]
     if missing:
         raise PinError(
             f"{called} has no {' and no '.join(missing)}",
@@ -139,7 +139,7 @@ def check_selection(names: Iterable[str], selection: Selection, *, called: str) 
             next="correct the profile in toolchains/upstreams",
         )
     tops = selection.take or ("",)
-    if not any(posixpath.join(top, _PROJECT) in have for top in tops):
+    if not any(posixpath.join(top, _PROJECT) in present for top in tops):
         raise PinError(
             f"{called} is not a source tree that can be built",
             why=f"there is no {_PROJECT} in {' or '.join(top or 'its topmost folder' for top in tops)}",
@@ -248,25 +248,25 @@ class _Packing:
     def _stays(self, name: str) -> bool:
         """Return whether a link leads to a place in the tree; other links on the way are followed."""
         at: list[str] = name.split("/")[:-1]
-        left = self.links[name].split("/")[::-1]
+        steps = self.links[name].split("/")[::-1]
         if self.links[name].startswith("/"):
             return False
         for _ in range(1000):
-            if not left:
+            if not steps:
                 return True
-            step = left.pop()
+            step = steps.pop()
             if step == "..":
                 if not at:
                     return False
                 at.pop()
             elif step not in ("", "."):
                 at.append(step)
-                further = self.links.get("/".join(at))
-                if further is not None:
-                    if further.startswith("/"):
+                link = self.links.get("/".join(at))
+                if link is not None:
+                    if link.startswith("/"):
                         return False
                     at.pop()
-                    left += further.split("/")[::-1]
+                    steps += link.split("/")[::-1]
         # Links that form a circle lead nowhere.
         return True
 

@@ -274,12 +274,12 @@ def seal(
     contents = {name: asdict(source) for name, source in sources.items()}
     for file in (file for content in contents.values() for file in content["files"]):
         del file["suite"]
-    whole = {
+    contents_of_lock = {
         "targets": {name: _wanted(target) for name, target in sealed.items()},
         "sources": contents,
         "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
     }
-    return Lock(sealed, digest(whole), sources, builders)
+    return Lock(sealed, digest(contents_of_lock), sources, builders)
 
 
 def _sealed(target: LockedTarget) -> LockedTarget:

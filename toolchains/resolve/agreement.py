@@ -30,9 +30,9 @@ def disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
 def target_disagreements(target: Target, locked: LockedTarget) -> Iterator[str]:
     """Yield the differences between a target's pins and what it was locked from."""
     for what in ("backend", "suite", "python", "recipes", "sdk", "patched"):
-        want, have = getattr(target, what), getattr(locked, what)
-        if want != have:
-            yield f"{target.name}: {what} is {want}, locked is {have}"
+        want, held = getattr(target, what), getattr(locked, what)
+        if want != held:
+            yield f"{target.name}: {what} is {want}, locked is {held}"
     yield from _python_disagreements(target, locked, "targets")
     yield from _changed_pins(target, locked)
     if target.builder and locked.builder:

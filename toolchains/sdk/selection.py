@@ -84,7 +84,7 @@ def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: 
     """Return the SDK that the variables name; without --sdk=environment, only if all are set."""
     known = {variable: environ[variable] for variable in kind.environment if environ.get(variable)}
     missing = [variable for variable in kind.environment if variable not in known]
-    whole = next((variable for variable, name in kind.environment.items() if not name), "")
+    main = next((variable for variable, name in kind.environment.items() if not name), "")
     if not asked and (missing or not known):
         if known:
             _console.print(
@@ -92,15 +92,15 @@ def _named(kind: VendorSdk, environ: Mapping[str, str], *, asked: bool, sha256: 
                 "--sdk=environment takes what there is"
             )
         return None
-    if not whole:
+    if not main:
         raise UsageError(f"{kind.name} has no variables that name it", next="--sdk=PATH")
-    if whole not in known:
+    if main not in known:
         raise UsageError(
-            f"{whole} is not set, which names the folder of {kind.name}", next=f"{whole}=FOLDER, or --sdk=PATH"
+            f"{main} is not set, which names the folder of {kind.name}", next=f"{main}=FOLDER, or --sdk=PATH"
         )
-    folder = Path(known[whole]).expanduser().absolute()
+    folder = Path(known[main]).expanduser().absolute()
     if not folder.is_dir():
-        raise UsageError(f"{whole} names no folder: {folder}", next=f"correct {whole}, or unset it")
+        raise UsageError(f"{main} names no folder: {folder}", next=f"correct {main}, or unset it")
     files = {}
     for variable, name in kind.environment.items():
         if name and variable in known:

@@ -124,10 +124,10 @@ def copy(source: IO[bytes], target: IO[bytes], what: str, most: int = UNPACKED) 
     Raises:
         FileError: it has more than `most` bytes.
     """
-    left = most
-    while chunk := source.read(min(_CHUNK, left + 1)):
-        left -= len(chunk)
-        if left < 0:
+    remaining = most
+    while chunk := source.read(min(_CHUNK, remaining + 1)):
+        remaining -= len(chunk)
+        if remaining < 0:
             raise _too_large(f"{what}, unpacked,", most)
         target.write(chunk)
 

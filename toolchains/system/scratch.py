@@ -86,10 +86,10 @@ def sweep(temporary: Path) -> list[Leftover]:
     removed = []
     with _locked(temporary) as parent:
         for place in _abandoned(parent) if parent else ():
-            left = _described(place)
+            leftover = _described(place)
             _remove(place)
             if not place.exists():
-                removed.append(left)
+                removed.append(leftover)
     return removed
 
 

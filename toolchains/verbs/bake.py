@@ -111,8 +111,8 @@ def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, 
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Write to a temporary folder next to it and rename it, so that an existing folder is always complete.
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-        work = Path(beside, folder.name)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        work = Path(temporary, folder.name)
         work.mkdir()
         platform = _base(work / "base", base)
         stages = [Stage("base", tags=[base.name])]
