@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,18 @@ _CERTIFICATES = "/foundry/certificates.pem"
 # The variables that may name a file of certificates, in order of precedence.
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 _TAIL_LINES = 20
+_SET_USER = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
+# For each refusal of a remote: a pattern of Conan's message, what the remote does, and what helps.
+_REFUSALS = (
+    (
+        "Unable to connect to remote",
+        "does not answer",
+        "check that the remote runs, and that the engine's machine can reach it",
+    ),
+    ("Wrong user or password", "does not accept this user with this password", _SET_USER),
+    ("interactive mode disabled|Found password in env-var", "asks for a user and a password", _SET_USER),
+    ("Permission denied for user|Forbidden", "does not permit this user to do that", _SET_USER),
+)
 
 
 @dataclass(frozen=True)
@@ -320,19 +333,9 @@ class _Client(Conan):
         # Conan's error message, without the progress before it and the advice after it.
         errors = [line.partition("ERROR: ")[2] for line in text.splitlines() if "ERROR: " in line]
         why = "\n".join(errors or text.strip().splitlines()[:1])
-        users = f"set {USER} and {PASSWORD}; for this remote only, {USER}_{REMOTE.upper()} and so on"
-        if "Unable to connect to remote" in text:
-            raise FetchError(
-                f"{self._url} does not answer",
-                why=why,
-                next="check that the remote runs, and that the engine's machine can reach it",
-            )
-        if "Wrong user or password" in text:
-            raise FetchError(f"{self._url} does not accept this user with this password", why=why, next=users)
-        if "interactive mode disabled" in text or "Found password in env-var" in text:
-            raise FetchError(f"{self._url} asks for a user and a password", why=why, next=users)
-        if "Permission denied for user" in text or "Forbidden" in text:
-            raise FetchError(f"{self._url} does not permit this user to do that", why=why, next=users)
+        for pattern, what, advice in _REFUSALS:
+            if re.search(pattern, text):
+                raise FetchError(f"{self._url} {what}", why=why, next=advice)
 
 
 def _tail(text: str) -> str:

@@ -38,6 +38,24 @@ _START = f"conan_server --server_dir {_HOME} >{_LOG} 2>&1 & echo $! >{PID}"
 _ALIVE = f'grep -q "^State:[[:space:]]*[RSDTI]" /proc/$(cat {PID})/status'
 
 
+# Tokens are valid for one run only, so that clients of an earlier run log in again.
+_CONFIGURATION = """\
+[server]
+port: {port}
+disk_storage_path: ./data
+jwt_secret: {jwt}
+jwt_expire_minutes: 120
+updown_secret: {updown}
+authorize_timeout: 1800
+[write_permissions]
+*/*@*/*: {user}
+[read_permissions]
+*/*@*/*: *
+[users]
+{user}: {password}
+"""
+
+
 def writer() -> tuple[str, str]:
     """Return name and password of the user who may write, from the environment.
 
@@ -86,7 +104,10 @@ def run_server(
             raise UsageError(f"port {port} is in use", next="choose another: --port=9301")
         with TemporaryDirectory(dir=paths.scratch()) as work:
             file = Path(work, "server.conf")
-            file.write_text(_configuration(port, *users))
+            user, password = users
+            # In this format, a single per cent sign would begin the name of another entry.
+            names = {"port": port, "user": user, "password": password.replace("%", "%%")}
+            file.write_text(_CONFIGURATION.format(**names, jwt=secrets.token_hex(32), updown=secrets.token_hex(32)))
             container.copy_into(file, f"{_HOME}/server.conf")
         container.call(["sh", "-c", _START], env={"PYTHONUNBUFFERED": "1", "LC_ALL": "C.UTF-8"})
         end = time.monotonic() + _PATIENCE
@@ -113,27 +134,3 @@ def serve(builder: LockedTarget, *, port: int, store: Store, engine: Engine) -> 
 
 def _answers(container: Container, port: int) -> bool:
     return container.run(["python3", "-c", _KNOCK, str(port)]).status == 0
-
-
-def _configuration(port: int, user: str, password: str) -> str:
-    """Return server.conf: tokens are valid for this run only, so that clients of an earlier run log in again."""
-    # In this format, a single per cent sign would begin the name of another entry.
-    escaped = password.replace("%", "%%")
-    return "\n".join(
-        [
-            "[server]",
-            f"port: {port}",
-            "disk_storage_path: ./data",
-            f"jwt_secret: {secrets.token_hex(32)}",
-            "jwt_expire_minutes: 120",
-            f"updown_secret: {secrets.token_hex(32)}",
-            "authorize_timeout: 1800",
-            "[write_permissions]",
-            f"*/*@*/*: {user}",
-            "[read_permissions]",
-            "*/*@*/*: *",
-            "[users]",
-            f"{user}: {escaped}",
-            "",
-        ]
-    )
