@@ -136,7 +136,7 @@ def check_combined(written: Mapping[str, Any], folder: str, moving: Sequence[str
         assert {key: combined[key] for key in same} == {key: expected[key] for key in same}
 
 
-def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
+def test_buildx_reads_the_file_and_its_targets_are_a_chain(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
     bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=["test/top:latest"])
     read = definition(tmp_path / "out")
     jsonschema.validate(read, SCHEMA)
@@ -148,22 +148,14 @@ def test_the_file_has_what_the_reference_of_bake_files_knows(base: BaseImage, la
     top = read["target"]["top"]
     assert top["tags"] == [layer.name, "test/top:latest"]
     assert (top["labels"], top["args"]["PART"]) == (layer.labels, "toy")
-
-
-def test_only_the_image_is_sent_back_and_starts_from_the_base(base: BaseImage, layer: Layer, tmp_path: Path) -> None:
-    bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
-    outputs = {name: target["output"] for name, target in definition(tmp_path / "out")["target"].items()}
+    # Only the image is sent back, and it starts from the base.
+    outputs = {name: target["output"] for name, target in read["target"].items()}
     assert outputs["base"] == outputs["middle"] == ["type=cacheonly"]
     assert outputs["top"][0].startswith(f"type=docker,dest={bake.RESULT}")
     with tarfile.open(tmp_path / "out/base/rootfs.tar") as tar:
         assert tar.getnames() == ["etc/hosts", "removed"]
     assert 'ENV PATH="/bin"\nCMD ["/bin/sh"]\n' in (tmp_path / "out/base/Dockerfile").read_text()
-
-
-def test_each_target_starts_from_the_one_before_and_has_its_files(
-    base: BaseImage, layer: Layer, tmp_path: Path
-) -> None:
-    bake.write(tmp_path / "out", base, [("middle", layer), ("top", layer)], names=[])
+    # Each target starts from the one before, and has its files.
     check_chain(tmp_path / "out")
     (tmp_path / "out/top/parts/toy.tar").unlink()
     with pytest.raises(AssertionError):

@@ -110,6 +110,10 @@ def test_a_verbs_help_names_its_options_and_has_an_example(name: str, form: str,
         ("build spirv --trition=3.6.0", "no option --trition; did you mean --triton?|build spirv --triton=3.6.0\n"),
         # An option of invoke's that claims to do nothing, and runs the task anyway.
         ("build spirv --dry", "build has no option --dry\n|known: --allow-drift,"),
+        ("target list --json", "target has no option --json\n"),
+        ("target --json list", "target has no option --json\n"),
+        ("cache --foo push", "cache has no option --foo\n"),
+        ("e2e spirv --onyl=x", "e2e has no option --onyl; did you mean --only?"),
         ("build spirv --triton", "--triton needs a value"),
         ("build spirv --triton --offline", "--triton needs a value"),
         ("build --offline=yes spirv", "--offline takes no value|./foundry build --offline spirv\n"),
@@ -274,19 +278,6 @@ def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> N
                 argument.value = "ab"
                 argument.value = "cd"
                 assert argument.value == ["ab", "cd"], f"{name} --{argument.name}"
-
-
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (["target", "list", "--json"], "target has no option --json\n"),
-        (["target", "--json", "list"], "target has no option --json\n"),
-        (["cache", "--foo", "push"], "cache has no option --foo\n"),
-        (["e2e", "spirv", "--onyl=x"], "e2e has no option --onyl; did you mean --only?"),
-    ],
-)
-def test_an_unknown_option_is_named_wherever_it_stands(words: list[str], option: str, refused: Said) -> None:
-    assert option in refused(*words)
 
 
 def test_help_fits_the_terminal_and_loses_nothing(monkeypatch: pytest.MonkeyPatch, printed: Said) -> None:

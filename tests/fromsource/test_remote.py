@@ -6,6 +6,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,12 +85,12 @@ def wanted(folder: Path) -> Wanted:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make a folder with the toy's recipe and two versions of its sources. The modules use it as this checkout."""
+    """Make a folder with the toy's recipe and three versions of its sources. The modules use it as this checkout."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / "recipes" / "toy").mkdir(parents=True)
     (folder / "recipes" / "toy" / "conanfile.py").write_text(RECIPE)
     shutil.copytree(paths.RECIPES / "upstream", folder / "recipes" / "upstream")
-    for name in ("one", "other"):
+    for name in ("one", "other", "third"):
         (folder / name).mkdir()
         (folder / name / "word").write_text(f"echo {name}\n")
         (folder / name / "CMakeLists.txt").write_text("")
@@ -97,6 +98,17 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patched.setattr(paths, "RECIPES", folder / "recipes")
         patched.setattr(build, "CCACHE_VOLUME", f"foundry-test-ccache-{uuid.uuid4().hex[:8]}")
         yield folder
+
+
+@contextmanager
+def edited(checkout: Path) -> Iterator[Wanted]:
+    """Edit the recipe for a while. Yield what is wanted then."""
+    recipe = checkout / "recipes" / "toy" / "conanfile.py"
+    recipe.write_text(RECIPE + "# edited\n")
+    try:
+        yield wanted(checkout / "one")
+    finally:
+        recipe.write_text(RECIPE)
 
 
 @pytest.fixture
@@ -218,9 +230,6 @@ def test_pulled_package_equals_the_built_one_and_is_not_built_or_sent_again(
 
 @pytest.mark.docker
 def test_a_package_of_other_sources_is_not_taken(room: Room, checkout: Path, pushed: Moved, tmp_path: Path) -> None:
-    (checkout / "third").mkdir()
-    (checkout / "third" / "word").write_text("echo third\n")
-    (checkout / "third" / "CMakeLists.txt").write_text("")
     want, store = wanted(checkout / "third"), Store(tmp_path)
     with pytest.raises(errors.AbsentError, match=r"does not have toy/1\.0 as this checkout would build it") as caught:
         remote.pull(want, URL, store=store, **room.reached)
@@ -230,32 +239,20 @@ def test_a_package_of_other_sources_is_not_taken(room: Room, checkout: Path, pus
 
 
 @pytest.mark.docker
-def test_package_of_another_recipe_stays(
-    room: Room, checkout: Path, want: Wanted, pushed: Moved, tmp_path: Path
-) -> None:
-    recipe = checkout / "recipes" / "toy" / "conanfile.py"
-    recipe.write_text(RECIPE + "# edited\n")
-    try:
-        with pytest.raises(errors.AbsentError, match=r"does not have toy/1\.0"):
-            remote.pull(wanted(checkout / "one"), URL, store=Store(tmp_path), **room.reached)
-    finally:
-        recipe.write_text(RECIPE)
+def test_package_of_another_recipe_stays(room: Room, checkout: Path, pushed: Moved, tmp_path: Path) -> None:
+    with edited(checkout) as want, pytest.raises(errors.AbsentError, match=r"does not have toy/1\.0"):
+        remote.pull(want, URL, store=Store(tmp_path), **room.reached)
 
 
 @pytest.mark.docker
 def test_a_part_of_another_recipe_is_not_pushed(room: Room, checkout: Path, want: Wanted, tmp_path: Path) -> None:
     """The test simulates that a part's name does not cover something that Conan's name covers."""
-    recipe = checkout / "recipes" / "toy" / "conanfile.py"
-    built = room.store.root / "parts" / "upstream" / want.identity
-    recipe.write_text(RECIPE + "# edited\n")
-    try:
-        edited, store = wanted(checkout / "one"), Store(tmp_path)
-        assert edited.identity != built.name
-        store.part("upstream", edited.identity, lambda made: _copy(built, made))
+    built, store = room.store.root / "parts" / "upstream" / want.identity, Store(tmp_path)
+    with edited(checkout) as other:
+        assert other.identity != built.name
+        store.part("upstream", other.identity, lambda made: _copy(built, made))
         with pytest.raises(errors.PinError, match="is not the package that this checkout makes"):
-            remote.push(edited, URL, store=store, **room.reached)
-    finally:
-        recipe.write_text(RECIPE)
+            remote.push(other, URL, store=store, **room.reached)
 
 
 def _copy(part: Path, into: Path) -> None:
@@ -406,16 +403,13 @@ def test_conan_lock_is_what_conan_resolves(
         assert not conan_lock.write(store, builder[0], tmp_path / "conan.lock")
 
 
-def test_an_address_with_a_password_is_refused_and_not_repeated() -> None:
-    with pytest.raises(errors.UsageError, match="has a user or a password in it") as caught:
-        remote.check_remote_url("https://me:hunter2@example.org/conan")
-    assert "hunter2" not in str(caught.value)
-
-
 @pytest.mark.parametrize("url", ["", "example.org", "ftp://example.org", "file:///srv/conan", "http://"])
 def test_invalid_remote_address_is_refused(url: str) -> None:
     with pytest.raises(errors.UsageError, match="not the address of a Conan remote"):
         remote.check_remote_url(url)
+    with pytest.raises(errors.UsageError, match="has a user or a password in it") as caught:
+        remote.check_remote_url("https://me:hunter2@example.org/conan")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_package_that_was_not_built_cannot_be_pushed(want: Wanted, tmp_path: Path) -> None:
@@ -492,8 +486,11 @@ def locked_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copy(conan_lock.PATH, tmp_path))
 
 
-def test_conan_lock_agrees_with_the_lock(locked_versions: Path) -> None:
+def test_conan_lock_agrees_with_the_lock_and_a_missing_one_is_said(locked_versions: Path) -> None:
     assert list(conan_lock.disagreements(lock.load(), locked_versions)) == []
+    locked_versions.unlink()
+    (found,) = conan_lock.disagreements(lock.load(), locked_versions)
+    assert "there is no" in found
 
 
 @pytest.mark.parametrize(
@@ -511,11 +508,6 @@ def test_a_conan_lock_of_other_versions_is_said(locked_versions: Path, edit: Any
     locked_versions.write_text(json.dumps(data))
     (found,) = conan_lock.disagreements(lock.load(), locked_versions)
     assert said in found and "./foundry cache lock" in found
-
-
-def test_a_missing_conan_lock_is_said(tmp_path: Path) -> None:
-    (found,) = conan_lock.disagreements(lock.load(), tmp_path / "conan.lock")
-    assert "there is no" in found
 
 
 def test_a_source_package_of_another_version_than_its_profile_is_said(locked_versions: Path) -> None:

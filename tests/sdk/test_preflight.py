@@ -203,7 +203,7 @@ def test_a_library_that_nobody_has_is_named(check: Check, whole: Files, elf: Elf
     assert check({**whole, "bin/zen-compiler": program}) == []
 
 
-def test_doubtful_file_is_only_remarked(check: Check, whole: Files, elf: Elf) -> None:
+def test_remarks_are_no_faults(check: Check, whole: Files, elf: Elf) -> None:
     files = {**whole, "bin/viewer": elf(others={"libgtk.so.3": elf(soname="libgtk.so.3")}, loader=elves.LOADER)}
     assert check(files) == []
     assert check(files, fatal=False) == ["bin/viewer needs libgtk.so.3, which neither the SDK nor this image has"]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
+from scripts import TRITON, judged, junit
 
 from toolchains.artifacts import triton_wheel
 from toolchains.assembly import ensure
@@ -25,14 +23,6 @@ from toolchains.verbs import conformance
 
 TOYS = Path(__file__).parents[1] / "toys" / "conformance"
 RUNNER = paths.ROOT / "conformance"
-# The minimum of Triton that a worker needs.
-TRITON = """
-from types import SimpleNamespace as n
-__version__ = "0.0"
-class Ran:
-    as_dict = lambda self: {"kind": "CPU OpenCL device", "device": "a device"}
-runtime = n(driver=n(active=n(device_report=Ran)))
-"""
 LIMIT = "it was ended: the limit on time is 5 s"
 SEGFAULT = "the process was ended by SIGSEGV before this case was done"
 # The expected result of each test of the toy suite: the outcome, and the reason or the failure.
@@ -69,20 +59,8 @@ def said(result: dict[str, Any]) -> tuple[str, str]:
 def run(folder: Path, suite: Path, *options: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
     """Run the tests of a folder on this machine, which has no Triton. Return the verdict and the process."""
     (folder / "triton.py").write_text(TRITON)
-    path = ":".join(map(str, (folder, paths.ROOT / "e2e")))
-    done = subprocess.run(
-        [sys.executable, RUNNER, "--records", "--limit", "5", *options],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": path, "FOUNDRY_SUITE": str(suite)},
-    )
-    verdict = Verdict()
-    for line in done.stdout.splitlines():
-        verdict.take(line)
-    verdict.conclude(f"status {done.returncode}")
-    return verdict, done
+    path = f"{folder}:{paths.ROOT / 'e2e'}"
+    return judged(folder, RUNNER, "--records", "--limit", "5", *options, PYTHONPATH=path, FOUNDRY_SUITE=str(suite))
 
 
 @pytest.mark.slow
@@ -96,8 +74,7 @@ def test_each_test_has_its_outcome_and_one_that_ends_its_process_loses_only_itse
     assert verdict.faults == []
     assert not verdict.proven
     verdict.write(tmp_path)
-    suite = ElementTree.parse(tmp_path / "junit.xml").getroot().find("testsuite")
-    assert suite is not None
+    suite = junit(tmp_path)
     outcomes = [outcome for outcome, _ in EXPECTED.values()]
     assert {name: int(suite.get(name, "")) for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": len(outcomes),
@@ -236,12 +213,10 @@ def test_a_rule_that_could_hide_a_wrong_value_is_refused(outcomes: Any, tmp_path
     hidden = AssertionError()
     hidden.__context__ = KeyError("ttgir")
     assert judge(hidden, rules).outcome == "wrong"
-    (tmp_path / "rules.toml").write_text('[[rule]]\noutcome = "not applicable"\nreason = "whatever"\n')
-    with pytest.raises(ValueError, match="this is no rule"):
-        read_rules(tmp_path / "rules.toml")
-    (tmp_path / "rules.toml").write_text('[[rule]]\noutcome = "pass"\nreason = "it is fine"\nerror = "."\n')
-    with pytest.raises(ValueError, match="this is no rule"):
-        read_rules(tmp_path / "rules.toml")
+    for rule in ('"not applicable"\nreason = "whatever"', '"pass"\nreason = "it is fine"\nerror = "."'):
+        (tmp_path / "rules.toml").write_text(f"[[rule]]\noutcome = {rule}\n")
+        with pytest.raises(ValueError, match="this is no rule"):
+            read_rules(tmp_path / "rules.toml")
 
 
 def record(name: str, outcome: str, reason: str = "") -> dict[str, Any]:

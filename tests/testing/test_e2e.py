@@ -12,18 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
+from scripts import RAN, TRITON, judged, junit
 
 from toolchains.system import paths
 from toolchains.testing.parts import Count
 from toolchains.testing.verdict import Verdict
 
 E2E = paths.ROOT / "e2e"
-RAN = {"kind": "CPU OpenCL device", "device": "a device", "driver": "a driver", "memory": "zero-copy"}
 
 
 class _Driver:
@@ -79,8 +77,6 @@ def test_a_store_between_two_rows_is_seen(e2e: None) -> None:
     np.ndarray((3, 6), np.float32, guarded._bytes, guarded._before)[1, 4] = 1.0
     with pytest.raises(WrongMemory, match="10 elements"):
         guarded.check_fences("out")
-    from guarded import Guarded
-
     assert Guarded((3, 4), np.float32, fence=8, layout="column", padding=2).array.strides == (4, 20)
 
 
@@ -150,36 +146,13 @@ run_script("title", lambda: [
     Case("k", "same", where, anywhere=True),
 ])
 """
-_TRITON = f"""
-from types import SimpleNamespace as n
-__version__ = "0.0"
-class Ran:
-    as_dict = lambda self: {RAN!r}
-runtime = n(driver=n(active=n(device_report=Ran)))
-"""
 
 
 def script(folder: Path, *options: str, names: Sequence[str] = ()) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
     """Run the cases of _SCRIPT. Return the verdict of the machine that reads the records, and the script's process."""
-    (folder / "triton.py").write_text(_TRITON)
+    (folder / "triton.py").write_text(TRITON)
     (folder / "script.py").write_text(_SCRIPT.replace("NAMES", repr(tuple(names))).replace("E2E", str(E2E)))
     return judged(folder, "script.py", "--records", *options)
-
-
-def judged(folder: Path, *words: str) -> tuple[Verdict, subprocess.CompletedProcess[str]]:
-    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120)
-    verdict = Verdict()
-    for line in done.stdout.splitlines():
-        verdict.take(line)
-    verdict.conclude(f"status {done.returncode}")
-    return verdict, done
-
-
-def junit(folder: Path) -> Element:
-    """Return the suite in the results of a run."""
-    suite = ElementTree.parse(folder / "junit.xml").getroot().find("testsuite")
-    assert suite is not None
-    return suite
 
 
 def failures(verdict: Verdict) -> dict[str, str]:
@@ -353,7 +326,7 @@ def test_modelled_cycles_are_called_modelled(e2e: None, tmp_path: Path, monkeypa
     assert "modelled 123 cycles" in row(result)
     verdict = Verdict(plan=(("k", "good"),), results={("k", "good"): result})
     verdict.write(tmp_path)
-    properties = ElementTree.parse(tmp_path / "junit.xml").getroot().iterfind(".//testcase/properties/property")
+    properties = junit(tmp_path).iterfind("testcase/properties/property")
     assert {item.get("name"): item.get("value") for item in properties} == {
         "modelled_cycles": "123",
         "modelled_dma_bytes": "1107",
@@ -406,11 +379,8 @@ def test_only_the_types_that_a_targets_file_lists_may_be_refused_and_by_the_righ
 ) -> None:
     from settings import check_refusal
 
-    if wrong is None:
+    with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
         assert check_refusal(ValueError(error), dtype) == "f64"
-    else:
-        with pytest.raises(AssertionError, match=wrong):
-            check_refusal(ValueError(error), dtype)
 
 
 class _Vsi:
@@ -494,11 +464,8 @@ def test_a_mode_must_show_in_what_was_launched(
     if mode:
         monkeypatch.setenv(mode, "1")
     case = Case(suite, "n=1 f32->f32" if suite == "matmul" else "n=1 f32", run)
-    if wrong is None:
+    with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
         assert run_and_confirm_mode(case) == 0.0
-    else:
-        with pytest.raises(AssertionError, match=wrong):
-            run_and_confirm_mode(case)
 
 
 @pytest.mark.parametrize(
@@ -510,8 +477,5 @@ def test_vsi_must_refuse_f64_and_nothing_else(type: str, outcome: float | str, w
     from vsi import run_and_confirm_mode
 
     case = Case("vec_add", f"n=1 {type}", lambda: outcome)
-    if wrong is None:
+    with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
         assert run_and_confirm_mode(case) == outcome
-    else:
-        with pytest.raises(AssertionError, match=wrong):
-            run_and_confirm_mode(case)
