@@ -87,11 +87,16 @@ def test_edit_of_an_input_changes_the_name(
     assert Inputs(target, triton).identity() != before
 
 
-def test_edit_in_a_native_part_renames_its_targets(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
+def test_edit_in_a_native_part_renames_its_targets_and_another_backend_none(
+    checkout: Path, target: LockedTarget, triton: LockedTriton
+) -> None:
     dpu = lock.load().targets["dpu"]
     before = Inputs(dpu, target_image.release(dpu, None)).identity(), Inputs(target, triton).identity()
     append(checkout / "sdks/upmem/CMakeLists.txt")
     assert Inputs(dpu, target_image.release(dpu, None)).identity() != before[0]
+    shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
+    append(checkout / "backends/other/pyproject.toml")
+    (checkout / "docker/other.Dockerfile").write_text("FROM scratch\n")
     assert Inputs(target, triton).identity() == before[1]
 
 
@@ -119,14 +124,6 @@ def test_a_variants_lines_follow_those_of_its_backend() -> None:
     assert dockerfiles("vsi-torch") == ["vsi.Dockerfile", "vsi-torch.Dockerfile"]
     assert dockerfiles("spirv-bench") == ["spirv.Dockerfile", "spirv-bench.Dockerfile"]
     assert dockerfiles("spirv") == ["spirv.Dockerfile"]
-
-
-def test_another_backend_leaves_the_name_alone(checkout: Path, target: LockedTarget, triton: LockedTriton) -> None:
-    before = Inputs(target, triton).identity()
-    shutil.copytree(checkout / "backends/spirv", checkout / "backends/other")
-    append(checkout / "backends/other/pyproject.toml")
-    (checkout / "docker/other.Dockerfile").write_text("FROM scratch\n")
-    assert Inputs(target, triton).identity() == before
 
 
 def test_each_locked_input_and_no_order_is_part_of_the_name(target: LockedTarget, triton: LockedTriton) -> None:
@@ -159,17 +156,15 @@ def have(target: LockedTarget, triton: LockedTriton, engine: Any, tmp_path: Path
     return target_image.build_image(Inputs(target, triton), store=store, engine=engine)
 
 
-def test_nothing_to_do_takes_one_inspect_alone(target: LockedTarget, triton: LockedTriton, tmp_path: Path) -> None:
+def test_an_image_that_is_there_only_gets_its_moving_names(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
     names = ("triton-foundry/spirv:latest", f"triton-foundry/spirv:{triton.version}")
     engine = FakeEngine({"": replace(MADE, names=names)})
     found = have(target, triton, engine, tmp_path)
     assert engine.asked == [("image", found.name)]
     assert not found.made
-
-
-def test_moving_names_follow_and_the_default_is_latest(
-    target: LockedTarget, triton: LockedTriton, tmp_path: Path
-) -> None:
+    # Names that move follow it; that of the default release is latest, too.
     engine = FakeEngine({"": replace(MADE, names=("triton-foundry/spirv:latest",))})
     have(target, triton, engine, tmp_path)
     assert engine.asked[1:] == [("tag", f"triton-foundry/spirv:{triton.version}")]

@@ -228,26 +228,14 @@ def test_a_patch_that_does_not_fit_is_refused_before_anything_is_built(toy: Toy)
         build.ensure_built(toy.wanted(), store=toy.store, engine=NO_ENGINE)
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "recipes/toy/conanfile.py",
-        "recipes/upstream/conanfile.py",
-        "cmake/upstream.cmake",
-        "cmake/upstream.profile",
-        "cmake/reproducible.cmake",
-    ],
-)
+BUILT_BY = ("recipes/toy/conanfile.py", "recipes/upstream/conanfile.py", "cmake/upstream.cmake")
+
+
+@pytest.mark.parametrize("file", [*BUILT_BY, "cmake/upstream.profile", "cmake/reproducible.cmake"])
 def test_an_edit_in_what_it_is_built_by_changes_the_name(toy: Toy, file: str) -> None:
     before = toy.wanted().identity
     path = toy.root / file
     path.write_text(path.read_text() + "\n# edited\n")
-    assert toy.wanted().identity != before
-
-
-def test_an_edit_in_a_patch_changes_the_name(toy: Toy) -> None:
-    before = toy.wanted().identity
-    toy.patch.write_text(PATCH.replace("Why: a", "Why: some"))
     assert toy.wanted().identity != before
 
 
@@ -263,8 +251,10 @@ def test_an_edit_in_another_projects_preset_builds_nothing_again(toy: Toy) -> No
     assert toy.wanted().identity != before
 
 
-def test_packages_of_the_builder_are_part_of_the_name(toy: Toy) -> None:
+def test_packages_of_the_builder_and_patches_are_part_of_the_name(toy: Toy) -> None:
     want = toy.wanted()
-    other = replace(want, builder=replace(want.builder, debs=want.builder.debs[1:]))
+    other, before = replace(want, builder=replace(want.builder, debs=want.builder.debs[1:])), want.identity
     assert other.options["image"] != want.options["image"]
-    assert other.identity != want.identity
+    assert other.identity != before
+    toy.patch.write_text(PATCH.replace("Why: a", "Why: some"))
+    assert toy.wanted().identity != before

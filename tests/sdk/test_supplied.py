@@ -147,16 +147,10 @@ def test_an_sdk_for_another_machine_is_refused(check: Check, tmp_path: Path, nam
     assert caught.value.why == f"{name} is for AArch64 with 64 bits; this image is x86-64"
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken"])
-def test_damaged_sdk_archive_is_refused(check: Check, tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "a.tgz").write_bytes(content)
-    with pytest.raises(SdkError, match="cannot be read as a tar archive"):
-        check(tmp_path / "a.tgz")
-
-
-def test_an_archive_that_was_cut_off_is_refused(check: Check, tmp_path: Path, archive: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8bbroken", None])
+def test_damaged_sdk_archive_is_refused(check: Check, tmp_path: Path, archive: Path, content: bytes | None) -> None:
     data = archive.read_bytes()
-    (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2])
+    (tmp_path / "a.tgz").write_bytes(data[: len(data) // 2] if content is None else content)
     with pytest.raises(SdkError, match="cannot be read as a tar archive"):
         check(tmp_path / "a.tgz")
 

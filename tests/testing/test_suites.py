@@ -153,18 +153,8 @@ def test_a_run_of_tests_that_ends_early_is_seen(tmp_path: Path, ending: str) -> 
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--numprocesses=1",
-            "-p",
-            "planned",
-            "-p",
-            "no:cacheprovider",
-            f"--rootdir={tests}",
-            f"--junitxml={work}/junit.xml",
-            *test.each_within(2),
-            str(tests),
+            *(sys.executable, "-m", "pytest", "--numprocesses=1", "-p", "planned", "-p", "no:cacheprovider"),
+            *(f"--rootdir={tests}", f"--junitxml={work}/junit.xml", *test.each_within(2), str(tests)),
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -96,14 +96,8 @@ def environment(index: Path, **more: str) -> dict[str, str]:
 
 
 def start(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [project / "foundry", *arguments],
-        env=env,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    pipe, argv = subprocess.PIPE, [project / "foundry", *arguments]
+    return subprocess.Popen(argv, env=env, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
 
 
 def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int, str, str]:
