@@ -40,33 +40,21 @@ def container(docker: Engine, tiny: str) -> Iterator[Container]:
 
 
 @pytest.mark.docker
-def test_a_command_gives_its_status_and_both_of_its_streams(container: Container) -> None:
+def test_a_command_gives_its_status_and_streams_and_a_call_that_fails_the_end_of_them(container: Container) -> None:
     lines: list[str] = []
     done = container.run(["sh", "-c", "echo out; echo err >&2; printf rest; exit 3"], line=lines.append)
     assert (done.status, done.stdout, done.stderr) == (3, "out\nrest", "err\n")
     assert sorted(lines) == ["err", "out", "rest"]
-
-
-@pytest.mark.docker
-def test_a_command_sees_the_image_s_environment_and_the_one_given(container: Container) -> None:
-    shown = container.call(["sh", "-c", "echo $GREETING $NAME; pwd"], env={"NAME": "you"}, cwd="/bin")
-    assert shown == "hello you\n/bin\n"
-
-
-@pytest.mark.docker
-def test_a_call_that_fails_carries_the_end_of_its_output(container: Container) -> None:
     with pytest.raises(CommandError, match="exit status 7") as raised:
         container.call(["sh", "-c", "echo the reason >&2; exit 7"])
     assert "the reason" in raised.value.why
-
-
-@pytest.mark.docker
-def test_a_program_that_is_not_there_is_not_a_success(container: Container) -> None:
     assert container.run(["/no/such/program"]).status in (126, 127)
 
 
 @pytest.mark.docker
-def test_a_container_has_no_network(container: Container) -> None:
+def test_a_command_sees_the_image_s_environment_the_one_given_and_no_network(container: Container) -> None:
+    shown = container.call(["sh", "-c", "echo $GREETING $NAME; pwd"], env={"NAME": "you"}, cwd="/bin")
+    assert shown == "hello you\n/bin\n"
     assert container.call(["ls", "/sys/class/net"]) == "lo\n"
 
 
@@ -96,15 +84,11 @@ def test_files_copied_into_a_container_come_back_unchanged(container: Container,
 
 
 @pytest.mark.docker
-def test_copying_a_file_in_leaves_its_folder_s_mode_alone(container: Container, tmp_path: Path) -> None:
+def test_copying_a_file_leaves_its_folder_s_mode_alone(container: Container, tmp_path: Path) -> None:
     container.call(["sh", "-c", "mkdir /open && chmod 1777 /open"])
     (tmp_path / "file").write_text("content")
     container.copy_into(tmp_path / "file", "/open/file")
     assert container.call(["ls", "-ld", "/open"]).startswith("drwxrwxrwt")
-
-
-@pytest.mark.docker
-def test_copying_out_a_missing_file_is_an_error(container: Container, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="cannot copy /nothing"):
         container.copy_out("/nothing", tmp_path / "x")
 
@@ -448,7 +432,8 @@ def test_an_interrupted_build_leaves_nothing(docker: Engine, tiny: str) -> None:
     assert [docker.image(id) is None for id in step_images(lines)] == [False, True]
 
 
-INTERRUPTED = """
+# In a process that builds the Dockerfile of its first argument: its context.
+CONTEXT = """
 import io, os, signal, sys
 from toolchains.archives import folders
 from toolchains.engine import client, image_build
@@ -456,6 +441,8 @@ from toolchains.system import processes, steps
 data = io.BytesIO()
 folders.write_tar(data, {"Dockerfile": image_build.labelled(sys.argv[1].encode())})
 data.seek(0)
+"""
+INTERRUPTED = """
 seen = []
 def interrupt(line):
     seen.append(line)
@@ -477,7 +464,7 @@ def test_interruption_ends_the_step_and_leaves_no_image(docker: Engine, tiny: st
     # With the label, the step is the fourth one.
     dockerfile = f"FROM {tiny}\nRUN echo 1 > /one\nRUN echo at work && {step}\n"
     child = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, dockerfile, point, thread],
+        [sys.executable, "-c", CONTEXT + INTERRUPTED, dockerfile, point, thread],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -526,12 +513,6 @@ def test_a_command_in_a_container_ends_when_another_thread_fails(docker: Engine,
 
 
 KILLED = """
-import io, os, signal, sys
-from toolchains.archives import folders
-from toolchains.engine import client, image_build
-data = io.BytesIO()
-folders.write_tar(data, {"Dockerfile": image_build.labelled(sys.argv[1].encode())})
-data.seek(0)
 connected = client.connect()
 def die(line):
     print(line, flush=True)
@@ -550,7 +531,11 @@ def test_images_of_a_killed_build_are_removed_children_first(docker: Engine, tin
     dockerfile = f"FROM {tiny} AS first\nRUN echo 1 > /one\nFROM {tiny}\nCOPY --from=first /one /two\n"
     dockerfile += "RUN echo at work && sleep 1000\n" if point == "at work" else ""
     child = subprocess.run(
-        [sys.executable, "-c", KILLED, dockerfile, point], cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=100
+        [sys.executable, "-c", CONTEXT + KILLED, dockerfile, point],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=100,
     )
     assert child.returncode == -signal.SIGKILL
     printed = child.stdout.splitlines()
