@@ -127,7 +127,7 @@ def _check_name(name: str) -> None:
     elif name in {path.stem for path in paths.PINS.glob("*.toml")} | {*projects.names()}:
         why = "a component or an upstream project has this name, and `./foundry pin --update=NAME` accepts these, too"
     elif found := next(_uses(name), ""):
-        why = f"the code uses this word ({found}), and no code may name a target: tests/tree/test_target_names.py"
+        why = f"the code uses this word ({found}), and no code may name a target: tests/tree/test_names.py"
     if why:
         raise UsageError(f"{name!r} cannot be the name of a target", why=why, next="./foundry target new NAME")
 
