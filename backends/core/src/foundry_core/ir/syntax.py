@@ -18,6 +18,7 @@ from xdsl.irdl import (
     operand_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.irdl.constraints import InferenceContext
 from xdsl.irdl.declarative_assembly_format import (
@@ -29,7 +30,7 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
+from xdsl.traits import IsTerminator, Pure
 
 
 def condition_type(value: Attribute) -> Attribute:
@@ -136,3 +137,11 @@ class BinaryOperation(IRDLOperation):
     result = result_def(_T)
     traits = traits_def(Pure())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
+
+
+class EndOfBlock(IRDLOperation):
+    """The end of a block, which passes values on."""
+
+    values = var_operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"

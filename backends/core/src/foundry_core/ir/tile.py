@@ -50,11 +50,11 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure, RecursiveMemoryEffect
 
 from .effects import LogEffect, OrderingEffect, is_sink
 from .elements import ByDimension, FixedIndex, extents
-from .syntax import FollowsFrom, Word, condition_type, defined_operations
+from .syntax import EndOfBlock, FollowsFrom, Word, condition_type, defined_operations
 
 
 @irdl_attr_definition
@@ -313,13 +313,10 @@ class PairsOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PairsReturnOp(IRDLOperation):
+class PairsReturnOp(EndOfBlock):
     """The new elements of a pair."""
 
     name = "tile.pairs_return"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
     def __init__(self, values: Sequence[SSAValue]) -> None:
         super().__init__(operands=[values])

@@ -60,7 +60,6 @@ from xdsl.traits import (
     CallableOpInterface,
     EffectInstance,
     IsolatedFromAbove,
-    IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
     MemoryReadEffect,
@@ -74,7 +73,7 @@ from . import tile
 from .effects import ORDERING, LogEffect, OrderingEffect, WholeTile
 from .elements import ByDimension, Decomposition, ElementMap, FixedIndex, RowMajor, extents
 from .facts import AlongAxis, ConsecutiveNumbers, MatrixProduct, PointerSum, SameBits, keeps_bits, pointer_sum
-from .syntax import BinaryOperation, FollowsFrom, Hints, Unkept, Word, condition_type, defined_operations
+from .syntax import BinaryOperation, EndOfBlock, FollowsFrom, Hints, Unkept, Word, condition_type, defined_operations
 
 AXES = ("x", "y", "z")
 
@@ -190,13 +189,10 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(EndOfBlock):
     """End of a function."""
 
     name = "tt.return"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
 @irdl_op_definition
@@ -419,13 +415,10 @@ class MapElementwiseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MapElementwiseReturnOp(IRDLOperation):
+class MapElementwiseReturnOp(EndOfBlock):
     """The results of the function of a tt.map_elementwise."""
 
     name = "tt.map_elementwise.return"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
 @irdl_op_definition
@@ -751,13 +744,10 @@ class ReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReduceReturnOp(IRDLOperation):
+class ReduceReturnOp(EndOfBlock):
     """The combined scalars of a tt.reduce."""
 
     name = "tt.reduce.return"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
 @irdl_op_definition
@@ -777,13 +767,10 @@ class ScanOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ScanReturnOp(IRDLOperation):
+class ScanReturnOp(EndOfBlock):
     """The combined scalars of a tt.scan."""
 
     name = "tt.scan.return"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
 
 
 @irdl_op_definition
