@@ -1,9 +1,10 @@
 """What is timed, and against which peer. `python -m bench` in a target's image, or `./foundry bench TARGET`.
 
     problem.py       a problem: arrays, work, the exact result with the allowed error, and how Triton launches it
-    problems/        one module for each kernel, and what is hand-written for it in OpenCL C, in a .cl file
-    kernels.py       Triton's kernels, each once for all devices
-    devices.py       where Triton launches them; opencl_peers.py, dpu_limits.py: other ways to do the same work
+    problems/        one module for each kernel, and what is hand-written for it in OpenCL C, in a .cl file; kernels.py
+                     has Triton's kernels, each once for all devices, and opencl_peers.py other ways to do the same work
+    devices.py       where Triton launches them
+    dpu_limits.py    what DPUs are compared with: programs in C, and upper limits of their speed
     turns.py         how time is taken: candidates take turns, and a ratio is of one run
     measurement.py   what was found: the table for the terminal, the JSON, and in gpu.py the Markdown
     opencl.py, vulkan.py, dpu.py, vsi.py

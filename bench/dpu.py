@@ -16,7 +16,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from . import first_launch, kernels
+from . import first_launch
 from .devices import Options, Triton, blocks, by
 from .dpu_limits import (
     addition_bound,
@@ -28,7 +28,7 @@ from .dpu_limits import (
 )
 from .measurement import Measurement, Measuring, Row
 from .problem import Problem
-from .problems import attention, gather, gemv, layer_norm, matmul, reductions, softmax, transpose, vec_add
+from .problems import attention, gather, gemv, kernels, layer_norm, matmul, reductions, softmax, transpose, vec_add
 from .turns import Times
 
 MEGA, FREQUENCY = 1e6, 350e6

@@ -63,7 +63,7 @@ def small(kernel: str) -> tuple[Any, Callable[[], object]]:
     import vec_add
     from foundry_core.tensor import Tensor
 
-    from . import kernels
+    from .problems import kernels
 
     x, y, out = (np.ones((256, 256), np.float32) for _ in range(3))
     tensors = Tensor(x), Tensor(y), Tensor(out)

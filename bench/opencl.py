@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import first_launch, latency, tutorials
+from . import first_launch, tutorials
 from .devices import Options, Triton, blocks, torchs
 from .measurement import Measurement, Measuring, Suite
 from .problem import Problem, measure
-from .problems import attention, gather, gemv, layer_norm, matmul, reductions, softmax, transpose, vec_add
+from .problems import attention, gather, gemv, latency, layer_norm, matmul, reductions, softmax, transpose, vec_add
 from .turns import Candidates
 
 _ROWS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

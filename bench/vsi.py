@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from . import first_launch, latency, tutorials
+from . import first_launch, tutorials
 from .devices import Options, Triton, blocks, by, driver_of
 from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
-from .problems import matmul, vec_add
+from .problems import latency, matmul, vec_add
 from .turns import Times
 
 OURS, PEER = "vsi", "spirv"

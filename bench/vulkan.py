@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from . import corpus, kernels
+from . import corpus
 from .devices import ByHostClock, Cuda, Triton, Vulkan
 from .measurement import Measurement, Measuring, Row, Suite
 from .problem import Problem, measure
-from .problems import attention, layer_norm, matmul, reductions, softmax, vec_add
+from .problems import attention, kernels, layer_norm, matmul, reductions, softmax, vec_add
 from .turns import Candidate, Candidates, Plan, ratios, take_turns
 
 CUDA, CUBLAS, TORCH, SHADER = "Triton, CUDA", "cuBLAS", "torch", "shader by hand"

@@ -1,4 +1,4 @@
-"""Attention: forward as in bench/kernels.py with other depths, decoding over a paged cache, a backward pass."""
+"""Attention: forward with other depths than problems/attention.py, decoding over a paged cache, a backward pass."""
 
 from __future__ import annotations
 

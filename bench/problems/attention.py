@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
-from ..opencl_peers import kernel
 from ..problem import Array, Problem, empty, normal, unit
+from . import kernels
+from .opencl_peers import kernel
 
 
 def problem(heads: int, length: int, depth: int, kind: str, causal: bool, *, checked: Any = ...) -> Problem:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import triton
 
-from .. import kernels
-from ..opencl_peers import kernel
 from ..problem import Problem, empty, normal
 from ..turns import Candidate
+from . import kernels
+from .opencl_peers import kernel
 
 
 def problem(rows: int, columns: int, count: int, kind: str, blocks: tuple[int, ...] = ()) -> Problem:

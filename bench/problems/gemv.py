@@ -8,10 +8,10 @@ import numpy as np
 import triton
 from matmul import allowed_error
 
-from .. import kernels
-from ..opencl_peers import kernel, sgemv
 from ..problem import Problem, empty, normal, unit
 from ..turns import Candidate
+from . import kernels
+from .opencl_peers import kernel, sgemv
 
 
 def problem(m: int, n: int, kind: str) -> Problem:

@@ -10,11 +10,11 @@ import numpy as np
 import triton
 from matmul import allowed_error, matmul_kernel
 
-from .. import kernels
 from ..devices import Triton
-from ..opencl_peers import kernel, sgemm
 from ..problem import Array, Problem, empty, normal, unit
 from ..turns import Candidate
+from . import kernels
+from .opencl_peers import kernel, sgemm
 
 # Rows of a work-item, as in matmul.cl.
 HEIGHT = 96

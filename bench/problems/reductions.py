@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import triton
 
-from .. import kernels
-from ..opencl_peers import kernel
 from ..problem import Problem, empty, normal, unit
 from ..turns import Candidate
+from . import kernels
+from .opencl_peers import kernel
 
 # The most parts whose sums are added by a second launch.
 _PARTS = 1 << 15

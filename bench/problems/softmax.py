@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import triton
 
-from .. import kernels
-from ..opencl_peers import kernel
 from ..problem import Problem, empty, normal, unit
+from . import kernels
+from .opencl_peers import kernel
 
 
 def problem(rows: int, columns: int, kind: str, *, roundings: int = 0, checked: Any = ...) -> Problem:

@@ -8,9 +8,9 @@ import numpy as np
 import triton
 from vec_add import add_kernel
 
-from ..opencl_peers import kernel
 from ..problem import Problem, empty, normal
 from ..turns import Candidate
+from .opencl_peers import kernel
 
 
 def problem(n: int, kind: str, blocks: tuple[int, ...] = ()) -> Problem:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .problem import Array
-from .turns import Candidate
+from ..problem import Array
+from ..turns import Candidate
 
 # Values of the enumerations in CLBlast's clblast_c.h.
 _ROW_MAJOR = 101

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from vec_add import add_kernel
 
-from .devices import Triton
-from .measurement import Measurement, Row
-from .problem import Problem
-from .problems import vec_add
-from .turns import Candidate, interleaved
+from ..devices import Triton
+from ..measurement import Measurement, Row
+from ..problem import Problem
+from ..turns import Candidate, interleaved
+from . import vec_add
 
 BLOCK = 64
 ROUNDS = 200
