@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# A turn has at most so many calls.
+# The most calls of a turn.
 _MOST_CALLS = 2000
 
 
@@ -63,7 +63,7 @@ class Device:
         """Prepare for calls on this device, where several take turns."""
 
     def seconds(self, call: Callable[[], Any], calls: int) -> float:
-        """Return the seconds of one call, from so many, which follow an untimed one."""
+        """Return the mean seconds of one of `calls` calls, which follow an untimed one."""
         _rest()
         call()
         start = time.perf_counter()
@@ -131,7 +131,7 @@ def interleaved(candidates: Candidates, *, rounds: int, batch: int | Mapping[str
     """Time every candidate `rounds` times, one after the other in each round.
 
     Each timed turn follows an untimed call of the same candidate, which begins when all threads of this process rest
-    (OpenBLAS's spin for some 20 ms). So nobody is slowed down by the threads of the candidate before, or by what it
+    (OpenBLAS's spin for some 20 ms). So no candidate is slowed down by the threads of the one before, or by what it
     left in the caches.
 
     Args:

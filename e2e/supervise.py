@@ -261,7 +261,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
     """
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--only", default="", help="run the cases whose suite and name contain this")
-    parser.add_argument("--sample", type=int, default=0, help="run only so many of them, drawn at random; 0 for all")
+    parser.add_argument("--sample", type=int, default=0, help="run only this many of them, drawn at random; 0 for all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--not-anywhere", action="store_true", help="leave out what says the same with every Triton")
     parser.add_argument("--limit", type=float, default=limit, help="seconds for a case")

@@ -1,8 +1,8 @@
 """Other ways to do the same work on an OpenCL device: kernels that are written by hand, and CLBlast.
 
 They run on the device that Triton's kernels run on, through PyOpenCL. The kernels in OpenCL C are in bench/problems:
-vectors of 16, blocks that stay in the cache, as many work-items as the work needs, and no test in an inner loop. What
-each does is said in its file. CLBlast's products of f32 are called through its C interface.
+vectors of 16, blocks that stay in the cache, as many work-items as the work needs, and no test in an inner loop. Their
+files say what each does. CLBlast's products of f32 are called through its C interface.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ FEWER_PROGRAM_BITS = (20, 16)
 
 
 def hash_bits(programs: int) -> int:
-    """Return how many bits of a word in a shadow are a hash of the value, in a grid of so many programs."""
+    """Return how many bits of a word in a shadow are a hash of the value, in a grid of this many programs."""
     return 32 - min((bits for bits in FEWER_PROGRAM_BITS if programs < 1 << bits), default=PROGRAM_BITS)
 
 

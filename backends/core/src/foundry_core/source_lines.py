@@ -9,7 +9,7 @@ from typing import Any
 
 import triton
 
-# Files whose lines are nobody's mistake.
+# The user does not write these files.
 _LIBRARIES = tuple(f"{Path(file).parent}/" for file in (triton.__file__, __file__))
 
 

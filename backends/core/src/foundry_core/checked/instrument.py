@@ -697,7 +697,7 @@ def _check_undefined(load: tt.LoadOp, report: _Report, mask: SSAValue, index: SS
             ok = here.unless(stored and in_layout(here, stored, mask.type), mask)
         else:
             name = "product" if is_product(use) else "scan" if isinstance(use, tt.ScanOp) else "reduction"
-            # A row that is off as a whole gives a result that nobody need use.
+            # If a whole row is masked off, the kernel may ignore its result.
             terms = _conjuncts(mask)
             along = [term for term in terms if axis in varying_dimensions(term)]
             # Undefined elements behind all others change none of them.

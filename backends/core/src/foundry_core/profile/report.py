@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST, _LINES, _INSTRUCTIONS = 12, 8, 40
 # Below this share of a roof, something else bounds a kernel.
 _LOW = 0.3
-# A kernel that a roof allows to take less than so many launches is bound by its launch.
+# A kernel is bound by its launch if its roof allows less time than this many launches take.
 _FEW_LAUNCHES = 2
 
 
@@ -38,7 +38,7 @@ def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
         every.append(examine(each, _configuration(each, found)))
         ran = each.driver.device_report()
         rows = [format_report(every[-1]), *([f"  ran on {ran.kind}: {ran.device}"] if several else [])]
-        # The instructions of a kernel are shown once, whatever its grids.
+        # The instructions of a kernel are shown once, for all its grids.
         if ran.kind is Kind.CPU_OPENCL:
             paths = code.pop((each.hash, type(each.driver)), [])
             rows += [show_code(each.kernel, path) for path in paths]

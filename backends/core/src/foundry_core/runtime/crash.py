@@ -200,7 +200,7 @@ def _is_without_file(instruction: int, stack: int, maps: str) -> bool:
 
 
 def _without_lines(number: int, address: int, launches: list[PendingLaunch]) -> Crash:
-    """Return what is said of a crash on a device that compiles into memory."""
+    """Build the message for a crash on a device that compiles into memory."""
     name = signal.Signals(number).name
     why = f"it accesses address {address:#x}, where this process has no memory, or none that it may write"
     if len(launches) == 1:
@@ -216,7 +216,7 @@ def _without_lines(number: int, address: int, launches: list[PendingLaunch]) -> 
 
 
 def message(number: int, address: int, found: _Found) -> Crash:
-    """Return what is said of a crash.
+    """Build the message for a crash.
 
     Args:
         number: of the signal.

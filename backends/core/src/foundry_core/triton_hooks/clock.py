@@ -98,7 +98,7 @@ def _replace(testing: Any) -> None:
         return measure
 
     testing.do_bench = replaced(testing.do_bench, cold=True)
-    # A graph of CUDA spares the launches of many calls most of their cost. There is none here, so nothing is spared.
+    # CUDA graphs make the launches of many calls cheaper. There are no graphs here.
     testing.do_bench_cudagraph = replaced(testing.do_bench_cudagraph, cold=False)
 
 

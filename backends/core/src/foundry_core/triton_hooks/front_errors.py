@@ -127,7 +127,7 @@ def _no_pointer(mistake: _Mistake) -> Advice:
     return f"{which}, and what is accessed must be a pointer", "pass an array for it, and add the offsets to it: x + i"
 
 
-# What functions of NumPy and of math say of a tile.
+# The errors of NumPy's and math's functions that get a tile.
 @_advises(r"'NoneType' object has no attribute 'create_|must be real number, not tensor|define __\w+__ method")
 def _function(mistake: _Mistake) -> Advice:
     called = resolve_reference(mistake.node.func, mistake.globals) if isinstance(mistake.node, ast.Call) else None

@@ -143,7 +143,7 @@ def replacement(function: Any) -> str:
 
 
 def same_function(name: str) -> str:
-    """Return which function of Triton to use for one of another module; "" if there is none of the name."""
+    """Return which function of Triton replaces one of another module; "" if Triton has none of this name."""
     same = _RENAMED.get(name, name)
     if hasattr(sys.modules["triton.language"], same):
         return f"use tl.{same}"

@@ -1,7 +1,7 @@
 """Kernels as the device's driver compiled them, kept on disk: one file a kernel, in Triton's cache folder.
 
 A file is named by the SPIR-V; its folder by the device and the version of its driver. Two processes may write the same
-one: each writes a file of its own first and renames it. A file that is damaged is ignored and replaced.
+one: each first writes another file, and renames it. A file that is damaged is ignored and replaced.
 """
 
 from __future__ import annotations
