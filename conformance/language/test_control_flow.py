@@ -129,25 +129,6 @@ def test_a_condition_in_a_loop_changes_what_it_carries() -> None:
 
 
 @triton.jit
-def unrolled(x, out, TURNS: tl.constexpr, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    v = tl.load(x + i)
-    for k in tl.static_range(TURNS):
-        v = v * (k + 1) if k % 2 else v + k
-    tl.store(out + i, v)
-
-
-def test_a_loop_that_is_unrolled() -> None:
-    x, out = operand(np.int64, 1, 16), poisoned(16, dtype=np.int64)
-    launch(unrolled, (1,), x, out, TURNS=5, BLOCK=16)
-    v = x
-    with np.errstate(over="ignore"):
-        for k in range(5):
-            v = v * (k + 1) if k % 2 else v + k
-    check(out, v)
-
-
-@triton.jit
 def stores_in_a_loop(out, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out + i, i * 0)

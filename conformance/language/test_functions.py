@@ -170,21 +170,6 @@ def test_a_tuple_as_an_argument() -> None:
 
 
 @triton.jit
-def asserting(x, out, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    v = tl.load(x + i)
-    tl.static_assert(BLOCK == 16, "the block is 16")
-    tl.device_assert(v >= 0, "negative")
-    tl.store(out + i, v)
-
-
-def test_an_assertion_that_holds_changes_nothing() -> None:
-    x, out = np.arange(16, dtype=np.int32), poisoned(16, dtype=np.int32)
-    launch(asserting, (1,), x, out, BLOCK=16)
-    check(out, x)
-
-
-@triton.jit
 def random_numbers(out, seed, KIND: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if KIND == "randint":

@@ -126,20 +126,6 @@ def test_a_barrier_between_a_load_and_a_store_changes_nothing() -> None:
 
 
 @triton.jit
-def shift_in_place(x, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    v = tl.load(x + i, mask=i < n)
-    tl.store(x + i + 1, v, mask=i < n)
-
-
-def test_a_tile_is_loaded_before_it_is_stored_over() -> None:
-    x = poisoned(64, dtype=np.int32)
-    x.fill(np.arange(64))
-    launch(shift_in_place, (1,), x, 63, BLOCK=64)
-    check(x, np.concatenate([[0], np.arange(63)]))
-
-
-@triton.jit
 def grid_of_three(out, X: tl.constexpr, Y: tl.constexpr):
     x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     value = x * 10000 + y * 100 + z + tl.num_programs(0) * 1000000

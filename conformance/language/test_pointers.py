@@ -42,28 +42,6 @@ def test_a_pointer_of_any_type_is_chosen_for_each_element(dtype: str) -> None:
 
 
 @triton.jit
-def chosen_targets(x, y, value, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    target = tl.where(i % 3 == 0, x + i, y + n - 1 - i)
-    tl.store(target, tl.load(value + i, mask=i < n), mask=(i < n) & (i % 5 != 0))
-
-
-def test_stores_go_where_the_chosen_pointers_point() -> None:
-    n = 300
-    x, y, value = poisoned(n, dtype=np.int32), poisoned(n, dtype=np.int32), operand(np.int32, 1, n)
-    i = np.arange(n)
-    expected = (
-        np.where((i % 3 == 0) & (i % 5 != 0), value, x.array),
-        np.where((i % 3 != 0) & (i % 5 != 0), value, y.array),
-    )
-    for place in np.flatnonzero((i % 3 == 0) | (i % 5 == 0)):
-        expected[1][place] = y.array[n - 1 - place]
-    launch(chosen_targets, (3,), x, y, value, n, BLOCK=128)
-    check(x, expected[0])
-    check(y, expected[1][::-1].copy())
-
-
-@triton.jit
 def chosen(x, y, out, m, n, M: tl.constexpr, N: tl.constexpr):
     row, column = tl.program_id(0) * M + tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
     inside = (row < m) & (column < n)
@@ -230,22 +208,6 @@ def test_pointers_that_nested_loops_move() -> None:
     launch(rows_in_nested_loops, (1,), x, out, 3, 4, BLOCK=64)
     starts = [(4 * row + part) * 64 + row for row in range(3) for part in range(4)]
     check(out, sum(x[s : s + 64] for s in starts))
-
-
-@triton.jit
-def one_of_two(x, y, out, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    source = x
-    if n > 3:
-        source = y
-    tl.store(out + i, tl.load(source + i))
-
-
-@pytest.mark.parametrize("n", [3, 4])
-def test_a_pointer_may_be_chosen(n: int) -> None:
-    x, y, out = np.zeros(64, "f"), np.ones(64, "f"), poisoned(64, dtype=np.float32)
-    launch(one_of_two, (1,), x, y, out, n, BLOCK=64)
-    check(out, y if n > 3 else x)
 
 
 @triton.jit

@@ -101,22 +101,6 @@ def keep_larger(a, i, b, j):
 
 
 @triton.jit
-def reduce_by_functions(x, out, N: tl.constexpr):
-    i = tl.arange(0, N)
-    v = tl.load(x + i)
-    value, index = tl.reduce((v, i), 0, keep_larger)
-    tl.store(out, tl.reduce(v, 0, multiply))
-    tl.store(out + 1, value)
-    tl.store(out + 2, index)
-
-
-def test_a_reduction_by_the_users_own_functions() -> None:
-    x, out = np.random.default_rng(7).integers(1, 9, 16), poisoned(3, dtype=np.int64)
-    launch(reduce_by_functions, (1,), x, out, N=16)
-    check(out, np.array([np.prod(x), x.max(), x.argmax()]))
-
-
-@triton.jit
 def extremes_with_places(x, values, places, LEFT: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
     i, j = tl.arange(0, M), tl.arange(0, N)
     v = tl.load(x + i[:, None] * N + j[None, :])

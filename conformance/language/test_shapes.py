@@ -1,4 +1,4 @@
-"""Operations that move elements: reshape, transpose, broadcast, join, split, cat, flip, gather, map, sort."""
+"""Operations that move elements: reshape, transpose, broadcast, join, split, cat, gather, map."""
 
 from __future__ import annotations
 
@@ -24,15 +24,11 @@ def reshaped(x, out, OP: tl.constexpr):
         tl.store(out + tl.arange(0, 128), tl.ravel(v))
     elif OP == "trans":
         tl.store(out + tl.arange(0, 16)[:, None] * 8 + tl.arange(0, 8)[None, :], tl.trans(v))
-    elif OP == "permute":
+    else:
+        tl.static_assert(OP == "permute")
         r = tl.permute(tl.reshape(v, (2, 4, 16)), (2, 0, 1))
         at = tl.arange(0, 16)[:, None, None] * 8 + tl.arange(0, 2)[None, :, None] * 4 + tl.arange(0, 4)[None, None, :]
         tl.store(out + at, r)
-    elif OP == "flip":
-        tl.store(out + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :], tl.flip(v, 1))
-    else:
-        tl.static_assert(OP == "sort")
-        tl.store(out + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :], tl.sort(v, 1))
 
 
 MOVED = {
@@ -40,8 +36,6 @@ MOVED = {
     "ravel": lambda x: x.reshape(-1),
     "trans": lambda x: x.T,
     "permute": lambda x: x.reshape(2, 4, 16).transpose(2, 0, 1),
-    "flip": lambda x: x[:, ::-1],
-    "sort": lambda x: np.sort(x, 1),
 }
 
 
@@ -49,7 +43,7 @@ MOVED = {
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i8", "i64"])
 @pytest.mark.parametrize("op", MOVED)
 def test_elements_are_moved(op: str, dtype: str) -> None:
-    x = operand(DTYPES[dtype], 1, 128, special=op != "sort").reshape(8, 16)
+    x = operand(DTYPES[dtype], 1, 128).reshape(8, 16)
     reference = MOVED[op](x)
     out = poisoned(*reference.shape, dtype=DTYPES[dtype])
     launch(reshaped, (1,), x, out, OP=op)
@@ -199,22 +193,6 @@ def test_a_mapped_function_may_take_neighbours_together() -> None:
 
 
 @triton.jit
-def gathered(x, index, out, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
-    tl.store(out + at, tl.gather(tl.load(x + at), tl.load(index + at), AXIS))
-
-
-@pytest.mark.operation("tl.gather", type="")
-@pytest.mark.parametrize("axis", [0, 1])
-def test_gather_along_an_axis(axis: int) -> None:
-    x = operand(np.float32, 1, 128).reshape(8, 16)
-    index = np.random.default_rng(12).integers(0, x.shape[axis], (8, 16)).astype(np.int32)
-    out = poisoned(8, 16, dtype=np.float32)
-    launch(gathered, (1,), x, index, out, AXIS=axis, M=8, N=16)
-    check(out, np.take_along_axis(x, index, axis))
-
-
-@triton.jit
 def gathered_of_rank_3(x, index, out, AXIS: tl.constexpr, P: tl.constexpr):
     i = tl.reshape(tl.arange(0, 128), (4, 2, 16))
     A: tl.constexpr = P if AXIS % 3 == 0 else 4
@@ -237,36 +215,6 @@ def test_gather_more_or_fewer_elements_than_there_are(axis: int, count: int, kin
     out = poisoned(*shape, dtype=np.int32)
     launch(gathered_of_rank_3, (1,), x, index, out, AXIS=axis, P=count)
     check(out, np.take_along_axis(x * 2, index.astype(np.int64), axis) + (x * 2).max())
-
-
-@triton.jit
-def largest(x, out, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    v = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
-    tl.store(out + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :], tl.topk(v, K, dim=1))
-
-
-@pytest.mark.operation("tl.topk", type="")
-@pytest.mark.skipif(not hasattr(tl, "topk"), reason="this release of Triton has no topk")
-@pytest.mark.parametrize("k", [1, 4, 16])
-def test_topk(k: int) -> None:
-    x = np.random.default_rng(13).permutation(128).astype(np.int32).reshape(8, 16)
-    out = poisoned(8, k, dtype=np.int32)
-    launch(largest, (1,), x, out, K=k, M=8, N=16)
-    check(out, -np.sort(-x, 1)[:, :k])
-
-
-@triton.jit
-def sorted_descending(x, out, N: tl.constexpr):
-    i = tl.arange(0, N)
-    tl.store(out + i, tl.sort(tl.load(x + i), descending=True))
-
-
-@pytest.mark.operation("tl.sort, descending", type="")
-@pytest.mark.parametrize("n", [1, 2, 64])
-def test_sort_in_descending_order(n: int) -> None:
-    x, out = operand(np.int32, 1, n), poisoned(n, dtype=np.int32)
-    launch(sorted_descending, (1,), x, out, N=n)
-    check(out, np.sort(x)[::-1])
 
 
 @triton.jit
