@@ -67,7 +67,7 @@ def outcomes(folder: Path, which: str) -> dict[str, str]:
     conftest = (paths.ROOT / "conformance/language/conftest.py").read_text()
     (folder / "language/conftest.py").write_text(conftest)
     (folder / "language/test_toy.py").write_text(SUITE)
-    for name, text in (("triton.py", TRITON), ("checking.py", "bounds = []\n"), ("refused.toml", REFUSED)):
+    for name, text in (("triton.py", TRITON), ("checking.py", "bounds, DTYPES = [], {}\n"), ("refused.toml", REFUSED)):
         (folder / name).write_text(text)
     for name in ("listed.py", "outcomes.py", "rules.toml"):
         shutil.copy(paths.ROOT / "conformance" / name, folder)

@@ -25,8 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    names = {kind: name for name, kind in checking.DTYPES.items()}
     for item in items:
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        if isinstance(parameters.get("dtype"), type):
+            parameters["dtype"] = names.get(parameters["dtype"], parameters["dtype"].__name__)
         mark = item.get_closest_marker("operation")
         name = mark.args[0] if mark else item.name.partition("[")[0].removeprefix("test_").replace("_", " ")
         kind = mark.kwargs.get("type") if mark else None

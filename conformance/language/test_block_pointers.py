@@ -25,6 +25,7 @@ def product(a, b, c, M, N, K, B: tl.constexpr):
     tl.store(out, total, boundary_check=(0, 1))
 
 
+@pytest.mark.operation("tl.make_block_ptr")
 def test_a_product_of_tiles_that_reach_over_the_edges() -> None:
     M, N, K = 20, 35, 50
     random = np.random.default_rng(1)

@@ -91,6 +91,7 @@ def negated(a, out, m, n, M: tl.constexpr, N: tl.constexpr):
         out.store([0, j], -a.load([0, j]))
 
 
+@pytest.mark.operation("tl.make_tensor_descriptor")
 @pytest.mark.parametrize("host", [True, False], ids=["of the host", "of the kernel"])
 def test_a_function_returns_a_descriptor(host: bool) -> None:
     x, out = np.arange(12 * 40, dtype=np.float32).reshape(12, 40), np.full((16, 40), np.nan, np.float32)

@@ -96,6 +96,7 @@ def powers(random: np.random.Generator, rows: int, groups: int) -> tuple[np.ndar
 
 
 @later_than_3_2
+@pytest.mark.operation("tl.dot_scaled", type="{left}")
 @pytest.mark.parametrize(
     ("left", "right", "along_k", "groups"),
     [

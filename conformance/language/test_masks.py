@@ -26,6 +26,7 @@ def transpose(x, out, m, n, stride_x, stride_out, M: tl.constexpr, N: tl.constex
 
 
 @pytest.mark.every_cpu
+@pytest.mark.operation("tl.load and tl.store of a transposed tile")
 @pytest.mark.parametrize("by_columns", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64])
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (33, 70), (1, 5), (100, 3)])
