@@ -1,6 +1,10 @@
-"""Kernels that the tests of several files launch."""
+"""Kernels that the tests of several files launch, and kernels that are made of text."""
 
 from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
 
 import triton
 import triton.language as tl
@@ -88,3 +92,13 @@ def matmul_2d(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.const
 def linear(a1, b1, a2, b2):
     """Apply x -> a1 x + b1, then x -> a2 x + b2: the order matters."""
     return a1 * a2, b1 * a2 + b2
+
+
+def imported(path: Path, text: str) -> Any:
+    """Import a module of this text from a file, because Triton reads a kernel's source from its file."""
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -19,8 +19,8 @@ from foundry_core.runtime.arguments import ArgumentError, Parameters
 from foundry_core.runtime.launches import GridError
 from foundry_core.spans import strides_overlap
 from foundry_core.tensor import Tensor
-from generated import imported
 from image import RELEASE
+from shared_kernels import imported
 
 tuples = pytest.mark.skipif(RELEASE < (3, 3), reason="Triton before 3.3 takes no tuples")
 Pair = namedtuple("Pair", ["a", "b"])

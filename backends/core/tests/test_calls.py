@@ -14,12 +14,11 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.tensor import Tensor
-from generated import imported
 from image import ON_VSI
 from kernels import structured
 from libm import BINARY, FLOATS, LARGEST, SAME, SPECIAL, UNARY, Wide, check_opencl, drawn
 from results import check_product, check_same
-from shared_kernels import product
+from shared_kernels import imported, product
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 

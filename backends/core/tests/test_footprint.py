@@ -15,9 +15,8 @@ import pytest
 import triton
 import triton.language as tl
 from foundry_core.footprint import Footprint, Footprints, Span
-from generated import imported
 from kernels import structured
-from shared_kernels import matmul, vec_add
+from shared_kernels import imported, matmul, vec_add
 
 # It takes a minute, and depends only on the meaning of structured kernels.
 pytestmark = pytest.mark.anywhere

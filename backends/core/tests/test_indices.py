@@ -27,8 +27,8 @@ from expressions import (
 from foundry_core.codegen.pipeline import to_spirv
 from foundry_core.errors import ToolError
 from foundry_core.tensor import Tensor
-from generated import imported
 from image import BACKEND
+from shared_kernels import imported
 
 # Expressions per kernel, and kernels. A DPU's program has at most 4096 instructions, so its kernels are smaller.
 # zen-compiler runs spirv's lowering, or another one for threads, in a separate process, so vsi has fewer kernels.

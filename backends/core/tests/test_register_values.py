@@ -16,9 +16,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from foundry_core.tensor import Tensor
-from generated import imported
 from image import BACKEND
 from results import poisoned, unequal
+from shared_kernels import imported
 
 pytestmark = pytest.mark.any_release
 
