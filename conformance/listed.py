@@ -3,9 +3,9 @@
 It is copied into the container with outcomes.py, rules.toml and refused.toml. A test of a value that is refused, and
 that no row of refused.toml names, fails; so does one that passes and that a row names.
 
-Environment: FOUNDRY_VALUES is "all", or "some" for the first case of each test and all cases of those that are marked
-each_image. Without it, the plugin does nothing. Tests of other folders that are marked `values` are chosen in the same
-way.
+Environment: FOUNDRY_VALUES is "all", "some" for the first case of each test, or "few" for the first test of each file;
+all cases of tests that are marked each_image run in any case. Without the variable, the plugin does nothing. Tests of
+other folders that are marked `values` are chosen in the same way.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ class Values:
     def __init__(self, which: str) -> None:
         import triton
 
-        self._all = which == "all"
+        self._which = which
         self._backend = triton.runtime.driver.active.get_current_target().backend
         self._rows, self._rules = read_refused(), read_rules()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        seen: set[tuple[Path, str]] = set()
+        seen: set[object] = set()
         left: list[pytest.Item] = []
         for item in items:
-            test = (item.path, item.name.partition("[")[0])
+            test = item.path if self._which == "few" else (item.path, item.name.partition("[")[0])
             repeats = test in seen and item.get_closest_marker(_EACH_IMAGE) is None
             is_value = _is_of_language(item) or item.get_closest_marker(_VALUES)
-            if is_value and repeats and not self._all:
+            if is_value and repeats and self._which != "all":
                 left.append(item)
             seen.add(test)
         if left:

@@ -421,15 +421,16 @@ def largest_of_equal(x, values, places, N: tl.constexpr):
     tl.store(places + 1, place)
 
 
-def test_first_place_of_equal_integers_of_each_width() -> None:
+@pytest.mark.operation("tl.reduce of pairs")
+@pytest.mark.parametrize("dtype", ["i16", "i8", "u16", "i32", "i64", "u64"])
+def test_first_place_of_equal_integers_of_each_width(dtype: str) -> None:
     # On an H100, the i16 of a pair was another number, and the place that of another warp.
-    random = np.random.default_rng(6)
-    for dtype in (np.int8, np.int16, np.uint16, np.int32, np.int64, np.uint64):
-        for x in (random.integers(0, 3, 64).astype(dtype), (random.integers(0, 256, 64) - 77).astype(dtype)):
-            values, places = poisoned(2, dtype=dtype), poisoned(2, dtype=np.int32)
-            launch(largest_of_equal, (1,), x, values, places, N=64)
-            check(values, np.array([x.sum(dtype=dtype), x.max()], dtype))
-            check(places, np.array([0, x.argmax()]))
+    random, kind = np.random.default_rng(6), INTEGERS[dtype]
+    for x in (random.integers(0, 3, 64).astype(kind), (random.integers(0, 256, 64) - 77).astype(kind)):
+        values, places = poisoned(2, dtype=kind), poisoned(2, dtype=np.int32)
+        launch(largest_of_equal, (1,), x, values, places, N=64)
+        check(values, np.array([x.sum(dtype=kind), x.max()], kind))
+        check(places, np.array([0, x.argmax()]))
 
 
 @triton.jit
