@@ -1,9 +1,12 @@
-"""OpenCL without a device: how memory is grouped into buffers, how a missing device is reported."""
+"""OpenCL: how memory is grouped into buffers, how a missing device is reported, and how PoCL reads its library."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from foundry_core.tensor import Tensor
 
 pytest.importorskip("pyopencl", reason="this image has no OpenCL")
 
+import pyopencl as cl
 from foundry_core.runtime import opencl
 
 
@@ -122,3 +126,50 @@ def test_drivers_that_end_or_hold_the_process_that_asks_them_are_a_reason(monkey
     assert opencl.inactive_reason(no_device) == str(none)
     for broken in (os.abort, lambda: time.sleep(60), lambda: 1 / 0):
         assert "OpenCL's drivers did not say" in opencl.inactive_reason(broken)
+
+
+# Functions that call others, of several types, with tables; an own function with the name of one; and printf.
+SOURCE = """
+float recip(float x) { return 1 / x; }
+kernel void f(global float4 *x, global double *d, global int *i) {
+    int g = get_global_id(0);
+    float4 v = x[g];
+    x[g] = sin(v) + lgamma(v) * pow(v, v.wzyx) + convert_float4(convert_int4_sat_rte(v)) + recip(v.x);
+    d[g] = tgamma(d[g]) + sinpi(d[g]);
+    atomic_add(i, clz(g) + mul_hi(g, g));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (g == 0) printf("%f\\n", d[0]);
+}
+"""
+SCRIPT = f"""
+import sys
+from pathlib import Path
+import numpy, pyopencl as cl
+from foundry_core.runtime import opencl
+from foundry_core.runtime import pocl
+if sys.argv[1] == "whole":
+    pocl._LAZY_READER = Path("/missing")
+device = next(each for each in opencl.devices() if "Portable Computing Language" in each.platform.name)
+context = cl.Context([device])
+kernel = cl.Kernel(cl.Program(context, {SOURCE!r}).build(), "f")
+buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, 1024) for _ in range(3)]
+kernel(cl.CommandQueue(context), (8,), (4,), *buffers).wait()
+"""
+
+
+@pytest.mark.skipif(
+    not any("Portable Computing Language" in each.name for each in cl.get_platforms()), reason="PoCL is not here"
+)
+def test_pocl_compiles_the_same_bytes_with_the_lazy_library_reader(tmp_path: Path) -> None:
+    objects = {}
+    for how in ("whole", "lazily"):
+        folder, said = tmp_path / how, tmp_path / f"{how}.txt"
+        folder.mkdir()
+        traced = {"LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(said)}
+        own = {"POCL_CACHE_DIR": str(folder), "PYOPENCL_NO_CACHE": "1"}
+        subprocess.run([sys.executable, "-c", SCRIPT, how], env=os.environ | own | traced, check=True)
+        (objects[how],) = (path.read_bytes() for path in folder.rglob("*.so"))
+        bindings = "".join(path.read_text() for path in tmp_path.glob(f"{how}.txt.*")).splitlines()
+        ours = [line for line in bindings if "/libpocl.so" in line and "/pocl.so" in line]
+        assert bool(ours) == (how == "lazily")
+    assert objects["lazily"] == objects["whole"]
