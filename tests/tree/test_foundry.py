@@ -96,7 +96,7 @@ def environment(index: Path, **more: str) -> dict[str, str]:
 
 
 def start(project: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
-    pipe, argv = subprocess.PIPE, [project / "foundry", *arguments]
+    pipe, argv = subprocess.PIPE, [str(project / "foundry"), *arguments]
     return subprocess.Popen(argv, env=env, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
 
 
