@@ -325,7 +325,7 @@ class TestSourcePackage:
             ("_orig_tar_xz", b"nothing of a tar"),
             ("_orig_tar_gz", archived({"CMakeLists.txt": "x" * 100_000}, mode="w:gz")[:50]),
         ],
-        ids=["no archive", "ends early"],
+        ids=["no tar", "cut short"],
     )
     def test_damaged_source_archive_is_refused(
         self, publish: Callable[..., LockedSource], store: Store, name: str, data: bytes
