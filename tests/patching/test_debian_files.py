@@ -41,8 +41,11 @@ def series(text: str) -> None:
 def packaged(work: Path, store: Store, words: str = 'first = 1\ngreeting = "hello"\n') -> LockedTarget:
     """Make a target with a package of these words, which is in the store."""
     (work / "outside.py").write_text("first = 1\n")
-    texts: dict[str, bytes | str] = {"words.py": words.encode(), "other.py": b"second = 2\n"}
-    texts |= {"link.py": f"-> {work}/outside.py"}
+    texts: dict[str, bytes | str] = {
+        "words.py": words.encode(),
+        "other.py": b"second = 2\n",
+        "link.py": f"-> {work}/outside.py",
+    }
     files = {f"{WHAT.root.strip('/')}/greeter/{name}": text for name, text in texts.items()}
     file, artifact = archive_files.deb(work, "greeter", "1.0-1", files)
     store.adopt(file, artifact)
