@@ -1,7 +1,7 @@
 """The numbers of SPIR-V by Khronos's names: of instructions, of enumerants, and of extended instructions.
 
-tests/test_spirv_numbers.py generates spirv_numbers.json from Khronos's grammar, with the names that our code uses. An
-instruction has no `Op` at the beginning of its name, and no KHR or EXT at the end.
+tests/tree/test_spirv_numbers.py generates spirv_numbers.json from Khronos's grammar, with the names that our code uses.
+An instruction has no `Op` at the beginning of its name, and no KHR or EXT at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ def numbers(kind: str, names: str) -> tuple[int, ...]:
     """Return the numbers of names with spaces between them.
 
     Raises:
-        KeyError: the file has no such name; `python tests/test_spirv_numbers.py` adds it if Khronos has it.
+        KeyError: the file has no such name; `python tests/tree/test_spirv_numbers.py` adds it if Khronos has it.
     """
     return tuple(NUMBERS[kind][name] for name in names.split())
