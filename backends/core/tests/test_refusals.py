@@ -23,7 +23,7 @@ from image import ON_DPU, RELEASE
 from kernels import structured
 from triton.language.extra.cuda import libdevice as libdevice_of_cuda
 
-# Bytes for one program's tiles, of a DPU's 64 KiB of WRAM (foundry_core.mapping.tasklet.target).
+# Bytes for one program's tiles, of a DPU's 64 KiB of WRAM (foundry_core.mapping.base.target).
 WRAM_FOR_TILES = 60416
 
 
