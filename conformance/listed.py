@@ -3,9 +3,10 @@
 It is copied into the container with outcomes.py, rules.toml and refused.toml. A test of a value that is refused, and
 that no row of refused.toml names, fails; so does one that passes and that a row names.
 
-Environment: FOUNDRY_VALUES is "all", "some" for the first case of each test, or "few" for the first test of each file;
-all cases of tests that are marked each_image run in any case. Without the variable, the plugin does nothing. Tests of
-other folders that are marked `values` are chosen in the same way.
+Environment: FOUNDRY_VALUES is "all"; "mapping" for all but what the host checks on every mapping, the mark `values`, of
+which the first case of each test runs; "some" for the first case of each test; or "few" for the first test of each
+file. All cases of tests that are marked each_image run in any case. Without the variable, the plugin does nothing.
+Tests of other folders that are marked `values` are chosen in the same way.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ class Values:
         for item in items:
             test = item.path if self._which == "few" else (item.path, item.name.partition("[")[0])
             repeats = test in seen and item.get_closest_marker(_EACH_IMAGE) is None
-            is_value = _is_of_language(item) or item.get_closest_marker(_VALUES)
-            if is_value and repeats and self._which != "all":
+            on_host = item.get_closest_marker(_VALUES) is not None
+            is_chosen_by_case = on_host or (_is_of_language(item) and self._which != "mapping")
+            if is_chosen_by_case and repeats and self._which != "all":
                 left.append(item)
             seen.add(test)
         if left:

@@ -25,6 +25,11 @@ def test_each_type(dtype):
     if dtype == "f64":
         refuse()
 
+@pytest.mark.values
+@pytest.mark.parametrize("dtype", ["f32", "i8"])
+def test_elementwise(dtype):
+    pass
+
 @pytest.mark.each_image
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_in_each_image(dtype):
@@ -88,10 +93,14 @@ def outcomes(folder: Path, which: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_each_image_runs_the_first_case_of_a_test_and_one_runs_all(tmp_path: Path) -> None:
-    few, some, everything = (outcomes(tmp_path, which) for which in ("few", "some", "all"))
+    few, some, mapping, everything = (outcomes(tmp_path, which) for which in ("few", "some", "mapping", "all"))
     assert {name for name in few if name.startswith("test_")} == {"test_each_type[f32]", "test_in_each_image[f32]"}
     # The other two refused cases are one line.
-    assert {name for name in set(everything) - set(some) if name.startswith("test_")} == {"test_each_type[i8]"}
+    assert {name for name in set(everything) - set(some) if name.startswith("test_")} == {
+        "test_each_type[i8]",
+        "test_elementwise[i8]",
+    }
+    assert set(everything) - set(mapping) == {"test_elementwise[i8]"}
     assert "test_each_type[f32]" in some and "test_in_each_image[f32]" in some
 
 

@@ -6,7 +6,7 @@
 
 Without a mark, the operation is the test's name in words.
 
-`./foundry test` runs all cases in one image, and in the others the first case of each test (conformance/listed.py).
+`./foundry test` runs all cases in one image; conformance/listed.py says which it runs in the others.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "each_image: `./foundry test` runs all its cases in each image, not the first only"
     )
+    config.addinivalue_line("markers", "values: elementwise; the host checks it on every mapping")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,8 @@ import pytest
 from checking import FLOATS, INTEGERS, SIGNED, check, compute, operand
 from foundry_core.ops.limits import ULPS
 
+pytestmark = pytest.mark.values
+
 # Triton computes quotients of f16 and bf16 in f32.
 QUOTIENTS = ("f32", "f64")
 BINARY: dict[str, np.ufunc] = {"a + b": np.add, "a - b": np.subtract, "a * b": np.multiply}

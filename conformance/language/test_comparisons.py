@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from checking import DTYPES, FLOATS, Array, check, compute, operand
 
+pytestmark = pytest.mark.values
+
 ORDER = {
     "a == b": np.equal,
     "a != b": np.not_equal,

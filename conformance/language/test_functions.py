@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from checking import check, launch, operand, poisoned
 
+pytestmark = pytest.mark.values
+
 
 @triton.jit
 def square_and_half(x):

@@ -36,6 +36,8 @@ from libm import (
     rounded_away,
 )
 
+pytestmark = pytest.mark.values
+
 TO_INTEGERS = ["llrint", "llround", "ilogb", "isnan", "isinf", "signbit"]
 CONVERSIONS = [
     f"{source}2{target}_{mode}"

@@ -10,6 +10,8 @@ import pytest
 from checking import FLOATS, check, compute, operand
 from foundry_core.ops.limits import ULPS
 
+pytestmark = pytest.mark.values
+
 # The range of operands, and the reference.
 FUNCTIONS: dict[str, tuple[tuple[float, float], Any]] = {
     "exp": ((-87, 88), np.exp),

@@ -8,9 +8,10 @@
     published IDs    the images and their parts are those that were published for the same inputs
     backends/*/tests pytest inside a target's image, which has Triton, LLVM and the device: tests of core, of its
                      backend and of the recipes of its native parts
-    values           conformance/language in the same images: all cases in the first one with PoCL, in each other one
-                     the first case of each test, or the first test of each file where a peer runs the same release.
-                     What a target refuses is in conformance/refused.toml
+    values           conformance/language in the same images: all cases in the first one with PoCL; all but those that
+                     the host checks where a backend has a mapping of its own; in each other one the first case of
+                     each test, or the first test of each file where a peer runs the same release. What a target
+                     refuses is in conformance/refused.toml
 
 The last three run for every target, and for variants with their own parts: e2e and the comparison with every pinned
 release of Triton, tests with the releases that choose_runs() returns. Tests with the mark every_cpu run once more as
@@ -285,8 +286,10 @@ def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
             has_all = first_with_pocl == (name, release)
             without = _repeated(image, targets, first=first)
             # They run on the same device, and spirv's lowering is what vsi's compiler runs, too.
-            repeats = any((peer, release) in chosen for peer in components.target(name).peers)
-            values = "all" if has_all else "few" if repeats else "some"
+            peers = components.target(name).peers
+            repeats = any((peer, release) in chosen for peer in peers)
+            own_mapping = not peers and release == image.target.default_triton
+            values = "all" if has_all else "few" if repeats else "mapping" if own_mapping else "some"
             inside = partial(image.tests, folders, without=without, values=values)
             yield CheckPart(title, inside, image.junit("backends"))
             if has_all:
