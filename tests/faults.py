@@ -75,7 +75,7 @@ FAULTS: Mapping[str, Sequence[str]] = {
         "fetch/test_store.py::test_one_missing_file_does_not_lose_the_others",
         "fetch/test_store.py::test_other_file_than_locked_is_refused",
         "fetch/test_deb.py::test_an_archive_that_does_not_answer_is_a_fetch_error",
-        "fetch/test_git.py::test_no_answer_at_all_is_a_fetch_error",
+        "fetch/test_git.py::test_a_commit_that_nobody_gives_is_an_error_with_every_answer",
     ),
     "a store, a part or an image that lies": (
         "fetch/test_store.py::test_a_damaged_file_is_refused_and_fetched_again",

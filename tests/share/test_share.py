@@ -549,3 +549,24 @@ def test_a_registry_that_does_not_answer_or_has_no_image_is_named(modern: Modern
 def test_an_image_that_no_registry_has_is_not_asked_for(options: dict[str, Any]) -> None:
     with pytest.raises(errors.UsageError, match="--from takes the image of the lock"):
         pull.take(Request.read("spirv", **options), "127.0.0.1:1", Trust({}))
+
+
+def test_signed_push_replaces_a_damaged_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stated(Exception):
+        pass
+
+    def state(*_: object) -> None:
+        raise Stated
+
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text("{")
+    image = target_image.Image("triton-foundry/spirv:0", ImageInfo("sha256:0", (), {}, 1, ()), False)
+    monkeypatch.setattr(push.ensure, "ensure_image", lambda request: (NO_ENGINE, image))
+    monkeypatch.setattr(push.images, "prove", lambda image, **_: "sha256:0")
+    monkeypatch.setattr(push.keys, "read_private", lambda path: object())
+    monkeypatch.setattr(push.statement, "file", lambda name: damaged)
+    monkeypatch.setattr(push.statement, "state_image", state)
+    with pytest.raises(Stated):
+        push.push(Request.read("spirv"), "127.0.0.1:1", sign="key")
+    with pytest.raises(errors.FoundryError, match="statement"):
+        push.push(Request.read("spirv"), "127.0.0.1:1", sign="")

@@ -31,6 +31,17 @@ def test_a_process_that_has_the_number_of_a_dead_one_is_another() -> None:
     assert processes.is_dead(f"{machine} {number} {int(start) - 1}")
 
 
+def test_hidden_process_of_another_user_is_not_known_to_be_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = processes.process_name()
+
+    def refuse(number: int, signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(processes.os, "kill", refuse)
+    monkeypatch.setattr(processes, "_start", lambda number: "")
+    assert not processes.is_dead(name)
+
+
 @pytest.mark.parametrize("change", ["another", "host/boot"])
 def test_a_process_of_another_machine_or_boot_is_not_known_to_be_dead(change: str) -> None:
     _, _, start = processes.process_name().split()

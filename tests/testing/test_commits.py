@@ -15,6 +15,7 @@ from toolchains.testing import commits
         ("Refuse a torn log\n\nIt was taken for a short one.\n", ""),
         (f"{'x' * 72}\n\nWhy.", ""),
         ("Refuse a torn log\n\nWhy.\n# Please enter the commit message", ""),
+        ("Merge pull request #1 from a/b", ""),
         ("", "no subject"),
         ("# Please enter the commit message\n", "no subject"),
         (f"{'x' * 73}\n\nWhy.", "73 characters"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 from toolchains.assembly import target_image
 from toolchains.assembly.request import Request
@@ -30,7 +31,7 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
 
         checked = supplied.check_given_sdk(request.target, request.given, store)
 
-    inputs = Inputs(request.target, request.release, checked, request.sourced())
+    inputs = Inputs(request.target, request.release, checked)
 
     def fetch() -> None:
         # What fails here is tried again, and reported, when the machine has all that it needs.
@@ -41,6 +42,7 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
         docker, _ = side_by_side(host.ensure_engine, fetch)
     else:
         docker = host.ensure_engine()
+    inputs = replace(inputs, sourced=request.sourced())
     image = target_image.build_image(inputs, store=store, engine=docker, cache=request.cache)
     if image.builder:
         print(

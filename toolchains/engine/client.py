@@ -400,7 +400,9 @@ class Engine:
             containers = self._api.containers(all=True, filters={"volume": volume})
             for container in containers:
                 owner = _label(container, OWNER_LABEL)
-                if not processes.is_dead(owner):
+                # The engine ended it before the machine was started again.
+                ended = container.get("State") == "exited" and processes.ran_before_boot(owner)
+                if not (ended or processes.is_dead(owner)):
                     name = next(iter(container.get("Names") or ()), container["Id"]).removeprefix("/")
                     raise EngineError(
                         f"the volume {volume} is in use",

@@ -66,7 +66,7 @@ def requirements() -> list[Requirement]:
             "a Debian archive",
             "has those packages",
             ("debian-archive-keyring",),
-            find=lambda: None if _archives()[1] else f"{_archives()[0]} in the sources of apt",
+            find=lambda: None if _archives()[0] is None else f"{_archives()[0]} in the sources of apt",
             fix=lambda: _archives()[1],
         ),
         _program("dpkg-deb", "dpkg", "reads what packages say of themselves"),
@@ -239,12 +239,12 @@ def _program(name: str, package: str, purpose: str) -> Requirement:
     )
 
 
-def _archives() -> tuple[int, str]:
-    """Return the number of Debian archives in the sources of apt, and what helps if there are none."""
+def _archives() -> tuple[int | None, str]:
+    """Return the number of Debian archives in the sources of apt; None if there are none, and what helps then."""
     try:
         return len(apt_sources.archives()), ""
     except FoundryError as error:
-        return 0, error.next
+        return None, error.next
 
 
 def _install(package: str) -> str:

@@ -148,10 +148,10 @@ def find_built(target: LockedTarget, locked: LockedTriton) -> SourceChoice | Non
     built = []
     for name in [name for name in components.target(target.name).upstreams if name != TRITON]:
         # A project that cannot be built here, for example because its source is not in the lock, was not built either.
+        wanted: Sequence[Wanted] = ()
         with suppress(FoundryError):
-            (want,) = SourceChoice((name,)).sourced(target, locked).wanted
-            if store.has_part("upstream", want.identity):
-                built.append(name)
+            wanted = SourceChoice((name,)).sourced(target, locked).wanted
+        built += [name for want in wanted if store.has_part("upstream", want.identity)]
     if not built:
         return None
     _console.notice(

@@ -29,9 +29,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolchains.archives import folders
 from toolchains.artifacts import native
 from toolchains.engine.client import Engine
 from toolchains.engine.container import Container
@@ -233,7 +235,11 @@ class _Client(Conan):
         Raises:
             PinError: it is another package.
         """
-        self.container.copy_into(archive, "/foundry/restored.tgz")
+        # Not copy_into, which holds a file in memory.
+        with NamedTemporaryFile(prefix="foundry-", dir=paths.scratch()) as file:
+            folders.write_tar(file, {"restored.tgz": archive})
+            file.flush()
+            self.container.put(Path(file.name), "/foundry")
         self.call("cache", "restore", "/foundry/restored.tgz")
         if self._run("cache", "path", str(expected))[0] != 0:
             raise PinError(

@@ -139,13 +139,16 @@ def first_difference(first: bytes, second: bytes) -> int:
     return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(first), len(second)))
 
 
-def config_digest(archive: Path) -> str:
+def config_digest(archive: Path, name: str = "") -> str:
     """Return the sha256 of the configuration of the image in a docker-archive: its ID, whatever engine has it.
+
+    Args:
+        name: what an error calls the archive, if not by its path.
 
     Raises:
         ImageError: it is not an archive of one image.
     """
-    with archive.open("rb") as file, docker_archive.opened(file, str(archive)) as tar:
+    with archive.open("rb") as file, docker_archive.opened(file, name or str(archive)) as tar:
         manifest, _ = docker_archive.described(tar)
         return f"sha256:{hashlib.sha256(docker_archive.text(tar, manifest['Config'])).hexdigest()}"
 

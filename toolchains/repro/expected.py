@@ -203,7 +203,7 @@ def pruned(expected: Expected, locked: Lock) -> Expected:
 def image_id(engine: Engine, image: str) -> str:
     """Return the sha256 of an image's configuration, which is its ID in Docker's own store."""
     with layer.saved(engine, image) as archive:
-        return compare.config_digest(archive)
+        return compare.config_digest(archive, image)
 
 
 def _files(folder: Path) -> dict[str, str]:

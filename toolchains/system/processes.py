@@ -19,7 +19,16 @@ def is_dead(name: str) -> bool:
     machine, _, rest = name.partition(" ")
     number, _, start = rest.partition(" ")
     # A longer number is of no process, and too long for a path.
-    return machine == _machine() and number.isdecimal() and len(number) < 10 and _start(int(number)) != start
+    if machine != _machine() or not number.isdecimal() or len(number) >= 10:
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # another user's
+    # /proc may hide the processes of other users.
+    return _start(int(number)) not in ("", start)
 
 
 def ran_before_boot(name: str) -> bool:
@@ -40,11 +49,11 @@ def _machine() -> str:
 
 
 def _start(number: int) -> str:
-    """Return the start time of a process; empty if there is none."""
+    """Return the start time of a process, "ended" for a zombie; empty if it cannot be read."""
     try:
         # The second field is the program's name in parentheses, which may contain spaces and parentheses.
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return ""
-    # A zombie has ended, and only waits for its parent.
-    return "" if fields[0] == "Z" else fields[19]
+    # A zombie only waits for its parent.
+    return "ended" if fields[0] == "Z" else fields[19]

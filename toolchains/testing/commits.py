@@ -24,6 +24,9 @@ def wrong_message(message: str) -> str:
     subject, *body = [line for line in message.strip().splitlines() if not line.startswith("#")] or [""]
     if not subject:
         return "there is no subject"
+    # The message is git's own. A clone of one commit does not show that it is a merge.
+    if subject.startswith("Merge "):
+        return ""
     if len(subject) > _LONGEST:
         return f"the subject has {len(subject)} characters, more than {_LONGEST}: {subject}"
     if body and body[0].strip():
@@ -37,7 +40,7 @@ def main(words: list[str]) -> int:
         messages = [Path(words[0]).read_text(encoding="utf-8")]
     else:
         log = ["git", "log", "-z", "--no-merges", f"--since={_SINCE}", "--format=%B"]
-        messages = run(log, log="git", cwd=paths.ROOT).stdout.rstrip("\0").split("\0")
+        messages = [message for message in run(log, log="git", cwd=paths.ROOT).stdout.split("\0") if message]
     wrong = [error for message in messages if (error := wrong_message(message))]
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     return int(bool(wrong))

@@ -33,12 +33,13 @@ def push(request: Request, registry: str, *, sign: str) -> None:
     engine, image = ensure.ensure_image(request)
     id = images.prove(image, engine=engine, store=request.store())
     file = statement.file(f"{request.target.name}-{request.release.version}")
-    is_stated = file.exists() and any(
+    # A statement that is signed now replaces the file, whatever is in that.
+    is_stated = not signer and file.exists() and any(
         (subject.name, subject.sha256) == (image.name, id.removeprefix("sha256:"))
         for sealed in statement.read(file)
         for subject in sealed.statement.subject
     )
-    if (signer or not is_stated) and not statement.state_image(request, image, request.store(), signer):
+    if not is_stated and not statement.state_image(request, image, request.store(), signer):
         raise UsageError(
             f"there is no statement about {image.name}" + " by this machine" * bool(sign),
             why="it did not build the image, so it cannot say how that was made",

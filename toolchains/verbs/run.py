@@ -82,6 +82,7 @@ _PASSED = ("FOUNDRY_*", "TRITON_*")
 # this machine, and those that choose the backend, which the target does.
 KEPT = (
     *("FOUNDRY_CACHE", "FOUNDRY_YES", "FOUNDRY_DEBIAN_*", "FOUNDRY_BENCH_*", "FOUNDRY_MEASUREMENTS", "FOUNDRY_SUITE"),
+    "FOUNDRY_VALUES",
     *("*_DIR", "*_DIRS", "*_PATH", "*_PATHS", "*_BIN", "*_LIBRARY", "*_HOME", "TRITON_PY", "TRITON_SRC"),
     *("TRITON_BUILD_*", "TRITON_OFFLINE_BUILD", "TRITON_BACKENDS_*", "TRITON_*_BACKEND"),
 )
