@@ -90,6 +90,7 @@ class Open(Guarded):
     def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike, **placed: Any) -> None:
         super().__init__(shape, dtype, **placed)
         self.open = np.zeros(shape, bool)
+        _poison(self)
 
 
 def subnormal(array: Array) -> Array:
@@ -115,7 +116,15 @@ def _argument(value: Any) -> Any:
 
 def poisoned(*shape: int, dtype: npt.DTypeLike) -> Guarded:
     """Return memory for a result, filled with a pattern that is never a correct result."""
-    return Guarded(shape, dtype, fence=BLOCK)
+    memory = Guarded(shape, dtype, fence=BLOCK)
+    _poison(memory)
+    return memory
+
+
+def _poison(memory: Guarded) -> None:
+    """Fill floats with a number: any NaN would equal an expected one."""
+    if memory.array.dtype.kind not in "iub" and memory.array.size:
+        memory.array.view(np.uint8).fill(0x5A)
 
 
 def operand(dtype: npt.DTypeLike, seed: int, count: int = N, *, special: bool = True, moved: bool = True) -> Array:

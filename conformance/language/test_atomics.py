@@ -68,15 +68,22 @@ def kernels(op: str) -> Any:
 @pytest.mark.operation("tl.atomic_{op}")
 @pytest.mark.parametrize(("op", "dtype"), CASES)
 def test_programs_accumulate_into_the_same_elements(op: str, dtype: str) -> None:
-    """Floats are small whole numbers, whose sums are exact in every type and in any order."""
+    """Floats that are added are small whole numbers, whose sums are exact in every type and in any order."""
     kind, random = DTYPES[dtype], np.random.default_rng(15)
     if dtype[0] in "iu":
         x = random.integers(np.iinfo(kind).min, np.iinfo(kind).max, N, kind, endpoint=True)
+        if op in ("and", "or"):
+            # Some bits stay as they are in all numbers: else the result is 0, or all ones.
+            x = x | kind(0x55) if op == "and" else x & kind(0x30)
+        start = np.full(BINS, -1 if dtype[0] == "i" else np.iinfo(kind).max, kind) if op == "and" else np.arange(BINS)
+    elif op == "add":
+        x, start = np.where(np.arange(N) % 16 == 0, random.integers(0, 3, N), 0).astype(kind), np.arange(BINS)
     else:
-        x = np.where(np.arange(N) % 16 == 0, random.integers(0, 3, N), 0).astype(kind)
-    if dtype[0] == "f" and op != "add":
-        x[:2] = -np.inf, np.inf
-    start = np.arange(BINS).astype(kind)
+        # All numbers of one bin are negative, and another has an infinity.
+        x, start = random.normal(size=N).astype(kind), np.full(BINS, -np.inf if op == "max" else 3)
+        x[2::BINS] = -np.abs(x[2::BINS]) - 1
+        x[3] = np.inf if op == "max" else -np.inf
+    start = start.astype(kind)
     # At an odd element: the first and the last word have neighbours.
     out = Guarded((BINS,), kind, fence=BLOCK, offset=1)
     out.fill(start)

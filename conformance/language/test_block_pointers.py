@@ -73,6 +73,7 @@ def carried(x, y, out, n, B: tl.constexpr):
     tl.store(tl.make_block_ptr(out, (9 * B,), (1,), (8 * B,), (B,), (0,)), tl.load(s))
 
 
+@pytest.mark.each_image
 @pytest.mark.parametrize("n", [2, 3])
 def test_control_flow_carries_block_pointers(n: int) -> None:
     B = 8

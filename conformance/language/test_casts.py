@@ -34,7 +34,7 @@ def test_conversion(source: str, target: str) -> None:
     else:
         if source in FLOATS:
             limits, wide = np.iinfo(kind), a.astype(np.float64)
-            inside = np.isfinite(wide) & (np.trunc(wide) >= limits.min) & (np.trunc(wide) < float(limits.max))
+            inside = np.isfinite(wide) & (np.trunc(wide) >= limits.min) & (np.trunc(wide) < float(limits.max) + 1)
             a = np.where(inside, a, np.array(1, a.dtype))
         reference = a.astype(kind)
     check(compute(f"a.to({TRITON[target]})", kind, a=a), reference)
@@ -91,6 +91,21 @@ def test_bits_as_another_type(source: str, target: str) -> None:
         # The bits of a NaN are not specified.
         a[np.isnan(a)] = 0
     check(compute(f"a.to({TRITON[target]}, bitcast=True)", DTYPES[target], a=a), reference)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "way"),
+    [
+        ("i16", "float16 uint16 bfloat16 int16"),
+        ("u32", "float32 int32 float32 uint32"),
+        ("i64", "float64 uint64 float64 int64"),
+    ],
+)
+def test_bits_are_kept_on_the_way_through_other_types(dtype: str, way: str) -> None:
+    """Those of NaN, too: nothing computes with them."""
+    size = 256 * np.dtype(DTYPES[dtype]).itemsize
+    a = np.random.default_rng(2).integers(0, 256, size, np.uint8).view(DTYPES[dtype])
+    check(compute("a" + "".join(f".to(tl.{each}, bitcast=True)" for each in way.split()), a.dtype, a=a), a)
 
 
 @pytest.mark.operation("to i1")

@@ -150,6 +150,25 @@ def test_batches_of_products_of_each_type(b: int, m: int, n: int, k: int, types:
 
 
 @triton.jit
+def plain_batch(a, b, out, B: tl.constexpr, S: tl.constexpr):
+    h, i, j = tl.arange(0, B), tl.arange(0, S), tl.arange(0, S)
+    at = h[:, None, None] * S * S + i[None, :, None] * S + j[None, None, :]
+    # The batch is the last dimension of the second factor.
+    y = tl.load(b + i[:, None, None] * S * B + j[None, :, None] * B + h[None, None, :])
+    product = tl.dot(tl.load(a + at), tl.permute(y, (2, 0, 1)), out_dtype=out.dtype.element_ty, input_precision="ieee")
+    tl.store(out + at, product)
+
+
+@pytest.mark.parametrize("types", ["f16 f16", "f16 f32", "f32 f32"])
+def test_a_batch_without_an_accumulator_has_the_type_that_is_asked_for(types: str) -> None:
+    factor, result = (DTYPES[each] for each in types.split())
+    x, y = (np.random.default_rng(seed).integers(-3, 4, (2, 16, 16)).astype(factor) for seed in (3, 4))
+    out = poisoned(2, 16, 16, dtype=result)
+    launch(plain_batch, (1,), x, np.ascontiguousarray(y.transpose(1, 2, 0)), out, B=2, S=16)
+    check(out, x.astype(np.float64) @ y.astype(np.float64))
+
+
+@triton.jit
 def large_batch(a, b, out, B: tl.constexpr, S: tl.constexpr):
     at = tl.arange(0, B)[:, None, None] * S * S + tl.arange(0, S)[None, :, None] * S + tl.arange(0, S)[None, None, :]
     tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))

@@ -48,7 +48,7 @@ def sums_of_existing_rows(x, sums, rows, columns, stride, M: tl.constexpr, N: tl
     tl.store(sums + i, tl.sum(tl.load(x + i[:, None] * stride + j[None, :], mask=mask, other=0.0), 1))
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(0, 512), (3, 512), (4, 512), (3, 500), (4, 0), (1, 1)])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 500), (0, 512), (3, 512), (4, 512), (4, 0), (1, 1)])
 def test_rows_that_do_not_exist_add_nothing_although_memory_is_there(rows: int, columns: int) -> None:
     x = np.full((5, 512), np.nan, np.float32)
     x[:rows, :columns] = rng.integers(-99, 99, (rows, columns))
@@ -82,7 +82,7 @@ def rows_by_the_numbers_of_columns(x, index, out, n, BLOCK: tl.constexpr):
     tl.store(out + places, tl.sum(tile, 1))
 
 
-@pytest.mark.parametrize("n", [0, 5, 16, 32])
+@pytest.mark.parametrize("n", [5, 0, 16, 32])
 def test_a_mask_of_indices_holds_for_the_dimension_that_they_index(n: int) -> None:
     x, out = rng.integers(-99, 99, (4, 32)).astype(np.int32), poisoned(32, dtype=np.int32)
     # Behind the first n there are rows that x does not have.
@@ -99,7 +99,7 @@ def strided(x, out, step, first, last, BLOCK: tl.constexpr):
     tl.store(out + i * step, tl.load(x + i * step, mask=inside, other=5.0), mask=i > 2)
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 64), (3, 40), (17, 17), (30, 5), (-4, 100)])
+@pytest.mark.parametrize(("first", "last"), [(3, 40), (0, 64), (17, 17), (30, 5), (-4, 100)])
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_ranges_with_two_ends_and_strides(step: int, first: int, last: int) -> None:
     x, out = rng.standard_normal(64 * 3).astype("f"), poisoned(64 * 3, dtype=np.float32)

@@ -51,12 +51,17 @@ def test_scans_of_integers(op: str, axis: int, reverse: bool, dtype: str) -> Non
 def test_cumulative_sums_of_floats(axis: int, reverse: bool, dtype: str) -> None:
     """Sums may be in any order, those of narrow floats in f32."""
     x, out = operand(FLOATS[dtype], 1, M * N, special=False).reshape(M, N), poisoned(M, N, dtype=FLOATS[dtype])
+    x[1, 7], x[2, 3], x[2, 9], x[5, 0] = np.inf, np.inf, -np.inf, np.nan
     launch(scan, (1,), x, out, OP="cumsum", AXIS=axis, REVERSE=reverse, M=M, N=N)
     out.check_fences("the output")
     wide = x.astype(np.float64)
-    most, exact = (reference(each, "cumsum", axis, reverse) for each in (np.abs(wide), wide))
-    allowed = error_of_sum(FLOATS[dtype], x.shape[axis], most, exact)
-    assert np.all(np.abs(out.array.astype(np.float64) - exact) <= allowed)
+    with np.errstate(all="ignore"):
+        most, exact = (reference(each, "cumsum", axis, reverse) for each in (np.abs(wide), wide))
+        allowed = error_of_sum(FLOATS[dtype], x.shape[axis], most, exact)
+        near = np.abs(out.array.astype(np.float64) - exact) <= allowed
+    finite = np.isfinite(exact)
+    assert near[finite].all()
+    check(out.array[~finite], exact[~finite])
 
 
 @triton.jit
@@ -130,7 +135,7 @@ def folded(x: np.ndarray, axis: int, reverse: bool, combine: Callable[[np.ndarra
     return np.moveaxis(np.array(found)[:: -1 if reverse else 1], 0, axis)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 8, 4), (1, 1, 64), (16, 1, 2)])
+@pytest.mark.parametrize("shape", [(2, 8, 4), (1, 1, 1), (1, 1, 64), (16, 1, 2)])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_elements_are_combined_in_the_order_of_each_axis(shape: tuple[int, int, int], axis: int, reverse: bool) -> None:
@@ -210,7 +215,7 @@ def histogram(x, out, n, MASKED: tl.constexpr, N: tl.constexpr, BINS: tl.constex
 
 @pytest.mark.operation("tl.histogram")
 @pytest.mark.parametrize("dtype", ["i32", "u32"])
-@pytest.mark.parametrize("size", [(1, 1), (2, 64), (256, 16), (2048, 256)])
+@pytest.mark.parametrize("size", [(256, 16), (1, 1), (2, 64), (2048, 256)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_histograms(dtype: str, size: tuple[int, int], masked: bool) -> None:
     if masked and "mask" not in inspect.signature(tl.histogram).parameters:

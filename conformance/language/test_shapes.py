@@ -144,7 +144,7 @@ def in_a_loop(x, out, turns, N: tl.constexpr):
     tl.store(out + i, v)
 
 
-@pytest.mark.parametrize("turns", [0, 1, 5])
+@pytest.mark.parametrize("turns", [5, 0, 1])
 def test_a_loop_splits_and_joins_the_tile_that_it_carries(turns: int) -> None:
     x = np.random.default_rng(14).integers(-50, 50, 64).astype(np.int32)
     v, out = x.copy(), poisoned(64, dtype=np.int32)
@@ -190,6 +190,29 @@ def test_a_mapped_function_may_take_neighbours_together() -> None:
     x, out = operand(np.float32, 1, 64), poisoned(64, dtype=np.float32)
     launch(packed, (1,), x, out, N=64)
     check(out, x.reshape(-1, 4)[:, ::-1].ravel())
+
+
+@triton.jit
+def gathered(x, index, out, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v, i = tl.load(x + at), tl.load(index + at)
+    for _ in range(2):
+        # The carried tile from itself.
+        v = tl.gather(v, i, AXIS)
+    tl.store(out + at, v)
+
+
+@pytest.mark.operation("tl.gather", type="")
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i64", "i8"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_gather_moves_elements_of_each_size_with_all_their_bits(axis: int, dtype: str) -> None:
+    x = operand(DTYPES[dtype], 1, 128).reshape(8, 16)
+    index = np.random.default_rng(12).integers(0, x.shape[axis], (8, 16)).astype(np.int32)
+    out = poisoned(8, 16, dtype=x.dtype)
+    launch(gathered, (1,), x, index, out, AXIS=axis, M=8, N=16)
+    for _ in range(2):
+        x = np.take_along_axis(x, index, axis)
+    check(out, x)
 
 
 @triton.jit

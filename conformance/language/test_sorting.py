@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from checking import DTYPES, FLOATS, RELEASE, check, launch, operand, poisoned
 
-SHAPES = [(1, 1, 1), (1, 1, 2), (2, 1, 4), (1, 1, 64), (4, 2, 8), (1, 16, 16)]
+SHAPES = [(4, 2, 8), (1, 1, 1), (1, 1, 2), (2, 1, 4), (1, 1, 64), (1, 16, 16)]
 topk = getattr(tl, "topk", tl.sort)
 bitonic_merge = getattr(tl, "bitonic_merge", tl.sort)
 
@@ -85,7 +85,7 @@ def largest(x, out, K: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
 @pytest.mark.operation("tl.topk")
 @pytest.mark.skipif(not hasattr(tl, "topk"), reason="this Triton has no tl.topk")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize("k", [2, 1, 8])
 def test_largest_elements(k: int, dtype: str) -> None:
     if k == 1 and RELEASE < (3, 7):
         pytest.skip("this Triton fails to build a tile of rank 0")

@@ -12,7 +12,7 @@ from foundry_core.tensor import Tensor
 from image import ON_DPU
 from results import before_a_closed_page, check_same
 
-pytestmark = [pytest.mark.any_release, pytest.mark.values]
+pytestmark = pytest.mark.any_release
 
 rng = np.random.default_rng(0)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-45, -1e-40, 3.4028235e38, 6.1e-5, 1.0], np.float32)
