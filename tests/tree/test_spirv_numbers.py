@@ -1,9 +1,9 @@
 """Write foundry_core/spirv_numbers.json from Khronos's grammar of SPIR-V, and check that it is what the grammar says.
 
 The file has the numbers that our code names: a word in a string of a module that writes or reads SPIR-V.
-`python tests/tree/test_spirv_numbers.py` writes it, after such a module names another one. It fetches the grammar in a
-wheel that has nothing but Khronos's files: Debian 12's spirv-headers are older than bf16. For a newer grammar, change
-the artifact.
+`PYTHONPATH=. python tests/tree/test_spirv_numbers.py` writes it, after such a module names another one. It fetches the
+grammar in a wheel that has nothing but Khronos's files: Debian 12's spirv-headers are older than bf16. For a newer
+grammar, change the artifact.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ast
 import functools
 import json
 import re
+import runpy
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ from toolchains.system import paths
 
 CORE = paths.BACKENDS / "core"
 FILE = CORE / "src" / "foundry_core" / "spirv_numbers.json"
+ZEN_COMPILER = paths.ROOT / "sdks/verisilicon/compiler/zen_compiler/spirv.py"
 # The modules that write or read SPIR-V, and the names that they compose.
 _MODULES = (
     "src/foundry_core/codegen/*.py",
     "src/foundry_core/mapping/simt/**/*.py",
     "src/foundry_core/vulkan/*.py",
     "host/*.py",
+    "../../sdks/verisilicon/compiler/zen_compiler/spirv.py",
 )
 _COMPOSED = re.compile(r"Type\w+|AtomicFloat(16|32|64)AddEXT|Matrix(A|B|C|Result)SignedComponentsKHR")
 _GRAMMAR = Artifact(
@@ -97,6 +100,11 @@ def text(store: Store) -> str:
 def test_file_has_no_number_that_no_code_names() -> None:
     numbers = json.loads(FILE.read_text(encoding="utf-8"))
     assert select(numbers) == numbers, f"python {Path(__file__).name}"
+
+
+def test_every_capability_that_zen_compiler_knows_has_its_number() -> None:
+    known = runpy.run_path(str(ZEN_COMPILER))["_KNOWN"].split()
+    assert set(known) - json.loads(FILE.read_text(encoding="utf-8"))["Capability"].keys() == set()
 
 
 @pytest.mark.network

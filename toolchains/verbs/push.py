@@ -34,10 +34,14 @@ def push(request: Request, registry: str, *, sign: str) -> None:
     id = images.prove(image, engine=engine, store=request.store())
     file = statement.file(f"{request.target.name}-{request.release.version}")
     # A statement that is signed now replaces the file, whatever is in that.
-    is_stated = not signer and file.exists() and any(
-        (subject.name, subject.sha256) == (image.name, id.removeprefix("sha256:"))
-        for sealed in statement.read(file)
-        for subject in sealed.statement.subject
+    is_stated = (
+        not signer
+        and file.exists()
+        and any(
+            (subject.name, subject.sha256) == (image.name, id.removeprefix("sha256:"))
+            for sealed in statement.read(file)
+            for subject in sealed.statement.subject
+        )
     )
     if not is_stated and not statement.state_image(request, image, request.store(), signer):
         raise UsageError(

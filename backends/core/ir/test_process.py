@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 
 import foundry_core
 import pytest
-from foundry_core.codegen import pipeline
+from foundry_core.codegen import pipeline, programs
 from foundry_core.codegen.programs import triton_fingerprint
 from foundry_core.ir.depth import deep_expressions
 from foundry_core.once import once
@@ -156,3 +157,17 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_that_it_does_not_have() ->
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     end.set()
     thread.join()
+
+
+def test_triton_is_identified_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(programs, "triton_fingerprint", lambda: read.append("sources") or "digest")
+    cache = SimpleNamespace(triton_key=None)
+    for name, module in (("triton", SimpleNamespace(__version__="1.0")), ("triton.runtime.cache", cache)):
+        monkeypatch.setitem(sys.modules, name, module)
+    programs._triton_key.cache_clear()
+    for _ in range(2):
+        programs.replace_triton_key(object)
+        assert cache.triton_key() == "1.0-digest"
+    programs._triton_key.cache_clear()
+    assert read == ["sources"]

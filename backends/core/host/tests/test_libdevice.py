@@ -42,11 +42,15 @@ def symbol(name: str, elem: str) -> str:
     return f"{name}{'f' * single}{f'_r{mode}' if mode else ''}"
 
 
+# The functions that take any number of operands: how many libdevice's have.
+_LENGTHS = {"hypot": 2, "rhypot": 2, "norm3d": 3, "rnorm3d": 3, "norm4d": 4, "rnorm4d": 4}
+
+
 def operands(name: str, elem: str) -> list[str]:
     """Return the types of a function's operands."""
     if converted := _FROM_INTEGER.fullmatch(name):
         return ["i64" if "ll" in converted[1] else "i32"]
-    types = [elem] * (len(inspect.signature(FUNCTIONS[name]).parameters) - 1)
+    types = [elem] * _LENGTHS.get(name, len(inspect.signature(FUNCTIONS[name]).parameters) - 1)
     if name in _OF_INTEGERS:
         types[_OF_INTEGERS[name]] = "i32"
     return types

@@ -18,6 +18,6 @@ def numbers(kind: str, names: str) -> tuple[int, ...]:
     """Return the numbers of names with spaces between them.
 
     Raises:
-        KeyError: the file has no such name; `python tests/tree/test_spirv_numbers.py` adds it if Khronos has it.
+        KeyError: the file has no such name; tests/tree/test_spirv_numbers.py, as a program, adds it if Khronos has it.
     """
     return tuple(NUMBERS[kind][name] for name in names.split())

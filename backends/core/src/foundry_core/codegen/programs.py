@@ -1,6 +1,6 @@
 """Locates the programs that the lowering runs, and computes the identity of a compiler made of them.
 
-Separate from tools.py, so that it imports nothing else.
+Separate from tools.py, so that it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ def triton_fingerprint(package: str = "triton") -> str:
     return fingerprint((package,), sorted(Path(str(files(package)), "_C").glob("libtriton.*")))
 
 
+@functools.cache
+def _triton_key() -> str:
+    return f"{sys.modules['triton'].__version__}-{triton_fingerprint()}"
+
+
 def replace_triton_key(_: type) -> None:
     """Replace the function that identifies Triton, in each of its modules that has it."""
-    triton_key = functools.cache(lambda: f"{sys.modules['triton'].__version__}-{triton_fingerprint()}")
     for name in ("triton.runtime.cache", "triton.runtime.autotuner", "triton.compiler.compiler"):
         module: Any = sys.modules.get(name)
         if hasattr(module, "triton_key"):
-            module.triton_key = triton_key
+            module.triton_key = _triton_key

@@ -85,12 +85,12 @@ def structure(module: ModuleOp, instrument: Callable[[tt.FuncOp], None] | None =
     widen_sums(body)
     replace_pairs(body)
     dce(module)
-    for op in list(body.walk()):
+    for op in [op for op in body.walk() if isinstance(op, tile.KeepOp)]:
         around = op.parent_op()
         # It stays if the `while` around it could be deleted without it: nothing else there has an effect. Whether the
         # loop's results are used does not count, because their uses may be deleted later.
         is_needed = around is not None and len(loop_blocks(around)) > 1 and not writes(around)
-        if isinstance(op, tile.KeepOp) and not is_needed:
+        if not is_needed:
             Rewriter.erase_op(op)
     return module
 

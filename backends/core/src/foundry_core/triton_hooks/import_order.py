@@ -1,8 +1,7 @@
 """Imports Triton before modules that Triton imports itself, and calls functions when Triton has defined something.
 
-Triton imports its backends early: before it defines what some hooks replace.
-
-Where a script imports such a module first, the module imports Triton, which imports the same module again, unfinished.
+Where a script imports a module of a backend first, the module imports Triton, which imports the same module again,
+unfinished. And Triton imports its backends early: before it defines what some hooks replace.
 """
 
 from __future__ import annotations

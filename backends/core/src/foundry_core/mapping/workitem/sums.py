@@ -96,8 +96,9 @@ class SumsInRegisters(Program):
         sums = [self._sums.get(buffer.name) for buffer in buffers if buffer is not None]
         found = [each for each in sums if each is not None and each.runs is not None]
         masked = any(run.inside for each in found for run in each.runs or [])
-        has_effects = any(is_sink(inner) for inner in block.ops if inner is not block.last_op)
-        if not masked or len(found) < len(sums) or has_effects or KEEPS_CODE in op.attributes:
+        if not masked or len(found) < len(sums) or KEEPS_CODE in op.attributes:
+            return values
+        if any(is_sink(inner) for inner in block.ops if inner is not block.last_op):
             return values
         last = _last(block)
         arguments = [block.args[0], *self._split(block.args[1:])[0]]
