@@ -561,11 +561,11 @@ def test_signed_push_replaces_a_damaged_statement(tmp_path: Path, monkeypatch: p
     damaged = tmp_path / "damaged.json"
     damaged.write_text("{")
     image = target_image.Image("triton-foundry/spirv:0", ImageInfo("sha256:0", (), {}, 1, ()), False)
-    monkeypatch.setattr(push.ensure, "ensure_image", lambda request: (NO_ENGINE, image))
-    monkeypatch.setattr(push.images, "prove", lambda image, **_: "sha256:0")
-    monkeypatch.setattr(push.keys, "read_private", lambda path: object())
-    monkeypatch.setattr(push.statement, "file", lambda name: damaged)
-    monkeypatch.setattr(push.statement, "state_image", state)
+    monkeypatch.setattr(ensure, "ensure_image", lambda request: (NO_ENGINE, image))
+    monkeypatch.setattr(images, "prove", lambda image, **_: "sha256:0")
+    monkeypatch.setattr(keys, "read_private", lambda path: object())
+    monkeypatch.setattr(statement, "file", lambda name: damaged)
+    monkeypatch.setattr(statement, "state_image", state)
     with pytest.raises(Stated):
         push.push(Request.read("spirv"), "127.0.0.1:1", sign="key")
     with pytest.raises(errors.FoundryError, match="statement"):

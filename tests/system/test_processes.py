@@ -37,7 +37,7 @@ def test_hidden_process_of_another_user_is_not_known_to_be_dead(monkeypatch: pyt
     def refuse(number: int, signal: int) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(processes.os, "kill", refuse)
+    monkeypatch.setattr("os.kill", refuse)
     monkeypatch.setattr(processes, "_start", lambda number: "")
     assert not processes.is_dead(name)
 

@@ -161,7 +161,12 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_that_it_does_not_have() ->
 
 def test_triton_is_identified_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(programs, "triton_fingerprint", lambda: read.append("sources") or "digest")
+
+    def identify() -> str:
+        read.append("sources")
+        return "digest"
+
+    monkeypatch.setattr(programs, "triton_fingerprint", identify)
     cache = SimpleNamespace(triton_key=None)
     for name, module in (("triton", SimpleNamespace(__version__="1.0")), ("triton.runtime.cache", cache)):
         monkeypatch.setitem(sys.modules, name, module)
