@@ -205,6 +205,7 @@ def gathered(x, index, out, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr
 @pytest.mark.operation("tl.gather", type="")
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i64", "i8"])
 @pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.skipif(not hasattr(tl, "gather"), reason="this release of Triton has no tl.gather")
 def test_gather_moves_elements_of_each_size_with_all_their_bits(axis: int, dtype: str) -> None:
     x = operand(DTYPES[dtype], 1, 128).reshape(8, 16)
     index = np.random.default_rng(12).integers(0, x.shape[axis], (8, 16)).astype(np.int32)
@@ -230,6 +231,7 @@ def gathered_of_rank_3(x, index, out, AXIS: tl.constexpr, P: tl.constexpr):
 @pytest.mark.operation("tl.gather", type="{kind}")
 @pytest.mark.parametrize("kind", ["u8", "i16", "u32", "i64"])
 @pytest.mark.parametrize(("axis", "count"), [(0, 1), (1, 8), (2, 4), (-1, 32)])
+@pytest.mark.skipif(not hasattr(tl, "gather"), reason="this release of Triton has no tl.gather")
 def test_gather_more_or_fewer_elements_than_there_are(axis: int, count: int, kind: str) -> None:
     x = operand(np.int32, 1, 128, special=False).reshape(4, 2, 16) % 1000
     shape = list(x.shape)
@@ -251,6 +253,7 @@ def of_one_element(x, out, n):
     tl.store(out + 5 + tl.arange(0, 1), tl.gather(one, one, 0))
 
 
+@pytest.mark.skipif(not hasattr(tl, "gather"), reason="this release of Triton has no tl.gather")
 def test_scalars_and_tiles_of_one_element() -> None:
     out = poisoned(6, dtype=np.int32)
     launch(of_one_element, (1,), np.array([5], np.int32), out, 12)
@@ -264,6 +267,7 @@ def gathers_anywhere(x, index, out, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64])
+@pytest.mark.skipif(not hasattr(tl, "gather"), reason="this release of Triton has no tl.gather")
 def test_an_index_outside_the_tile_takes_an_element_of_the_tile(kind: Any) -> None:
     """Triton leaves the result undefined. Nothing else may be read."""
     x, out = rng.uniform(-1, 1, 64).astype("f"), poisoned(64, dtype=np.float32)
