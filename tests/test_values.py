@@ -88,7 +88,7 @@ def outcomes(folder: Path, which: str) -> dict[str, str]:
     )
     lines = re.findall(r"^(PASSED|FAILED|SKIPPED) (.*)$", ran.stdout, re.MULTILINE)
     assert lines, ran.stdout + ran.stderr
-    return {rest.rpartition("::")[2].partition(" - ")[0]: f"{outcome} {rest}" for outcome, rest in lines}
+    return {rest.partition(" - ")[0].rpartition("::")[2]: f"{outcome} {rest}" for outcome, rest in lines}
 
 
 @pytest.mark.slow
