@@ -91,7 +91,7 @@ FAULTS: Mapping[str, Sequence[str]] = {
     ),
     "no HOME, an odd umask, locale and path": (
         "faults/test_faults.py::test_odd_surroundings_change_nothing",
-        "repro/test_twice.py::test_the_builds_find_other_surroundings",
+        "verbs/test_repro.py::test_the_builds_find_other_surroundings",
     ),
     "a clock in 1970": (
         "faults/test_faults.py::test_a_clock_in_1970_changes_no_byte",

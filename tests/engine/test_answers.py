@@ -81,7 +81,6 @@ SHAPES = [
     "{",
     "[" * 99999,
 ]
-_MESSAGE = '{"message": 5}'
 HOSTILE: dict[str, bytes | None] = {
     "hangs up": None,
     "half an answer": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",

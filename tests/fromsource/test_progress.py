@@ -57,7 +57,7 @@ def test_the_percentage_is_ninja_s_prediction_for_the_whole_build(watch: Callabl
     assert (again.percent, again.steps) == (25, (1, 4))
     # It does not fall within a run.
     assert watch("[50/100  60% 01:00 01:00] a\n[51/100  55% 01:00 01:00] b").percent == 60
-    # Ninja that is started again counts anew.
+    # A second run of Ninja begins at its first step.
     watcher = watch("[9/9 100% 00:01 00:00] a\n[1/4  25% 00:01 00:03] b")
     assert (watcher.percent, watcher.steps) == (25, (1, 4))
     # To run CMake again is no step.

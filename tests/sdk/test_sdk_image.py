@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sdk_images
 
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
@@ -68,23 +69,17 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def made(request: pytest.FixtureRequest, archive: Path) -> Iterator[tuple[Engine, target_image.Image]]:
-    """Yield the image with the SDK. Its names are removed afterwards, so that nobody takes it for one with an SDK."""
+    """Yield the image with the SDK."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", archive.parent)
         drift = request.config.getoption("--allow-drift")
         engine, found = ensure.ensure_image(Request.read("dpu", sdk=str(archive), allow_drift=drift))
     yield engine, found
-    for name in engine.image(found.name).names:  # type: ignore[union-attr]
-        engine.remove(name)
+    sdk_images.remove(engine, found)
 
 
 def test_it_is_labelled_as_not_for_pushing_and_never_called_dpu(made: tuple[Engine, target_image.Image]) -> None:
-    engine, found = made
-    info = engine.image(found.name)
-    assert info is not None
-    assert info.labels[target_image.LABEL + "redistributable"] == "false"
-    assert info.labels[target_image.LABEL + "sdk"] == "upmem 2023.1.0"
-    assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/dpu-sdk"}
+    sdk_images.check_labels(*made, name="dpu-sdk", sdk="upmem 2023.1.0")
 
 
 def test_the_sdk_lies_where_upmem_says_and_the_emulator_is_not_there(made: tuple[Engine, target_image.Image]) -> None:
@@ -110,8 +105,4 @@ def test_c_programs_are_built_and_run_with_it_as_upmem_documents(made: tuple[Eng
 
 
 def test_triton_kernels_run_with_it(made: tuple[Engine, target_image.Image]) -> None:
-    engine, found = made
-    with engine.container(found.name) as container:
-        container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
-        printed = container.call(["python", "e2e/vec_add.py", "--only", "n=1000 block=256 f32"], cwd="/foundry")
-    assert " passed, 0 failed" in printed and " 0 passed" not in printed
+    sdk_images.check_kernel(*made)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import elves
 import pytest
+import sdk_images
 
 from toolchains.artifacts import native
 from toolchains.assembly import ensure, target_image
@@ -67,7 +68,7 @@ def environ(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def made(
     request: pytest.FixtureRequest, environ: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Engine, target_image.Image]]:
-    """Yield the image with the SDK. Its names are removed afterwards, so that nobody takes it for one with an SDK."""
+    """Yield the image with the SDK."""
     drift = request.config.getoption("--allow-drift")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "BUILD", tmp_path_factory.mktemp("build"))
@@ -75,18 +76,11 @@ def made(
             patch.setenv(name, value)
         engine, found = ensure.ensure_image(Request.read("vsi", sdk="", allow_drift=drift))
     yield engine, found
-    for name in engine.image(found.name).names:  # type: ignore[union-attr]
-        engine.remove(name)
+    sdk_images.remove(engine, found)
 
 
 def test_it_is_labelled_as_not_for_pushing_and_never_called_vsi(made: tuple[Engine, target_image.Image]) -> None:
-    engine, found = made
-    info = engine.image(found.name)
-    assert info is not None
-    assert info.labels[target_image.LABEL + "redistributable"] == "false"
-    assert info.labels[target_image.LABEL + "sdk"] == "vsi"
-    assert len(info.labels[target_image.LABEL + "sdk-sha256"]) == 64
-    assert {name.partition(":")[0] for name in info.names} == {"triton-foundry/vsi-sdk"}
+    assert len(sdk_images.check_labels(*made, name="vsi-sdk", sdk="vsi")["sdk-sha256"]) == 64
 
 
 def test_variables_name_the_same_inside(made: tuple[Engine, target_image.Image], environ: Mapping[str, str]) -> None:
@@ -101,11 +95,7 @@ def test_variables_name_the_same_inside(made: tuple[Engine, target_image.Image],
 
 
 def test_triton_kernels_run_with_it(made: tuple[Engine, target_image.Image]) -> None:
-    engine, found = made
-    with engine.container(found.name) as container:
-        container.copy_into(paths.ROOT / "e2e", "/foundry/e2e")
-        printed = container.call(["python", "e2e/vec_add.py", "--only", "n=1000 block=256 f32"], cwd="/foundry")
-    assert " passed, 0 failed" in printed and " 0 passed" not in printed
+    sdk_images.check_kernel(*made)
 
 
 def test_its_driver_is_the_one_that_is_used(made: tuple[Engine, target_image.Image]) -> None:

@@ -3,7 +3,7 @@
 The files for GitHub and GitLab are where these systems read them, and are made from templates in ci/. They have a job
 for each release of each proven target, one for the quick tests before all others, one for .ci/run, and one that writes
 the report from the results of all. The bake file has the image of each job, for BuildKit. A target that is added to the
-lock is a part of the next files; tests/testing/test_pipelines.py says when they are old.
+lock is a part of the next files; tests/verbs/test_ci.py says when they are old.
 """
 
 from __future__ import annotations

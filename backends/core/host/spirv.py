@@ -11,7 +11,8 @@ import numpy as np
 from foundry_core.spirv_numbers import NUMBERS, numbers
 
 NAMES = {number: name for name, number in NUMBERS["Op"].items()}
-# Extended instructions under the names that OpenCL gives them.
+# Extended instructions under the names that OpenCL gives them. The lowering has this table, too: with a shared one, the
+# machine would share its faults.
 _GLSL = {
     "rint": "RoundEven",
     "trunc": "Trunc",

@@ -1,4 +1,4 @@
-"""Tensor descriptors from the host, over NumPy arrays: in tuples and functions, padded, gathered, of ranks 1 to 5."""
+"""Errors of tensor descriptors: of a pass that fails, of arrays that may not be written, of paddings."""
 
 from __future__ import annotations
 

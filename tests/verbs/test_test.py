@@ -387,6 +387,24 @@ def test_recipes_and_library_functions_are_tested_in_one_image() -> None:
     ]
 
 
+def test_each_image_runs_the_values_that_no_other_one_runs() -> None:
+    images = [test._Image(each) for each in test.requests("", sdk="")]
+    chosen = {
+        part.title.partition("in the image of ")[2]: part.run.keywords["values"]  # type: ignore[attr-defined]
+        for part in test._suites_in_images(images)
+        if "processor" not in part.title
+    }
+    assert chosen == {
+        "dpu, Triton 3.9.0": "mapping",
+        "spirv, Triton 3.9.0": "all",
+        "spirv, Triton 3.6.0": "some",
+        # It has tests of its own choice, and all their cases run.
+        "spirv-vulkan, Triton 3.9.0": "mapping",
+        "vsi, Triton 3.9.0": "few",
+        "vsi-torch, Triton 3.2.0": "some",
+    }
+
+
 def test_pure_distribution_is_copied_whole_for_another_python(tmp_path: Path) -> None:
     proof.copy_distribution("pytest", tmp_path)
     assert {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments"} <= {
