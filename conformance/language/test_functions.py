@@ -12,8 +12,6 @@ import triton
 import triton.language as tl
 from checking import RELEASE, check, launch, operand, poisoned
 
-pytestmark = pytest.mark.values
-
 
 @triton.jit
 def square_and_half(x):
