@@ -1,4 +1,4 @@
-"""The driver that Triton finds here: that of the road that FOUNDRY_SPIRV_API names.
+"""Gives Triton the driver of the API that FOUNDRY_SPIRV_API names.
 
 Triton refuses a module with two classes of drivers, so what chooses among them is in apis.py.
 """
