@@ -80,8 +80,15 @@ def called(tmp_path_factory: pytest.TempPathFactory, index: Path) -> Path:
 
 
 def write_lock(root: Path, index: Path, comment: str = "", sha256: str = "") -> None:
-    sha256 = sha256 or hashlib.sha256((index / "invoke-1.0-py3-none-any.whl").read_bytes()).hexdigest()
-    (root / "requirements.lock").write_text(f"{comment}invoke==1.0 --hash=sha256:{sha256}\n")
+    (root / "requirements.lock").write_text(comment + lock_line(index, sha256))
+
+
+def lock_line(index: Path, digest: str = "") -> str:
+    return f"invoke==1.0 --hash=sha256:{digest or sha256(index / 'invoke-1.0-py3-none-any.whl')}\n"
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def environment(index: Path, **more: str) -> dict[str, str]:
@@ -108,6 +115,24 @@ def foundry(project: Path, env: Mapping[str, str], *arguments: str) -> tuple[int
 
 def test_the_first_call_makes_the_environment_and_the_second_uses_it(called: Path, index: Path) -> None:
     assert foundry(called, environment(index)) == (0, f"invoke --search-root {called} foundry\n", "")
+
+
+def test_several_processes_install_what_is_locked_and_a_failure_of_one_is_reported(
+    project: Path, index: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(index, tmp_path / "larger")
+    made = [wheel(folder, f"madeup{number}", "1.0") for number in range(4)]
+    locked = [f"{file.name.split('-')[0]}==1.0 \\\n    --hash=sha256:{sha256(file)}\n" for file in made]
+    (project / "requirements.lock").write_text("# A comment.\n" + "".join(locked) + lock_line(index))
+    env = environment(folder)
+    assert foundry(project, env)[0] == 0
+    (packages,) = (project / ".venv" / "lib").glob("python*/site-packages")
+    assert len(list(packages.glob("madeup*.dist-info"))) == 4
+    made[2].write_bytes(b"other")
+    (project / "requirements.lock").write_text("# Another.\n" + "".join(locked) + lock_line(index))
+    status, _, stderr = foundry(project, env)
+    assert status == 3 and "error: .venv could not be made: pip failed" in stderr and "madeup2" in stderr
+    assert len(list(packages.glob("madeup*.dist-info"))) == 4
 
 
 def test_link_and_folder_with_another_invoke_do_not_mislead(called: Path, index: Path, tmp_path: Path) -> None:
