@@ -8,10 +8,14 @@ matmul.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from report import Case, run_script
+
+# More would load libraries for longer than they run cases.
+_WORKERS = 4
 
 
 def cases() -> Iterator[Case]:
@@ -32,4 +36,5 @@ def cases() -> Iterator[Case]:
         yield from module.cases()
 
 
-run_script("e2e", cases)
+# Compiling a kernel takes one processor, and most of a case's time.
+run_script("e2e", cases, workers=min(len(os.sched_getaffinity(0)), _WORKERS))

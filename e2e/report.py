@@ -73,20 +73,22 @@ class Result:
     reason: str = ""
 
 
-def run_script(title: str, cases: Callable[[], Iterable[Case]], *, exact: bool = False, limit: int = LIMIT) -> None:
+def run_script(
+    title: str, cases: Callable[[], Iterable[Case]], *, exact: bool = False, limit: int = LIMIT, workers: int = 1
+) -> None:
     """Supervise a script's cases, or run them as a worker, then exit with the status. It is the last line of a script.
 
     Args:
         title: for people.
         cases: called in workers only.
-        exact, limit: see supervise.main.
+        exact, limit, workers: see supervise.main.
     """
     if WORKER in sys.argv[1:]:
         # A library that ends the process says why, and not for which of Python's lines.
         faulthandler.enable()
         serve(cases)
         sys.exit(0)
-    sys.exit(main(title, exact=exact, limit=limit))
+    sys.exit(main(title, exact=exact, limit=limit, workers=workers))
 
 
 class Channel:
