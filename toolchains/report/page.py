@@ -17,7 +17,8 @@ from markupsafe import Markup
 
 from toolchains.lockfile.lock import Lock
 from toolchains.report import charts
-from toolchains.report.results import FORMAT, OWN_PARTS, ProfiledKernel, Report, Run, differences
+from toolchains.report.results import FORMAT, OWN_PARTS, Figure, Point, ProfiledKernel, Report, Run, differences
+from toolchains.report.roofline import rooflines
 from toolchains.system import foreign
 from toolchains.system.errors import FileError, UsageError
 
@@ -45,7 +46,7 @@ class Line:
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = _seconds
-    environment.filters["si"] = _si
+    environment.filters["si"] = charts.si
     return environment.from_string(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
@@ -68,8 +69,10 @@ def render(report: Report, lock: Lock, other: Report | None = None) -> str:
         changed=differences(other.locked, report.locked) if other else report.changed,
         profiles=by_source,
         profiled=shares,
-        candidates=charts.candidates,
-        history=charts.history,
+        style=charts.STYLE,
+        trend=charts.trend,
+        passed=_passed,
+        rooflines=rooflines,
         shown=_PACKAGES,
         low=_LOW,
         id=_ID,
@@ -110,12 +113,9 @@ def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
     return [Line(*key, here.get(key), others.get(key)) for key in sorted(planned | here.keys() | others.keys())]
 
 
-def _si(value: float) -> str:
-    """Return a number with three digits and a prefix of its unit, which follows."""
-    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.3g} {prefix}"
-    return f"{value:.3g} "
+def _passed(points: list[Point]) -> list[Figure]:
+    """Return the share of passed cases of each run in percent."""
+    return [Figure(point.taken, 100 * point.passed / max(point.applicable, 1)) for point in points]
 
 
 def _seconds(value: float) -> str:

@@ -40,10 +40,14 @@ _TESTS_BAD = ("error", "failed")
 _TESTS = {"error": "error", "failure": "failed", "skipped": "not applicable"}
 # Failures of one run that the page shows; it gives the number of all.
 _SHOWN = 20
+# Runs of one kind that a history keeps, the last ones.
+_KEPT = 50
 
 
 # A number that the page can divide.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+# A number that is not finite is a fault of the run that wrote it. Counts may be floats, too.
+_Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -119,6 +123,27 @@ class Measurement(msgspec.Struct, frozen=True):
     def key(self) -> str:
         return f"{self.target}, Triton {self.release}: {self.title}"
 
+    def trend_key(self, ratio: str) -> str:
+        """Return the key of a ratio in Report.trends; each device has a trend of its own."""
+        return f"{self.key}, on {self.ran.get('device', '')}: {ratio}"
+
+    @property
+    def shares(self) -> list[float | None]:
+        """The share of the fastest candidate's speed that each reaches; None for all if fewer than two are comparable.
+
+        They are compared by rates, or else by times, or else by modelled cycles.
+        """
+        speeds = (
+            [row.rate for row in self.rows],
+            [1 / row.seconds if row.seconds else None for row in self.rows],
+            [1 / row.cycles if row.cycles else None for row in self.rows],
+        )
+        for each in speeds:
+            known = [speed for speed in each if speed is not None]
+            if len(known) > 1 and min(known) >= 0 < max(known):
+                return [None if speed is None else speed / max(known) for speed in each]
+        return [None] * len(self.rows)
+
 
 class ProfiledKernel(msgspec.Struct, frozen=True):
     """What bounds a kernel, with one grid and one set of arguments; see docs/profiling.md.
@@ -179,6 +204,13 @@ class Point(msgspec.Struct, frozen=True):
     applicable: _Count
 
 
+class Figure(msgspec.Struct, frozen=True):
+    """A figure of a run."""
+
+    taken: str
+    value: _Number
+
+
 class Report(msgspec.Struct, frozen=True):
     """Everything that the page shows.
 
@@ -188,6 +220,7 @@ class Report(msgspec.Struct, frozen=True):
         locked: version and hash of each locked file, with the systems that have it, by kind and name.
         changed: what differs in `locked` from the report before: (file, before, after).
         history: the conformance runs of this report and of those before, by Run.key.
+        trends: the ratios of the measurements of this report and of those before, by trend_key().
         newer: what of the lock was behind the archives when they were asked; None if they were not.
     """
 
@@ -204,6 +237,7 @@ class Report(msgspec.Struct, frozen=True):
     history: dict[str, list[Point]]
     profiles: list[ProfiledKernel] = []
     newer: tuple[Newer, ...] | None = None
+    trends: dict[str, list[Figure]] = {}
 
 
 def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
@@ -217,7 +251,7 @@ def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
         FileError: a file of results is damaged.
     """
     runs = sorted([*_verdicts(folder), *_tests(folder / "test")], key=lambda each: each.key)
-    locked = _locked(lock)
+    locked, measurements = _locked(lock), list(_measurements(folder))
     return Report(
         FORMAT,
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -227,10 +261,11 @@ def collect(folder: Path, lock: Lock, before: Report | None = None) -> Report:
         locked,
         differences(before.locked, locked) if before else [],
         runs,
-        list(_measurements(folder)),
+        measurements,
         list(_contents(folder)),
-        _history(before.history if before else {}, runs),
+        _history(before.history if before else {}, _conformance(runs)),
         list(_profiles(folder)),
+        trends=_history(before.trends if before else {}, _ratios(measurements)),
         newer=behind.newer if (behind := age.last(lock, folder / age.NAME)) else None,
     )
 
@@ -239,10 +274,6 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[tup
     """Return (name, before, after) for each name whose text differs; "" where it is missing."""
     names = sorted({*before, *after})
     return [(name, before.get(name, ""), after.get(name, "")) for name in names if before.get(name) != after.get(name)]
-
-
-# What is read of the files. A number that is not finite is a fault of the run that wrote it. Counts may be floats, too.
-_Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 
 
 class _Case(msgspec.Struct):
@@ -447,9 +478,22 @@ def _profiles(folder: Path) -> Iterator[ProfiledKernel]:
         for kernel in profile.kernels:
             yield _profile(file, home, profile.name, kernel, bench.ran)
     for file in sorted(folder.glob("*/*/profiles/*.json")):
-        document = json_text.read(file, _ScriptProfile)
-        for kernel in document.kernels:
-            yield _profile(file, file.parent.parent, document.script, kernel, document.ran)
+        yield from profiled(file)
+
+
+def profiled(file: Path) -> list[ProfiledKernel]:
+    """Return the kernels in a file that bench or `run --profile-kernels` wrote to its place in a folder of results.
+
+    Raises:
+        FileError: it is damaged.
+    """
+    if file.name == "bench.json":
+        home, bench = (file.parents[1] if file.parent.name == PART else file.parent), json_text.read(file, _Bench)
+        return [
+            _profile(file, home, each.name, kernel, bench.ran) for each in bench.profiles for kernel in each.kernels
+        ]
+    script = json_text.read(file, _ScriptProfile)
+    return [_profile(file, file.parents[1], script.script, kernel, script.ran) for kernel in script.kernels]
 
 
 def _profile(file: Path, folder: Path, source: str, kernel: _Kernel, ran: dict[str, str]) -> ProfiledKernel:
@@ -488,17 +532,31 @@ def _contents(folder: Path) -> Iterator[Content]:
         yield Content(file.parent.parent.name, release, sizes.image, sizes.packages, _date(file))
 
 
-def _history(before: Mapping[str, list[Point]], runs: list[Run]) -> dict[str, list[Point]]:
-    """Add the conformance runs to those of earlier reports; a run is added once."""
+_Taken = TypeVar("_Taken", Point, Figure)
+
+
+def _history(before: Mapping[str, list[_Taken]], recent: Iterator[tuple[str, _Taken]]) -> dict[str, list[_Taken]]:
+    """Add what was found to that of earlier reports, by its key; a run is added once."""
     history = {key: list(points) for key, points in before.items()}
-    for recent in runs:
-        if recent.kind.startswith("conformance") and not recent.partial:
-            applicable = sum(recent.outcomes.values()) - recent.outcomes.get("not applicable", 0)
-            point = Point(recent.taken, recent.passed, applicable)
-            points = history.setdefault(recent.key, [])
-            if point not in points:
-                points.append(point)
+    for key, point in recent:
+        points = history.setdefault(key, [])
+        if point not in points:
+            points.append(point)
+            del points[:-_KEPT]
     return history
+
+
+def _conformance(runs: list[Run]) -> Iterator[tuple[str, Point]]:
+    for each in runs:
+        if each.kind.startswith("conformance") and not each.partial:
+            applicable = sum(each.outcomes.values()) - each.outcomes.get("not applicable", 0)
+            yield each.key, Point(each.taken, each.passed, applicable)
+
+
+def _ratios(measurements: list[Measurement]) -> Iterator[tuple[str, Figure]]:
+    for measurement in measurements:
+        for label, ratio in measurement.ratios.items():
+            yield measurement.trend_key(label), Figure(measurement.taken, ratio)
 
 
 def _release(folder: str) -> str:
