@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from .turns import Times
 
+# The length of a bar for a ratio of 1.
+_PARITY = 20
+
 
 @dataclass(frozen=True)
 class Row:
@@ -71,7 +74,8 @@ class Measurement:
             if row.rate is not None:
                 columns.append(f"{row.rate:8.{'1f' if row.rate >= 1 else '2g'}} {self.unit}")
             lines.append(" ".join(columns))
-        lines += [f"  {label}: {ratio:.2f}" for label, ratio in self.ratios.items()]
+        width = max(map(len, self.ratios), default=0)
+        lines += [f"  {f'{label}: {ratio:.2f}':<{width + 6}} {_bar(ratio)}" for label, ratio in self.ratios.items()]
         lines += [f"  {label}: {seconds:+.2f} s" for label, seconds in self.beyond.items()]
         lines += [f"  not measured: {name}: {why}" for name, why in self.failed.items()]
         if self.aim:
@@ -92,6 +96,13 @@ class Suite:
 
     quick: Mapping[str, Measuring]
     more: Mapping[str, Measuring] = field(default_factory=dict)
+
+
+def _bar(ratio: float) -> str:
+    """Return a bar for a ratio: `|` is where it is 1, `>` where a longer one is cut."""
+    filled = "#" * min(round(ratio * _PARITY), 2 * _PARITY)
+    whole = f"{filled[:_PARITY]:<{_PARITY}}|{filled[_PARITY:]}"
+    return f"{whole}>" if ratio > 2 else whole
 
 
 def _time(seconds: float) -> str:

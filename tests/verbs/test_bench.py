@@ -70,6 +70,13 @@ def test_a_table_names_every_candidate_with_its_times_rate_and_aim() -> None:
     assert "1,234,567 modelled cycles" in cycles and "1.5 GB/s" in cycles
     for text in ("over theirs: 1.23", "aim: at least 1", "not measured: others: refused"):
         assert text in table
+    # A ratio of 1 is 20 characters.
+    bars = Measurement("t", [], ratios={"a": 1.25, "bc": 0.5, "d": 9.0}).table().splitlines()[1:]
+    assert bars == [
+        f"  a: 1.25  {'#' * 20}|{'#' * 5}",
+        f"  bc: 0.50 {'#' * 10}{' ' * 10}|",
+        f"  d: 9.00  {'#' * 20}|{'#' * 20}>",
+    ]
     assert "beyond theirs: +0.12 s" in table and "beyond others: -0.50 s" in table
 
 
