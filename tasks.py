@@ -229,7 +229,13 @@ def conformance(
 
 @verb(group="use", request=(*IMAGE, "gpus", "sdk"))
 def bench(
-    c: Context, request: Request, only: str = "", full: bool = False, cpu: str = "", profile: bool = False
+    c: Context,
+    request: Request,
+    only: str = "",
+    full: bool = False,
+    cpu: str = "",
+    profile: bool = False,
+    plot: str = "",
 ) -> None:
     """Time a target against its peers, in an image that has them.
 
@@ -251,12 +257,15 @@ def bench(
                      folder `only`, and `./foundry report` shows them in place of older ones
     --full           measure each kernel in all its sizes and types, which takes about three times as long
     --profile        show what bounds each kernel, and its instructions by source line, too; see docs/profiling.md
+    --plot=FILE      the same, and draw the rooflines of the kernels into this file of SVG
     --cpu=avx2       let PoCL, OpenBLAS, NumPy and torch use no more than a processor with AVX2 has. The folder of the
                      results then ends with -avx2
     """
+    from toolchains.report import roofline
     from toolchains.verbs import bench
 
-    bench.bench(request, only=only, full=full, cpu=cpu, profile=profile)
+    place = roofline.read_place("--plot", plot)
+    bench.bench(request, only=only, full=full, cpu=cpu, profile=profile, plot=place)
 
 
 @verb(group="use")
@@ -268,8 +277,9 @@ def report(c: Context, output: str = "", results: str = "", compare: str = "") -
         ./foundry report --results=downloads/results
 
     The page shows each target with each release of Triton and what of it was run, on which devices, and what failed;
-    conformance and how it went over the runs; measurements with their peers; what is in the images; and what changed
-    in the lock since the last report. It is one file without scripts, which loads nothing, for light and dark screens.
+    conformance and measurements with their peers, and how both went over the runs; the rooflines of profiled kernels;
+    what is in the images; and what changed in the lock since the last report. It is one file without scripts, which
+    loads nothing, for light and dark screens of any width.
     What was not run is listed as not run. This runs and measures nothing itself.
 
     --output=FILE    where to write; build/results/report.html by default
@@ -369,6 +379,7 @@ def run(
     disk: str = "",
     check: bool = False,
     profile_kernels: bool = False,
+    plot: str = "",
 ) -> None:
     """Run a Python script of yours in a target's container.
 
@@ -400,12 +411,15 @@ def run(
     --profile-kernels
                      when the script has ended, show what bounds each kernel that it launched, and the instructions of
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
+    --plot=FILE      the same, and draw the kernels' roofline into this file of SVG
     """
     from toolchains.cli import commandline
+    from toolchains.report import roofline
     from toolchains.verbs import run
 
+    picture = roofline.read_place("--plot", plot)
     place = run.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check)
-    sys.exit(run.run_script(request, place, commandline.script_words(), profile=profile_kernels))
+    sys.exit(run.run_script(request, place, commandline.script_words(), profile=profile_kernels, plot=picture))
 
 
 @verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES))

@@ -245,6 +245,20 @@ def test_a_run_of_some_cases_proves_nothing_and_keeps_the_results_of_the_whole_r
     assert found == {"e2e": (True, ""), "e2e, only 2 of 83 cases": (True, "only 2 of 83 cases")}
 
 
+def test_kernels_of_a_measurement_are_drawn_into_a_file(start: Start, tmp_path: Path) -> None:
+    kernel = {"kernel": "add", "grid": [1, 1, 1], "launches": 1, "seconds": 1e-3, "bytes": 12e6, "operations": 1e6}
+    kernel |= {"bound": "memory", "share": 0.5, "memory_roof": 2.4e10}
+    container = start([PLAN, *whole(data={"measurements": [], "kernels": [kernel], "table": ""})[1:]])
+    picture = tmp_path / "new" / "roofline.svg"
+    bench.bench(Request.read("spirv"), only="vec_add", plot=picture)
+    assert container.commands[0][1]["FOUNDRY_BENCH_PROFILE"] == "1"
+    assert "add, grid 1x1x1: 1 Gop/s" in picture.read_text()
+    start([*whole()[:4]], 0)
+    with pytest.raises(ProofError):
+        bench.bench(Request.read("spirv"), plot=picture)
+    assert not picture.exists(), "a run that fails leaves none of an earlier one"
+
+
 def test_one_measurement_keeps_the_others_and_is_the_one_reported(start: Start, tmp_path: Path) -> None:
     def measured(*rates: tuple[str, float]) -> list[dict[str, Any]]:
         rest = {"unit": "GB/s", "ratios": {}, "beyond": {}, "aim": ""}

@@ -151,7 +151,9 @@ def test_wrong_script_or_folder_is_refused_before_anything_is_built(tmp_path: Pa
         Place.read(results="x")
 
 
-def test_run_without_a_profile_removes_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_without_a_profile_removes_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Ended:
         def interactive(self, *_: object, **__: object) -> int:
             return 137
@@ -169,8 +171,11 @@ def test_run_without_a_profile_removes_an_earlier_one(tmp_path: Path, monkeypatc
     place = Place(tmp_path / "mine", tmp_path / "mine", None, "x.py")
     assert run.run_script(Request.read("spirv"), place, []) == 137
     assert all(file.exists() for file in files)
-    assert run.run_script(Request.read("spirv"), place, [], profile=True) == 137
-    assert not any(file.exists() for file in files)
+    picture = tmp_path / "roofline.svg"
+    picture.touch()
+    assert run.run_script(Request.read("spirv"), place, [], plot=picture) == 137
+    assert not any(file.exists() for file in (*files, picture))
+    assert f"{picture} is not written: no kernel was profiled" in capsys.readouterr().err
 
 
 @pytest.mark.docker

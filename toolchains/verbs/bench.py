@@ -11,6 +11,8 @@ from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.lockfile import lock
+from toolchains.report import roofline
+from toolchains.report.results import profiled
 from toolchains.system import paths
 from toolchains.system.errors import ProofError, UsageError, suggestion
 from toolchains.testing import proof
@@ -28,8 +30,19 @@ _PIP = (
 _FILES = f"{proof.HOME}/files"
 
 
-def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = "", profile: bool = False) -> Path:
+def bench(
+    request: Request,
+    *,
+    only: str = "",
+    full: bool = False,
+    cpu: str = "",
+    profile: bool = False,
+    plot: Path | None = None,
+) -> Path:
     """Time a target against its peers, in the image of the variant that has them, or in its own image if that has all.
+
+    Args:
+        plot: the file for the rooflines of the kernels, which are profiled, too; None for none.
 
     Returns:
         The folder with bench.json.
@@ -64,8 +77,11 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     env = {"PYTHONPATH": path, "FOUNDRY_MEASUREMENTS": wanted.bench, "FOUNDRY_BENCH_FILES": _FILES}
     if full:
         env["FOUNDRY_BENCH_FULL"] = "1"
-    if profile:
+    if profile or plot:
         env["FOUNDRY_BENCH_PROFILE"] = "1"
+    if plot:
+        # If this run fails, it leaves no picture of an earlier one.
+        plot.unlink(missing_ok=True)
     if cpu:
         env |= {"FOUNDRY_BENCH_CPU": cpu, **limits[cpu]}
     # A separate folder, so that it does not replace e2e's results.
@@ -87,6 +103,8 @@ def bench(request: Request, *, only: str = "", full: bool = False, cpu: str = ""
     ]
     document = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
     (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    if plot:
+        roofline.write(plot, profiled(results / "bench.json"))
     if not verdict.succeeded:
         what = f"the measurements of {target} did not come to an end"
         raise ProofError(what, why=proof.explain(verdict, results / "bench.json"), next=request.command("shell"))

@@ -42,6 +42,8 @@ from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
+from toolchains.report import roofline
+from toolchains.report.results import profiled
 from toolchains.system import durable, paths
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
@@ -242,15 +244,20 @@ def crash(status: int) -> str:
     return next((number.name for number in _CRASHES if status == _SIGNALLED + number), "")
 
 
-def run_script(request: Request, place: Place, words: Sequence[str], *, profile: bool = False) -> int:
+def run_script(
+    request: Request, place: Place, words: Sequence[str], *, profile: bool = False, plot: Path | None = None
+) -> int:
     """Run the place's script with these arguments in a target's container; return its exit status.
 
-    With `profile`, it also prints what bounds each kernel, and writes profile.json, there and for the verb report.
+    With `profile`, it also prints what bounds each kernel, and writes profile.json, there and for the verb report. With
+    `plot`, it does so, too, and draws the kernels' roofline into that file.
 
     Raises:
         CommandError: a wheel cannot be installed.
+        FileError: the profile that came out of the container is damaged.
         UsageError: there is no script to profile.
     """
+    profile = profile or plot is not None
     if profile and place.script in ("-m", "-c"):
         raise UsageError("--profile-kernels profiles a script", next="put what is to run into a script")
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
@@ -260,6 +267,8 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
             if kept:
                 # A run that ends without a profile leaves none of an earlier one.
                 kept.unlink(missing_ok=True)
+                if plot:
+                    plot.unlink(missing_ok=True)
                 if place.results:
                     (place.results / _PROFILED).unlink(missing_ok=True)
             if [place.script, *words[:1]] == ["-m", "pytest"]:
@@ -272,6 +281,8 @@ def run_script(request: Request, place: Place, words: Sequence[str], *, profile:
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
+            if plot:
+                roofline.write(plot, profiled(kept) if kept.is_file() else [])
     if (name := crash(status)) and CHECK not in place.environment:
         print(
             f"{name} ended the script: a kernel may have accessed memory outside of its arrays\n"
