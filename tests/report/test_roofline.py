@@ -75,6 +75,8 @@ def test_a_kernel_is_at_its_intensity_and_rate_below_its_roofs() -> None:
     assert "k, grid 2x1x1: 1 Gop/s at 1 op/B; 10% of its roof, memory" in found.words
     assert "memory, measured: 10 GB/s, a triad of 1 MB" in found.words
     assert "f32, measured: 100 Gop/s, multiply-adds" in found.words
+    matrices = drawn(roofs={"memory": 1e10, "f16 matrices": 1e12}).words
+    assert "f16 matrices, measured: 1 Top/s, products of matrices" in matrices
     assert "Nominal peaks of the device are not known" in found.words and "operations per second" in found.words
 
 

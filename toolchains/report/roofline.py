@@ -169,7 +169,8 @@ def _measured(kernels: Sequence[ProfiledKernel]) -> Iterator[_Roof]:
     kinds = {kind: rate for each in kernels for kind, rate in each.roofs.items() if kind not in ("launch", "memory")}
     for kind, rate in sorted(kinds.items()):
         if _is_drawn(rate):
-            yield _Roof(False, rate, f"{kind}, measured: {si(rate)}op/s, multiply-adds")
+            how = "products of matrices" if kind.endswith("matrices") else "multiply-adds"
+            yield _Roof(False, rate, f"{kind}, measured: {si(rate)}op/s, {how}")
 
 
 def _derived(kernels: Sequence[ProfiledKernel]) -> Iterator[_Roof]:
