@@ -593,16 +593,25 @@ def upstream(
 
 
 @verb(group="project")
-def test(c: Context, target: str = "", plugin: bool = False, sdk: str = "", quick: bool = False) -> None:
+def test(
+    c: Context, target: str = "", plugin: bool = False, sdk: str = "", quick: bool = False, continue_: bool = False
+) -> None:
     """Run all checks: lint, types, tests here and in every target's images, e2e.
 
         ./foundry --yes test
         ./foundry test --quick
         ./foundry test --target=vsi
         ./foundry test --target=vsi --plugin
+        ./foundry test --continue
 
-    The last line summarises them. If Debian's archive no longer has a locked package, its current version is taken, and
-    a line names it.
+    A line for each suite says whether it passed. Its whole output is in a log in build/results/test; what failed is
+    shown, in a log of CI with all that was printed. A terminal shows the time left: an estimate from the last run, or
+    from a measured one. The last line summarises all tests. If Debian's archive no longer has a locked package, its
+    current version is taken, and a line of the log names it. Ctrl-C ends all suites that run; what passed is recorded.
+
+    --continue       run what has not passed in the last run with these options, of which Ctrl-C may have been the end.
+                     A suite that passed is not run again if the commit, all files, Python and the variables that tests
+                     read are the same; its tests are counted. Otherwise, everything runs
 
     --quick          run lint, types, and the fast tests on this machine, those of the lowering among them. They need
                      neither an engine nor a network. CONTRIBUTING.md says how long that takes
@@ -613,9 +622,11 @@ def test(c: Context, target: str = "", plugin: bool = False, sdk: str = "", quic
     from toolchains.verbs import test
 
     if quick:
-        sys.exit(test.quick(for_images=bool(target or plugin or sdk)))
+        sys.exit(test.quick(for_images=bool(target or plugin or sdk), continued=continue_))
     requests = test.requests(target, sdk=sdk, plugin=plugin)
-    sys.exit(test.test_plugin(requests[0]) if plugin else test.test(requests))
+    if plugin:
+        sys.exit(test.test_plugin(requests[0], continued=continue_))
+    sys.exit(test.test(requests, target=target, continued=continue_))
 
 
 @verb(group="source", actions=["push", "pull", "serve", "lock"], iterable=["source", "profile"])

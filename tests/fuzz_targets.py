@@ -50,7 +50,7 @@ from toolchains.sdk import elf
 from toolchains.sdk.contents import Supply
 from toolchains.system import json_text, paths
 from toolchains.system.errors import FoundryError, ImageError, PatchError, PinError
-from toolchains.testing.parts import Count
+from toolchains.testing.junit import Count
 from toolchains.trust import image_archive, keys, statement
 
 # What would end a text, an attribute, a comment or a script of HTML, of a style sheet or of a template, or begin one.

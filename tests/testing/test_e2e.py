@@ -18,7 +18,7 @@ import pytest
 from scripts import RAN, TRITON, judged, junit
 
 from toolchains.system import paths
-from toolchains.testing.parts import Count
+from toolchains.testing.junit import Count
 from toolchains.testing.verdict import Verdict
 
 E2E = paths.ROOT / "e2e"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,44 +19,25 @@ from toolchains.engine import host
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import paths
-from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
 from toolchains.testing import import_layers, planned, proof
-from toolchains.testing.parts import CheckPart, Line, run_parts
+from toolchains.testing.parts import Line
+from toolchains.testing.record import Inputs
 from toolchains.verbs import test
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
 
-def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> CheckPart:
-    """Return a part that writes these results, and fails as pytest would."""
-
-    def run(line: Line) -> None:
-        file.write_text(JUNIT.format(tests=tests, failures=failures, skipped=skipped))
-        if failures:
-            raise CommandError("pytest failed")
-
-    return CheckPart(file.stem, run, file)
-
-
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let results be written to the test's own folder."""
+    """Let results be written to the test's own folder, and let no file of the checkout change."""
     monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    monkeypatch.setattr(Inputs, "read", lambda options: Inputs("commit", "files", tuple(options), "machine"))
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
-
-
-def test_summary_sums_up_all_parts_and_missing_results_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lint = CheckPart("lint", lambda line: None)
-    parts = [lint, part(tmp_path / "one", tests=5, skipped=1), part(tmp_path / "two", tests=3)]
-    assert run_parts(parts) == 0
-    assert " 7 passed, 1 skipped in " in last_line(capsys)
-    assert run_parts([CheckPart("one", lambda line: None, tmp_path / "absent.xml")]) == CheckError.exit_code
-    assert " 1 errors in " in last_line(capsys)
 
 
 def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
@@ -85,44 +63,6 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
 def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-vulkan"):
         test.test_plugin(Request.read("spirv-vulkan"))
-
-
-def test_failed_part_does_not_stop_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def lint(line: Line) -> None:
-        raise CommandError("an unused import")
-
-    parts = [CheckPart("lint", lint), part(tmp_path / "one", tests=2, failures=1), part(tmp_path / "two", tests=3)]
-    assert run_parts(parts) == CheckError.exit_code
-    output = capsys.readouterr().out
-    assert "an unused import" in output
-    assert "failed: lint\nfailed: one\n" in output
-    assert " 1 failed, 4 passed, 1 errors in " in output.splitlines()[-1]
-
-
-@pytest.mark.parametrize("skipped", [0, 3], ids=["none collected", "all skipped"])
-def test_part_without_a_test_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str], skipped: int) -> None:
-    parts = [part(tmp_path / "one", tests=skipped, skipped=skipped), part(tmp_path / "two", tests=3)]
-    assert run_parts(parts) == CheckError.exit_code
-    assert "failed: one: no test was executed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "<a/>",
-        "<testsuites>",
-        "not XML",
-        '<testsuite tests="many"/>',
-        "<?xml version='1.0' encoding='nothing'?><testsuite tests='1'/>",
-    ],
-)
-def test_part_with_damaged_results_fails(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(line: Line) -> None:
-        (tmp_path / "one.xml").write_text(content)
-
-    assert run_parts([CheckPart("one", run, tmp_path / "one.xml")]) == CheckError.exit_code
-    assert "failed: one: no test was executed" in capsys.readouterr().out
 
 
 CONFTEST = """
@@ -174,58 +114,6 @@ def test_a_list_of_tests_that_was_damaged_is_seen(tmp_path: Path, text: str) -> 
     (tmp_path / "planned").write_text(text)
     (tmp_path / "junit").write_text(JUNIT.format(tests=9, failures=0, skipped=0))
     assert test.incomplete(tmp_path / "planned", tmp_path / "junit")
-
-
-def test_parallel_parts_print_in_one_piece_each(capsys: pytest.CaptureFixture[str]) -> None:
-    here = threading.Barrier(2, timeout=60)
-
-    def meet(name: str, line: Line) -> None:
-        for number in range(20):
-            # The part passes only if the other part reaches this point, too.
-            here.wait()
-            line(f"{name} {number}")
-
-    parts = [CheckPart(name, functools.partial(meet, name), beside=True) for name in ("one", "two")]
-    assert run_parts([*parts, CheckPart("three", lambda line: line("three"))], lanes=2) == 0
-    output = capsys.readouterr().out
-    for name in ("one", "two"):
-        assert "\n".join(f"{name} {number}" for number in range(20)) in output
-    assert output.index("three") > max(output.index("one 19"), output.index("two 19"))
-
-
-def test_a_failure_beside_others_is_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(line: Line) -> None:
-        line("at work")
-        raise CommandError("the engine is gone")
-
-    parts = [CheckPart("image", fail, beside=True), CheckPart("other", lambda line: None, beside=True)]
-    assert run_parts(parts, lanes=2) == CheckError.exit_code
-    output = capsys.readouterr().out
-    assert re.search(r"== image, \d+ s\nat work\nthe engine is gone", output)
-    assert "\nfailed: image\n" in output
-
-
-def test_interrupt_ends_parallel_parts(tmp_path: Path) -> None:
-    began = [threading.Event(), threading.Event()]
-    ended = []
-
-    def sleep(number: int, line: Line) -> None:
-        script = "import time; print('here', flush=True); time.sleep(600)"
-        try:
-            run([sys.executable, "-c", script], log=f"sleep-{number}", line=lambda text: began[number].set())
-        except CommandError:
-            ended.append(number)
-            raise
-
-    def stop(line: Line) -> None:
-        for event in began:
-            assert event.wait(60)
-        raise KeyboardInterrupt
-
-    parts = [CheckPart(f"{number}", functools.partial(sleep, number), beside=True) for number in (0, 1)]
-    with pytest.raises(KeyboardInterrupt):
-        run_parts([CheckPart("stop", stop, beside=True), *parts], lanes=3)
-    assert sorted(ended) == [0, 1]
 
 
 def test_checks_are_commands_and_e2e_comes_before_image_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

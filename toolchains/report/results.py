@@ -25,7 +25,7 @@ from toolchains.resolve.age import Newer
 from toolchains.system import foreign, json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import FileError, MissingToolError
-from toolchains.testing.parts import DAMAGED
+from toolchains.testing.junit import DAMAGED
 from toolchains.testing.proof import PART
 from toolchains.testing.verdict import PASS
 

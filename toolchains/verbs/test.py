@@ -20,8 +20,9 @@ tests run.
 
 quick() runs what is above the last three, without the tests that need an engine, a network or seconds.
 
-If a part fails, the next ones still run. The last line is a summary like pytest's, summed over all parts; a run in
-which no test was executed has failed.
+If a part fails, the next ones still run. One line a part says how it ended; logs and the record of what passed are in
+build/results/test, in `quick` and `plugin` there for these. The last line is a summary like pytest's, summed over all
+parts; a run in which no test was executed has failed.
 """
 
 from __future__ import annotations
@@ -51,12 +52,13 @@ from toolchains.system import json_text, paths
 from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError, EngineError, ImageError, PartError, PinError, UsageError
 from toolchains.testing import planned, proof
-from toolchains.testing.parts import CheckPart, Count, Line, run_parts
+from toolchains.testing.junit import Count
+from toolchains.testing.parts import CheckPart, Line, run_parts
 from toolchains.verbs import conformance
 
 _RESULTS = paths.RESULTS / "test"
-# Where the results of a plugin's own tests begin, beside those of a run of all checks.
-_PLUGIN = "plugin/tests"
+# The folders of other runs than those of all checks, whose results stay.
+_QUICK, _PLUGIN = "quick", "plugin"
 _INSIDE = "/foundry/test"
 _PLANNED = f"{_INSIDE}/planned"
 # The largest file of results that is copied out.
@@ -102,6 +104,7 @@ _IN_CONTAINER = (
 _PROCESSOR = "POCL_KERNELLIB_NAME"
 _PROCESSORS = ("sse2", "avx2")
 _POCL = "pocl-opencl-icd"
+_E2E = "kernels run there, and agree with NumPy"
 # Variables of this process that tests on this machine need, in addition to those of every child.
 _PASSED = ("DOCKER_", "FOUNDRY_", "XDG_")
 
@@ -130,11 +133,13 @@ def requests(target: str, *, sdk: str, plugin: bool = False) -> list[Request]:
     return [replace(request, release=release) for request in first for release in request.target.tritons.values()]
 
 
-def test(requested: Sequence[Request]) -> int:
+def test(requested: Sequence[Request], *, target: str = "", continued: bool = False) -> int:
     """Run all checks, and print what failed. The last line is the summary.
 
     Args:
         requested: the images that the backends' tests and e2e run in.
+        target: the only one of them, if it is named.
+        continued: see run_parts.
 
     Returns:
         See parts.run_parts.
@@ -143,12 +148,15 @@ def test(requested: Sequence[Request]) -> int:
         MissingToolError: no container engine.
     """
     host.ensure_engine()
-    shutil.rmtree(_RESULTS, ignore_errors=True)
-    _RESULTS.mkdir(parents=True)
-    return run_parts(_parts(requested))
+    options = [f"--target={target}", *_given(requested[0])] if target else []
+    return run_parts(_parts(requested), _RESULTS, options=options, continued=continued)
 
 
-def test_plugin(request: Request) -> int:
+def _given(request: Request) -> list[str]:
+    return [f"--sdk={request.given.option}"] if request.given else []
+
+
+def test_plugin(request: Request, *, continued: bool = False) -> int:
     """Run only the tests of a target's own plugin, in its image. The results of a run of all checks stay.
 
     Raises:
@@ -167,19 +175,21 @@ def test_plugin(request: Request) -> int:
             next=f"./foundry test --target={request.target.name}",
         )
     host.ensure_engine()
-    tests = partial(image.tests, folders, what=_PLUGIN, chosen=chosen)
-    image.junit(_PLUGIN).parent.mkdir(parents=True, exist_ok=True)
-    image.junit(_PLUGIN).unlink(missing_ok=True)
-    return run_parts([CheckPart(f"tests of {backend} in the image of {image.title}", tests, image.junit(_PLUGIN))])
+    what = f"{_PLUGIN}/{request.target.name}/tests"
+    tests = partial(image.tests, folders, what=what, chosen=chosen)
+    part = CheckPart(f"tests of {backend} in the image of {image.title}", tests, image.junit(what))
+    options = [f"--target={request.target.name}", "--plugin", *_given(request)]
+    return run_parts([part], image.junit(what).parent, options=options, continued=continued)
 
 
-def quick(*, for_images: bool = False) -> int:
+def quick(*, for_images: bool = False, continued: bool = False) -> int:
     """Run what needs neither an engine nor a network, and print what failed. The last line is the summary.
 
     Results of an earlier test() stay as they are.
 
     Args:
         for_images: whether there are options that images are built with.
+        continued: see run_parts.
 
     Returns:
         See parts.run_parts.
@@ -198,8 +208,9 @@ def quick(*, for_images: bool = False) -> int:
     chosen = " and ".join(f"not {mark}" for mark in _NOT_QUICK)
     # One more than there are processors: many tests wait for a process.
     processes = (os.cpu_count() or 1) + 1
-    with TemporaryDirectory(dir=paths.scratch()) as work:
-        return run_parts(_here(Path(work, "host.xml"), ["-m", chosen, f"--numprocesses={processes}"]))
+    folder = _RESULTS / _QUICK
+    parts = _here(folder / "host.xml", ["-m", chosen, f"--numprocesses={processes}"])
+    return run_parts(parts, folder, options=["--quick"], continued=continued)
 
 
 def _parts(requested: Sequence[Request]) -> list[CheckPart]:
@@ -213,10 +224,10 @@ def _parts(requested: Sequence[Request]) -> list[CheckPart]:
     return [
         *_here(_RESULTS / "host.xml", ["--allow-drift"]),
         *(
-            CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True)
+            CheckPart(f"e2e {image.title}", image.e2e, image.junit("e2e"), beside=True, about=_E2E)
             for image in sorted(images, key=lambda image: -len(image.target.debs))
         ),
-        CheckPart("published IDs", partial(_published, requested)),
+        CheckPart("published IDs", partial(_published, requested), about="images and parts have the published bytes"),
         *_suites_in_images(images),
     ]
 
@@ -253,13 +264,20 @@ def _here(junit: Path, options: Sequence[str]) -> list[CheckPart]:
     """
     words = [*_PYTEST, *each_within(_HERE), *options, f"--junitxml={junit}"]
     return [
-        CheckPart("ruff check", partial(_tool, ["ruff", "check", "."]), beside=True),
-        CheckPart("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), beside=True),
-        CheckPart(
-            "import-linter", partial(_python, "lint-imports", ["-m", "toolchains.testing.import_layers"]), beside=True
+        *(
+            CheckPart(title, run, beside=True, about=about)
+            for title, run, about in (
+                ("ruff check", partial(_tool, ["ruff", "check", "."]), "the rules for Python code"),
+                ("ruff format", partial(_tool, ["ruff", "format", "--check", "."]), "the form of Python code"),
+                (
+                    "import-linter",
+                    partial(_python, "lint-imports", ["-m", "toolchains.testing.import_layers"]),
+                    "who imports whom",
+                ),
+                ("mypy", partial(_python, "mypy", ["-m", "toolchains.testing.type_checks"]), "types"),
+            )
         ),
-        CheckPart("mypy", partial(_python, "mypy", ["-m", "toolchains.testing.type_checks"]), beside=True),
-        CheckPart("tests/ on this machine", partial(_tool, words), junit, beside=True),
+        CheckPart("tests/ on this machine", partial(_tool, words), junit, True, "Foundry itself and the lowering"),
     ]
 
 
@@ -291,7 +309,7 @@ def _suites_in_images(images: Sequence[_Image]) -> Iterator[CheckPart]:
             own_mapping = not peers and release == image.target.default_triton
             values = "all" if has_all else "few" if repeats else "mapping" if own_mapping else "some"
             inside = partial(image.tests, folders, without=without, values=values)
-            yield CheckPart(title, inside, image.junit("backends"))
+            yield CheckPart(title, inside, image.junit("backends"), about="the compiler, and values of the language")
             if has_all:
                 for processor in _PROCESSORS:
                     title = f"tests of library functions in the image of {image.title}, as processor {processor}"
@@ -515,4 +533,8 @@ def _tool(words: Sequence[str], line: Line) -> None:
 
 def _python(log: str, words: Sequence[str], line: Line, more: Sequence[str] = ()) -> None:
     passed = {key: value for key, value in os.environ.items() if key.startswith(_PASSED) or key in more}
-    run([sys.executable, *words], log=f"test-{log}", cwd=paths.ROOT, env=passed, network=True, line=line)
+    try:
+        run([sys.executable, *words], log=f"test-{log}", cwd=paths.ROOT, env=passed, network=True, line=line)
+    except CommandError as error:
+        # Its last lines were passed on.
+        raise CommandError(f"{log} failed", next=error.next) from None
