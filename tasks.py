@@ -448,6 +448,26 @@ def shell(
     sys.exit(run.open_shell(request, place))
 
 
+@verb(group="use", request=("triton", "allow_drift"), wordless=True)
+def devcontainer(c: Context, request: Request, folder: str, from_: str = "", force: bool = False) -> None:
+    """Write .devcontainer/ for a repository of yours, so that editors open it in a target's image.
+
+        ./foundry devcontainer spirv ~/kernels
+        ./foundry devcontainer spirv ~/kernels --from=registry.example/team
+
+    VS Code, JetBrains IDEs, GitHub Codespaces and the devcontainer CLI read it. FOLDER, the current one if none is
+    given, is mounted into the container; you work there as the user foundry. The plugin is in the image.
+
+    --from=REGISTRY  name the image by its digest in this registry, where `push` has sent it and where others find it.
+                     It must be the published image, or one that was built here or came by `pull`. Without it, the
+                     image is built if its inputs changed, and named as the engine of this machine has it
+    --force          replace files of .devcontainer that have another text
+    """
+    from toolchains.verbs import devcontainer
+
+    devcontainer.devcontainer(request, folder, registry=from_, force=force)
+
+
 @verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.

@@ -112,7 +112,7 @@ class Foundry(Program):
         body = self.collection[words[0]].body
         nameless: Sequence[str] = getattr(body, "nameless", ())
         bare = [word for word in words[1:] if not word.startswith("-")]
-        if getattr(body, "wordless", False) and not bare:
+        if getattr(body, "wordless", False) and len(bare) == len(self.collection[words[0]].positional) - 1:
             return [*words, ""]
         named = {*body.actions} - {*nameless}
         return [*words, ""] if nameless and len(bare) == 1 and bare[0] not in named else words

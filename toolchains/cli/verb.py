@@ -57,7 +57,7 @@ def verb(
         group: its group in the overview; see commandline.GROUPS.
         actions: the allowed values of its argument `action`; commandline.py refuses other values.
         nameless: the actions without a further word; the argument after `action` is then "".
-        wordless: whether its first word may be missing; the argument is then "".
+        wordless: whether its last word may be missing; the argument is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         passing: whether all words after the last positional one are for a user's script; see commandline.script_words.
