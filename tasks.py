@@ -450,7 +450,7 @@ def shell(
 
 @verb(group="use", request=("triton", "allow_drift"), wordless=True)
 def devcontainer(c: Context, request: Request, folder: str, from_: str = "", force: bool = False) -> None:
-    """Write .devcontainer/ for a repository of yours, so that editors open it in a target's image.
+    """Write .devcontainer/, so that editors open your repository in an image.
 
         ./foundry devcontainer spirv ~/kernels
         ./foundry devcontainer spirv ~/kernels --from=registry.example/team

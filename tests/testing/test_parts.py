@@ -18,7 +18,7 @@ from toolchains.system.children import run
 from toolchains.system.errors import CheckError, CommandError
 from toolchains.testing import parts as module
 from toolchains.testing.parts import CheckPart, Line, run_parts
-from toolchains.testing.record import Inputs
+from toolchains.testing.record import RunInputs
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
 
@@ -38,7 +38,7 @@ def part(file: Path, *, tests: int, failures: int = 0, skipped: int = 0) -> Chec
 def inputs(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Return what a run takes for the state of the checkout."""
     now = {"commit": "a commit", "files": "its files", "machine": "a machine"}
-    monkeypatch.setattr(Inputs, "read", lambda options: Inputs(options=tuple(options), **now))
+    monkeypatch.setattr(RunInputs, "read", lambda options: RunInputs(options=tuple(options), **now))
     return now
 
 
@@ -241,9 +241,9 @@ import sys
 from pathlib import Path
 from toolchains.system.children import run
 from toolchains.testing.parts import CheckPart, run_parts
-from toolchains.testing.record import Inputs
+from toolchains.testing.record import RunInputs
 
-Inputs.read = lambda options: Inputs("commit", "files", (), "machine")
+RunInputs.read = lambda options: RunInputs("commit", "files", (), "machine")
 folder = Path(sys.argv[1])
 def good(line):
     (folder / "good.xml").write_text('<testsuite tests="5"/>')
@@ -261,7 +261,7 @@ except KeyboardInterrupt:
 def test_key_ends_a_run_in_a_terminal_that_shows_the_time_left(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name != "CI"} | {"TERM": "xterm", "COLUMNS": "120"}
-    words = ["setsid", "--ctty", "--wait", sys.executable, "-c", SCRIPT, tmp_path]
+    words = ["setsid", "--ctty", "--wait", sys.executable, "-c", SCRIPT, str(tmp_path)]
     child = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, cwd=paths.ROOT, env=env)
     os.close(theirs)
     shown, sent, until = b"", False, time.monotonic() + 60

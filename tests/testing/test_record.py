@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolchains.system import paths
-from toolchains.testing.record import Estimate, Inputs
+from toolchains.testing.record import Estimate, RunInputs
 
 
 @pytest.fixture
@@ -45,25 +45,25 @@ def build(folder: Path) -> None:
     ids=["content", "permissions", "new file", "removed file", "commit", "ignored file"],
 )
 def test_change_of_the_checkout_is_named(checkout: Path, change: Callable[[Path], None], named: list[str]) -> None:
-    before = Inputs.read([])
-    assert before.differences(Inputs.read([])) == []
+    before = RunInputs.read([])
+    assert before.differences(RunInputs.read([])) == []
     change(checkout)
-    assert before.differences(Inputs.read([])) == named
+    assert before.differences(RunInputs.read([])) == named
 
 
 def test_options_and_variables_of_tests_are_inputs(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = Inputs.read([])
-    assert before.differences(Inputs.read(["--quick"])) == ["the options"]
+    before = RunInputs.read([])
+    assert before.differences(RunInputs.read(["--quick"])) == ["the options"]
     monkeypatch.setenv("UNKNOWN", "1")
-    assert before.differences(Inputs.read([])) == []
+    assert before.differences(RunInputs.read([])) == []
     monkeypatch.setenv("DOCKER_HOST", "ssh://other")
-    (named,) = before.differences(Inputs.read([]))
+    (named,) = before.differences(RunInputs.read([]))
     assert "DOCKER_*" in named
 
 
 def test_nothing_is_the_same_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
-    inputs = Inputs.read([])
+    inputs = RunInputs.read([])
     assert inputs.differences(inputs)
 
 

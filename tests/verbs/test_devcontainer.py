@@ -167,7 +167,7 @@ def test_devcontainers_own_program_opens_the_folder_and_a_kernel_runs_there(tmp_
         timeout=300,
     )
     program = tmp_path / "npm/node_modules/.bin/devcontainer"
-    where = ["--workspace-folder", top]
+    where = ["--workspace-folder", str(top)]
     containers = ["docker", "ps", "--all", "--quiet", f"--filter=label=devcontainer.local_folder={top}"]
     try:
         done = subprocess.run([program, "up", *where], check=True, timeout=300, capture_output=True, text=True)

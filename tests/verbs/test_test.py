@@ -22,7 +22,7 @@ from toolchains.system import paths
 from toolchains.system.errors import CheckError, CommandError, PinError, UsageError
 from toolchains.testing import import_layers, planned, proof
 from toolchains.testing.parts import Line
-from toolchains.testing.record import Inputs
+from toolchains.testing.record import RunInputs
 from toolchains.verbs import test
 
 JUNIT = '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"/></testsuites>'
@@ -33,7 +33,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let results be written to the test's own folder, and let no file of the checkout change."""
     monkeypatch.setattr(test, "_RESULTS", tmp_path)
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(Inputs, "read", lambda options: Inputs("commit", "files", tuple(options), "machine"))
+    monkeypatch.setattr(RunInputs, "read", lambda options: RunInputs("commit", "files", tuple(options), "machine"))
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:

@@ -26,7 +26,7 @@ from toolchains.system import steps
 from toolchains.system.children import end_children
 from toolchains.system.errors import CheckError, FoundryError
 from toolchains.testing.junit import Count
-from toolchains.testing.record import Estimate, Inputs, Passed, Record
+from toolchains.testing.record import Estimate, RunInputs, Passed, Record
 
 # Called with each line that a part prints.
 Line = Callable[[str], None]
@@ -114,7 +114,7 @@ class _Run:
         self._parts, self._folder, self._options, self._lanes = parts, folder, options, lanes
         # What is printed beside a step's name must go through the same console.
         self._terminal = sys.stdout.isatty() and steps.console.is_terminal and not os.environ.get("CI")
-        self._inputs = Inputs.read(options)
+        self._inputs = RunInputs.read(options)
         last = Record.read(folder / "record.json")
         changed = last.inputs.differences(self._inputs) if last.inputs else ["there is no earlier run"]
         kept = last.passed if continued and not changed else {}
@@ -238,7 +238,7 @@ class _Run:
             error = str(count)
         # So the last line is no success either if a part without tests failed, or one that ended before its results.
         count.errors += bool(error and not count.has_failures)
-        changed = self._inputs.differences(Inputs.read(self._options)) if self._inputs.commit and not error else []
+        changed = self._inputs.differences(RunInputs.read(self._options)) if self._inputs.commit and not error else []
         with self._lock:
             del self._running[part.suite]
             self._count.merge(count)

@@ -27,7 +27,7 @@ _MEASURED = Path(__file__).with_name("measured_seconds.toml")
 _VARIABLES = ("DOCKER_", "FOUNDRY_")
 
 
-class Inputs(msgspec.Struct, frozen=True):
+class RunInputs(msgspec.Struct, frozen=True):
     """What the result of a suite depends on.
 
     Attributes:
@@ -43,7 +43,7 @@ class Inputs(msgspec.Struct, frozen=True):
     machine: str
 
     @classmethod
-    def read(cls, options: Sequence[str]) -> Inputs:
+    def read(cls, options: Sequence[str]) -> RunInputs:
         """Return the inputs as they are now; without git, or while files come and go, no commit is known."""
         commit = files = ""
         try:
@@ -58,7 +58,7 @@ class Inputs(msgspec.Struct, frozen=True):
         machine = hashlib.sha256("\n".join([sys.version, *packages, *variables]).encode(errors="replace")).hexdigest()
         return cls(commit, files, tuple(options), machine)
 
-    def differences(self, now: Inputs) -> list[str]:
+    def differences(self, now: RunInputs) -> list[str]:
         """Return in words what of these inputs is another now; nothing if they are the same."""
         if not (self.commit and now.commit):
             return ["git does not know the files of this checkout"]
@@ -87,7 +87,7 @@ class Record(msgspec.Struct):
         seconds: how long each suite took when it passed last, on whichever inputs.
     """
 
-    inputs: Inputs | None = None
+    inputs: RunInputs | None = None
     passed: dict[str, Passed] = {}
     seconds: dict[str, float] = {}
 
