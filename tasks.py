@@ -470,7 +470,7 @@ def devcontainer(c: Context, request: Request, folder: str, from_: str = "", for
 
 @verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
-    """Write wheels that run a target's kernels without a container, beside a stock Triton.
+    """Write wheels that run kernels without a container, beside a stock Triton.
 
         ./foundry wheel spirv
 

@@ -26,7 +26,7 @@ from toolchains.system import steps
 from toolchains.system.children import end_children
 from toolchains.system.errors import CheckError, FoundryError
 from toolchains.testing.junit import Count
-from toolchains.testing.record import Estimate, RunInputs, Passed, Record
+from toolchains.testing.record import Estimate, Passed, Record, RunInputs
 
 # Called with each line that a part prints.
 Line = Callable[[str], None]
