@@ -196,7 +196,7 @@ def conformance(
     sample: str = "",
     seed: str = "",
 ) -> None:
-    """Run tests of Triton's language on a target: the project's own, or any folder of tests.
+    """Run tests of Triton's language on a target: the project's, or any folder of tests.
 
         ./foundry conformance spirv
         ./foundry conformance spirv --suite=PATH/triton/python/test/unit/language
@@ -470,7 +470,7 @@ def devcontainer(c: Context, request: Request, folder: str, from_: str = "", for
 
 @verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
-    """Write wheels that run kernels without a container, beside a stock Triton.
+    """Write wheels that run a target's kernels without a container, beside a stock Triton.
 
         ./foundry wheel spirv
 

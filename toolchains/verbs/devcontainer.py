@@ -24,7 +24,7 @@ from toolchains.system.terminal import make_console
 _console = make_console()
 _USER = "foundry"
 _DOCKERFILE = """\
-# Written by `./foundry devcontainer {target}`: the image of the target {target} with Triton {release}.
+# Written by the verb devcontainer of Triton Foundry: the image of the target {target} with Triton {release}.
 FROM {image}
 # Editors work as this user. On Linux they give it the number of the user who opens the folder.
 RUN useradd --uid 1000 --create-home --shell /bin/bash {user}
