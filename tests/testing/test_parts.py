@@ -200,7 +200,7 @@ def test_estimate_is_labelled_and_is_that_of_the_last_run_if_there_is_one(
 ) -> None:
     one = part(tmp_path / "one.xml", tests=5)
     assert run_parts([one], tmp_path) == 0
-    assert "(an estimate from a run on two cores)" in capsys.readouterr().out
+    assert "(an estimate from times on two cores, not all measured)" in capsys.readouterr().out
     assert run_parts([one], tmp_path) == 0
     assert capsys.readouterr().out.startswith("1 suite, about 0 s (an estimate from its last run here)")
 

@@ -137,7 +137,7 @@ class _Run:
 
     def _introduce(self) -> None:
         rest = [part.suite for part in self._parts if part.suite not in self._passed]
-        source = "its last run here" if self._estimate.is_of_last_run(rest) else "a run on two cores"
+        source = "its last run here" if self._estimate.is_of_last_run(rest) else "times on two cores, not all measured"
         suites = "1 suite" if len(rest) == 1 else f"{len(rest)} suites"
         self.say("", f"{suites}, about {_words(self._left())} (an estimate from {source})")
         self.say("", f"The whole output of each goes to {self._folder}/*.log")

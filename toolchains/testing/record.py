@@ -21,7 +21,7 @@ from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import FoundryError
 from toolchains.testing.junit import Count
 
-# The seconds of each suite in a measured run, for machines that have not run it; the file says how it was measured.
+# The seconds of suites on another machine, for machines that have not run it; the file says how it was measured.
 _MEASURED = Path(__file__).with_name("measured_seconds.toml")
 # Variables that tests read.
 _VARIABLES = ("DOCKER_", "FOUNDRY_")
@@ -105,7 +105,7 @@ class Record(msgspec.Struct):
 
 
 class Estimate:
-    """How long suites will take: as in the last run on this machine, otherwise as in the measured run.
+    """How long suites will take: as in the last run on this machine, otherwise as measured elsewhere.
 
     Args:
         seconds: those of a record.
