@@ -209,7 +209,7 @@ def quick(*, for_images: bool = False, continued: bool = False) -> int:
     # One more than there are processors: many tests wait for a process.
     processes = (os.cpu_count() or 1) + 1
     folder = _RESULTS / _QUICK
-    parts = _here(folder / "host.xml", ["-m", chosen, f"--numprocesses={processes}"])
+    parts = _here(folder / "quick.xml", ["-m", chosen, f"--numprocesses={processes}"])
     return run_parts(parts, folder, options=["--quick"], continued=continued)
 
 
