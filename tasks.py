@@ -34,7 +34,7 @@ def _packing_target(name: str) -> str:
     return pack.choose_target(name)
 
 
-@verb(group="inputs", optional=["update"])
+@verb(group="inputs", optional=["update"], json=True)
 def pin(
     c: Context,
     update: str | None = None,
@@ -64,7 +64,7 @@ def pin(
     pin.pin(update=update, check=check, fetch=fetch, security=security, offline=offline)
 
 
-@verb(group="inputs", actions=["status", "apply", "refresh"])
+@verb(group="inputs", actions=["status", "apply", "refresh"], json=True)
 def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str = "") -> None:
     """Show, apply or rewrite the patches to Triton: status, apply, refresh.
 
@@ -83,7 +83,7 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
     patch.patch(action, release=triton, tree=tree, into=into)
 
 
-@verb(group="project", wordless=True)
+@verb(group="project", wordless=True, json=True)
 def doctor(
     c: Context, what: str, python: str = "", target: str = "", check_store: bool = False, fix: bool = False
 ) -> None:
@@ -115,7 +115,7 @@ def doctor(
     doctor.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
 
 
-@verb(group="use", iterable=["key"], request=tuple(OPTIONS))
+@verb(group="use", iterable=["key"], request=tuple(OPTIONS), json=True)
 def build(c: Context, request: Request, key: list[str], sizes: bool = False, sign: str = "", from_: str = "") -> None:
     """Build a target's image if its inputs changed.
 
@@ -161,7 +161,7 @@ def build(c: Context, request: Request, key: list[str], sizes: bool = False, sig
     build.build(request, sizes=sizes, sign=sign, registry=from_, public=key)
 
 
-@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True)
+@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True, json=True)
 def e2e(c: Context, request: Request, only: str = "") -> None:
     """Prove a target: build its image, run kernels in it, compare with NumPy.
 
@@ -185,7 +185,7 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
     e2e.e2e(request, only=only)
 
 
-@verb(group="use", request=(*IMAGE, "sdk"))
+@verb(group="use", request=(*IMAGE, "sdk"), json=True)
 def conformance(
     c: Context,
     request: Request,
@@ -227,7 +227,7 @@ def conformance(
     conformance.conformance(request, suite=suite, only=only, timeout=seconds, table=table, sample=count, seed=drawn)
 
 
-@verb(group="use", request=(*IMAGE, "gpus", "sdk"))
+@verb(group="use", request=(*IMAGE, "gpus", "sdk"), json=True)
 def bench(
     c: Context,
     request: Request,
@@ -367,7 +367,7 @@ def run_packed(
     )
 
 
-@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True)
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True, json=True)
 def run(
     c: Context,
     request: Request,
@@ -502,7 +502,7 @@ def keys(c: Context, path: str) -> None:
     verify.make_key(path)
 
 
-@verb(group="trust", iterable=["statement", "key"])
+@verb(group="trust", iterable=["statement", "key"], json=True)
 def verify(
     c: Context, what: str, statement: list[str], key: list[str], rebuilders: str = "", threshold: str = ""
 ) -> None:
@@ -573,7 +573,7 @@ def pull(c: Context, request: Request, registry: str, key: list[str], threshold:
     pull.pull(request, registry, public=key, threshold=read_number("--threshold", threshold, example=2))
 
 
-@verb(group="source", iterable=["source", "profile"])
+@verb(group="source", iterable=["source", "profile"], json=True)
 def upstream(
     c: Context,
     source: list[str],
@@ -724,7 +724,7 @@ def bake(c: Context, request: Request, into: str = "", adopt: str = "") -> None:
         bake.bake(request, into=into)
 
 
-@verb(group="inputs", actions=["list", "show", "new"], nameless=["list"])
+@verb(group="inputs", actions=["list", "show", "new"], nameless=["list"], json=True)
 def target(c: Context, action: str, name: str, like: str = "") -> None:
     """List and show targets, or write the files of a new one: list, show, new.
 
@@ -746,7 +746,7 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
     target.target(action, name, like=like)
 
 
-@verb(group="trust", request=IMAGE)
+@verb(group="trust", request=IMAGE, json=True)
 def repro(c: Context, request: Request, engine: str = "") -> None:
     """Build a target's image twice from nothing, and compare the two byte for byte.
 
@@ -771,7 +771,7 @@ def repro(c: Context, request: Request, engine: str = "") -> None:
     sys.exit(repro.repro(request, engine=engine))
 
 
-@verb(group="trust", optional=["update"])
+@verb(group="trust", optional=["update"], json=True)
 def expected(c: Context, update: str | None = None, offline: bool = False) -> None:
     """Show which images have a published ID, or publish those whose inputs changed.
 
@@ -792,7 +792,7 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
     expected.expected(update=update, offline=offline)
 
 
-@verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"])
+@verb(group="trust", wordless=True, optional=["from_source"], iterable=["source", "profile"], json=True)
 def sbom(
     c: Context,
     what: str,
@@ -850,7 +850,7 @@ def sbom(
         sbom.sbom(what, read, part=part, form=format, output=output)
 
 
-@verb(group="project")
+@verb(group="project", json=True)
 def prune(c: Context, remove: bool = False) -> None:
     """Show what this checkout does not use, and remove it on request.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import elves
 import pytest
 
+from toolchains.engine import host
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.health import environment, extension, machine
@@ -391,7 +392,7 @@ def test_the_verb_fails_on_what_will_fail_and_mends_what_it_may(
         Problem("a stale entry", fatal=False, fix=lambda: mended.append("entry") or "removed it"),  # type: ignore[func-returns-value]
         Problem("a wrong clock", "it says 1970", "set it"),
     ]
-    monkeypatch.setattr(doctor, "_programs", list)
+    monkeypatch.setattr(host, "provide", list)
     monkeypatch.setattr(doctor, "_machine", lambda: iter(findings))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     for fix in (False, True):

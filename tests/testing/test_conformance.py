@@ -7,6 +7,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -245,8 +246,11 @@ def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
     return verdict
 
 
+REQUEST: Any = SimpleNamespace(target=SimpleNamespace(name="spirv"), release=SimpleNamespace(version="3.9.0"))
+
+
 def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = True, **outcomes: str) -> str:
-    conformance._report(verdict_of(whole=whole, **outcomes), folder, folder / "outcomes.json")
+    conformance._report(verdict_of(whole=whole, **outcomes), REQUEST, folder, folder / "outcomes.json")
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -288,8 +292,8 @@ def test_names_and_reasons_are_shown_as_they_are(tmp_path: Path, capsys: pytest.
         result["reason"] = f"since {key[1]}"
     verdict.faults += nasty
     last = tmp_path / "outcomes.json"
-    conformance._report(verdict, tmp_path, last)
-    conformance._report(verdict_of(whole=False, **dict.fromkeys(nasty, "crash")), tmp_path, last)
+    conformance._report(verdict, REQUEST, tmp_path, last)
+    conformance._report(verdict_of(whole=False, **dict.fromkeys(nasty, "crash")), REQUEST, tmp_path, last)
     printed = capsys.readouterr().out
     for name in nasty:
         for said in (f"since f[{name}]", f"since {name}", f"failed: {name}", f"test_a.py::{name}"):

@@ -681,7 +681,7 @@ class TestVerb:
         pin.fetch_all(world.store, world.console)
         pin.verify(world.store, world.console)
         assert "project/tag: its repository was never reached" in world.printed
-        pin.show(world.console)
+        pin.describe().render(world.console)
         assert "not resolved: ./foundry pin --update" in world.printed
 
     def test_fetch_brings_builders_and_the_sources_of_default_profiles_and_says_how_much(
@@ -709,7 +709,7 @@ class TestVerb:
         world.builders = (TestFromSource.ROOM,)
         world.upstreams = (Upstream("project", "old", {"old": commit, "yours": yours}, 1),)
         pin.resolve(world.store, world.console)
-        pin.show(world.console)
+        pin.describe().render(world.console)
         lines = world.printed.splitlines()
         (old,) = (line for line in lines if "old (default)" in line)
         assert old.count("a" * 12) == 2 and "b" * 12 in old and "project/1.0" in old
@@ -719,7 +719,7 @@ class TestVerb:
 
     def test_show_has_each_pin_beside_what_it_resolved_to_and_fetch_brings_everything(self, world: World) -> None:
         pin.resolve(world.store, world.console)
-        pin.show(world.console)
+        pin.describe().render(world.console)
         rows = [line.split() for line in world.printed.splitlines()]
         assert ["│", "tools", "│", "tool", "│", "1", "│", "plain,", "variant", "│"] in rows
         assert ["│", "library", "│", "library", "1.0", "│", "1.0", "│", "plain,", "variant", "│"] in rows

@@ -252,7 +252,9 @@ def test_the_exit_status_says_whether_all_is_equal(
 ) -> None:
     found = [Difference((f"layer {n}", "etc/id"), "content", "1", "2", "-1\n+2") for n in range(30 * different)]
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    monkeypatch.setattr(repro, "build_twice", lambda *_, **__: Comparison(tuple(found), ("image x: compared",)))
+    monkeypatch.setattr(
+        repro, "build_twice", lambda *_, **__: Comparison(differences=found, compared=["image x: compared"])
+    )
     assert repro.repro(REQUEST, engine="") == different
     said = capsys.readouterr().out
     assert "image x: compared" in said

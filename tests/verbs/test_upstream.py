@@ -10,6 +10,7 @@ from toolchains.config import components, projects
 from toolchains.fetch.store import Store
 from toolchains.fromsource import build
 from toolchains.fromsource.choice import SourceChoice
+from toolchains.system import terminal
 from toolchains.system.errors import PinError, UsageError
 from toolchains.verbs import upstream
 
@@ -23,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_profile_is_listed_with_its_source_on_a_terminal_of_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upstream._console, "width", 80)
+    monkeypatch.setattr(terminal, "_UNLIMITED", 80)
     upstream.show()
     said = capsys.readouterr().out
     for name in projects.names():

@@ -49,6 +49,7 @@ OPTIONS = {
     "jobs": Option(),
     "compiler_cache": Option(),
 }
+JSON = Option("--json           print one JSON document and nothing else on stdout; see docs/scripts.md", False)
 # Options that several verbs share.
 IMAGE = ("triton", "offline", "allow_drift")
 SOURCES = ("from_source", "source", "profile")
@@ -71,9 +72,15 @@ def signature(own: inspect.Signature, names: Sequence[str], *, needs_target: boo
     )
 
 
-def described(text: str, names: Sequence[str]) -> str:
+def with_json(own: inspect.Signature) -> inspect.Signature:
+    """Return a verb's signature with the option --json."""
+    option = inspect.Parameter("json", inspect.Parameter.KEYWORD_ONLY, default=JSON.default)
+    return own.replace(parameters=[*own.parameters.values(), option])
+
+
+def described(text: str, names: Sequence[str], *, json: bool = False) -> str:
     """Return a verb's help, followed by the lines of the options that its text does not explain."""
     text = inspect.cleandoc(text)
     own = set(re.findall(r"^--([\w-]+)", text, re.MULTILINE))
-    lines = [OPTIONS[name].help for name in names if name.replace("_", "-") not in own]
+    lines = [OPTIONS[name].help for name in names if name.replace("_", "-") not in own] + [JSON.help] * json
     return "\n".join([text, "", *filter(None, lines)])

@@ -1,4 +1,5 @@
-"""Write the generated parts of docs/: reference.md, the tables of keys in configuration.md, the maps in design.md.
+"""Write the generated parts of docs/: reference.md, the tables of keys in configuration.md and scripts.md, the schema
+scripts.json, and the maps in design.md.
 
 `python -m toolchains.cli.reference` writes all. tests/cli/test_reference.py compares them with the code.
 """
@@ -18,6 +19,7 @@ import msgspec
 from invoke.collection import Collection
 from msgspec.inspect import BoolType, DictType, FloatType, StrType, StructType, VarTupleType
 
+from toolchains.cli import scripts
 from toolchains.cli.commandline import GROUPS
 from toolchains.config import components, projects, vendors
 from toolchains.system import paths
@@ -26,7 +28,7 @@ from toolchains.system.errors import FoundryError
 REFERENCE = paths.ROOT / "docs" / "reference.md"
 CONFIGURATION = paths.ROOT / "docs" / "configuration.md"
 DESIGN = paths.ROOT / "docs" / "design.md"
-# Lines around the generated part of docs/configuration.md, and the last one around a map in docs/design.md.
+# Lines around the generated part of configuration.md and scripts.md, and the last one around a map in design.md.
 BEGIN, END = "<!-- generated: keys -->\n", "<!-- end -->\n"
 _NOTE = (
     "<!-- Written by `python -m toolchains.cli.reference`. Edit the docstrings in tasks.py and errors.py instead. -->"
@@ -107,9 +109,14 @@ def reference(verbs: Collection) -> str:
 
 def configuration(text: str) -> str:
     """Return docs/configuration.md with new tables of keys."""
+    return _replaced(text, keys())
+
+
+def _replaced(text: str, tables: str) -> str:
+    """Return a page with other tables between the lines BEGIN and END."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + keys() + "\n" + END + after
+    return before + BEGIN + "\n" + tables + "\n" + END + after
 
 
 def keys() -> str:
@@ -233,10 +240,13 @@ def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> list[str
 
 
 def files() -> dict[Path, str]:
-    """Return the text of each of the three files."""
+    """Return the text of each file."""
+    # tasks.py is above this package: it is found by its name, as invoke finds it.
+    verbs = Collection.from_module(import_module("tasks"))
     return {
-        # tasks.py is above this package: it is found by its name, as invoke finds it.
-        REFERENCE: reference(Collection.from_module(import_module("tasks"))),
+        REFERENCE: reference(verbs),
+        scripts.PAGE: _replaced(scripts.PAGE.read_text(encoding="utf-8"), scripts.tables(verbs)),
+        scripts.SCHEMA: scripts.json_schema(verbs),
         CONFIGURATION: configuration(CONFIGURATION.read_text(encoding="utf-8")),
         DESIGN: design(DESIGN.read_text(encoding="utf-8")),
     }

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from invoke.tasks import task
 
 from toolchains.cli import options
 from toolchains.cli.commandline import Foundry, fail, is_output_closed
-from toolchains.system import paths, scratch, space
+from toolchains.system import document, paths, scratch, space
+from toolchains.system.document import Failure
 from toolchains.system.errors import FileError, FoundryError
 
 # Shells report a process that signal N killed with this status plus N. A verb that cleaned up first does the same.
@@ -47,6 +49,7 @@ def verb(
     request: Sequence[str] = (),
     choose: Callable[[str], str] | None = None,
     built: bool = False,
+    json: bool = False,
 ) -> Callable[[Callable[..., None]], Any]:
     """Turn a function into a task; a FoundryError is printed without a traceback and determines the exit status.
 
@@ -66,42 +69,44 @@ def verb(
         choose: returns the name of the target for the value of --target, which may be empty; without `choose`, the
             target is the verb's first word.
         built: see Request.read.
+        json: whether the verb has --json. The Documents that it shows are the classes in the module of its name; see
+            system/document.py and cli/scripts.py.
     """
 
     def make(function: Callable[..., None]) -> Any:
         @functools.wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> None:
+            as_json = json and kwargs.pop("json")
             try:
-                _listen()
-                for leftover in scratch.sweep(paths.temporary()):
-                    what = f"{leftover.size / 1e6:.0f} MB that a killed run left ({leftover.owner}): {leftover.path}"
-                    print(f"removed {what}", file=sys.stderr)
-                if request:
-                    # Imported late: help and errors about words need none of the modules that it imports.
-                    from toolchains.assembly.request import Request
+                with document.written_to_stdout(_failure) if as_json else nullcontext():
+                    _listen()
+                    for leftover in scratch.sweep(paths.temporary()):
+                        what = (
+                            f"{leftover.size / 1e6:.0f} MB that a killed run left ({leftover.owner}): {leftover.path}"
+                        )
+                        print(f"removed {what}", file=sys.stderr)
+                    if request:
+                        # Imported late: help and errors about words need none of the modules that it imports.
+                        from toolchains.assembly.request import Request
 
-                    words = {name: kwargs.pop(name) for name in request}
-                    target = kwargs.pop("target")
-                    kwargs["request"] = Request.read(choose(target) if choose else target, built=built, **words)
-                function(*args, **kwargs)
-            except KeyboardInterrupt:
-                fail("interrupted", _SIGNALLED + signal.SIGINT)
-            except Stopped as stopped:
-                fail(f"ended by {stopped}", _SIGNALLED + stopped.number)
-            except FoundryError as error:
-                fail(f"error: {error}", error.exit_code)
-            except OSError as error:
-                if isinstance(error, BrokenPipeError) and is_output_closed():
+                        words = {name: kwargs.pop(name) for name in request}
+                        target = kwargs.pop("target")
+                        kwargs["request"] = Request.read(choose(target) if choose else target, built=built, **words)
+                    function(*args, **kwargs)
+            except BaseException as error:
+                failed = _failure(error)
+                if failed is None:
                     raise
-                fail(f"error: {explain_os_error(error)}", FileError.exit_code)
-            except MemoryError:
-                lack = OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-                fail(f"error: {explain_os_error(lack)}", FileError.exit_code)
+                lines = FoundryError(failed.what, why=failed.why, next=failed.next)
+                fail(str(lines) if isinstance(error, KeyboardInterrupt | Stopped) else f"error: {lines}", failed.status)
 
         signature = inspect.signature(function)
         if request:
             signature = options.signature(signature, request, needs_target=choose is None)
-            guarded.__doc__ = options.described(function.__doc__ or "", request)
+        if json:
+            signature = options.with_json(signature)
+        if request or json:
+            guarded.__doc__ = options.described(function.__doc__ or "", request, json=json)
         some = [*optional, *(option for option in request if options.OPTIONS[option].default is None)]
         many = [*iterable, *(option for option in request if options.OPTIONS[option].several)]
         _, *parameters = signature.parameters.values()
@@ -112,10 +117,28 @@ def verb(
         ]
         passed = len(positional) if passing else 0
         vars(guarded).update(__signature__=signature, group=group, actions=actions, nameless=nameless, passing=passed)
-        vars(guarded).update(wordless=wordless)
+        vars(guarded).update(wordless=wordless, json=json)
         return task(optional=some, iterable=many, positional=positional)(guarded)
 
     return make
+
+
+def _failure(error: BaseException) -> Failure | None:
+    """Return what is printed if an exception ends a verb; None if it is no failure of the verb."""
+    match error:
+        case KeyboardInterrupt():
+            return Failure("interrupted", _SIGNALLED + signal.SIGINT)
+        case Stopped():
+            return Failure(f"ended by {error}", _SIGNALLED + error.number)
+        case FoundryError():
+            return Failure(error.what, error.exit_code, error.why, error.next)
+        case BrokenPipeError() if is_output_closed():
+            return None
+        case OSError():
+            return _failure(explain_os_error(error))
+        case MemoryError():
+            return _failure(explain_os_error(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))))
+    return None
 
 
 def explain_os_error(error: OSError) -> FileError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -37,22 +38,32 @@ def schema_folders() -> dict[str, str]:
     return {f"{name}.json": folder for name, (folder, _, _) in _KINDS.items()}
 
 
-def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
-    # The classes of this union have no tag: their keys tell them apart, which msgspec does not support.
-    members = kind.__args__ if kind == TargetFile | VariantFile else (kind,)
+def described(members: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the schema of a value that is of one of these classes, and its definitions by class."""
     tops, components = msgspec.json.schema_components(members, ref_template="#/$defs/{name}")
     for definition in components.values():
         if "description" in definition:
             definition["description"] = inspect.cleandoc(definition["description"])
+    return tops[0] if len(tops) == 1 else {"anyOf": list(tops)}, components
+
+
+def written(title: str, top: dict[str, Any], components: dict[str, Any]) -> str:
+    """Return the text of a schema's file."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **top, "$defs": components}
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
+    # The classes of this union have no tag: their keys tell them apart, which msgspec does not support.
+    top, components = described(kind.__args__ if kind == TargetFile | VariantFile else (kind,))
+    for definition in components.values():
         for field in from_file_name:
             if field in definition.get("properties", {}) and (field == "key" or "source" in definition["properties"]):
                 del definition["properties"][field]
                 definition["required"].remove(field)
-    top = tops[0] if len(tops) == 1 else {"anyOf": list(tops)}
     if name == "upstream":
         components |= _profile(components["ProjectFile"])
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **top, "$defs": components}
-    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+    return written(name, top, components)
 
 
 def _profile(project: dict[str, Any]) -> dict[str, Any]:

@@ -207,6 +207,10 @@ class Change:
     """An artifact or source that differs between two locks; a version is empty if the lock does not have it.
 
     Attributes:
+        kind: "deb", "wheel", "sdist" or "source".
+        name: the package or the project.
+        before: its version before.
+        after: its version now.
         targets: the targets with the artifact; for a source, the profile.
     """
 

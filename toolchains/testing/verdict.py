@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from toolchains.system import json_text
+from toolchains.system.document import Document
 
 # A case's suite and name.
 Key = tuple[str, str]
@@ -47,11 +48,63 @@ class Result(TypedDict):
     seconds: float
     failure: str | None
     modelled: dict[str, float] | None
+    error: NotRequired[float | str | None]
     outcome: NotRequired[str | None]
     reason: NotRequired[str]
     why: NotRequired[str]
     properties: NotRequired[dict[str, Any]]
     data: NotRequired[_Measured | None]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A case that was to run.
+
+    Attributes:
+        suite: the kernel, or the file of the test.
+        name: the parameters, or the test.
+        outcome: "pass", "refused", "not applicable", "wrong", "crash", "time-out", "error" or "not run".
+        seconds: wall time.
+        failure: what went wrong; null if nothing did.
+        reason: why it was refused or was not applicable, or the first line of an error; may be "".
+        error: the largest error as a share of the allowed one, or a text that describes another correct outcome; null
+            if nothing was compared.
+        modelled: what an emulator with a cost model counted, such as cycles; null if the device is none.
+    """
+
+    suite: str
+    name: str
+    outcome: str
+    seconds: float
+    failure: str | None
+    reason: str
+    error: float | str | None
+    modelled: dict[str, float] | None
+
+
+class Ran(Document, kw_only=True, tag="ran"):
+    """What every run of cases in an image says.
+
+    Attributes:
+        target: the target.
+        triton: the release of Triton.
+        ran: what the kernels ran on; empty if no case ran.
+        partial: which share of the cases was to run, for people; "" if it was all of them.
+        faults: errors of the run as a whole.
+        results: the folder with the results of this run.
+        cases: the cases, in the order in which they ended.
+    """
+
+    target: str
+    triton: str
+    ran: dict[str, str]
+    partial: str
+    faults: list[str]
+    results: str
+    cases: list[Case]
+
+    @property
+    def succeeded(self) -> bool:
+        return bool(self.cases) and not self.faults and all(case.failure is None for case in self.cases)
 
 
 def outcome_of(result: Mapping[str, Any]) -> str:
@@ -136,6 +189,31 @@ class Verdict:
                 else:
                     end = {"failure": f"not run: {why}", "outcome": NOT_RUN}
                 self.results[key] = blank | end
+
+    def described(self, target: str, triton: str, results: Path) -> dict[str, Any]:
+        """Return the fields of Ran."""
+        cases = [
+            Case(
+                suite=result["suite"],
+                name=result["name"],
+                outcome=outcome_of(result),
+                seconds=result["seconds"],
+                failure=result["failure"],
+                reason=result.get("reason") or "",
+                error=result.get("error"),
+                modelled=result["modelled"],
+            )
+            for result in self.results.values()
+        ]
+        return {
+            "target": target,
+            "triton": triton,
+            "ran": dict(self.ran),
+            "partial": self.partial,
+            "faults": self.faults,
+            "results": str(results),
+            "cases": cases,
+        }
 
     @property
     def failed(self) -> list[dict[str, Any]]:

@@ -7,15 +7,19 @@ import json
 import tomllib
 from pathlib import Path
 
+import msgspec
+
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.engine.container import Container
 from toolchains.lockfile import lock
 from toolchains.report import roofline
 from toolchains.report.results import profiled
-from toolchains.system import paths
+from toolchains.system import document, paths
+from toolchains.system.console import Console
 from toolchains.system.errors import ProofError, UsageError, suggestion
 from toolchains.testing import proof
+from toolchains.testing.verdict import Ran
 
 # The suffix of a variant with peers, and of a folder with measurements.
 _BENCH = "-bench"
@@ -28,6 +32,78 @@ _PIP = (
 )
 # The folder in the container with what measurements leave behind, such as plots.
 _FILES = f"{proof.HOME}/files"
+
+
+class Times(msgspec.Struct, frozen=True):
+    """Wall-clock times in seconds.
+
+    Attributes:
+        min: the least.
+        median: the median.
+        runs: number of timed runs.
+    """
+
+    min: float
+    median: float
+    runs: int
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """What was timed: our kernel, or a peer's.
+
+    Attributes:
+        label: its name.
+        times: the measured times; null if cycles are compared.
+        rate: in the measurement's unit; null if it has none.
+        cycles: of the slowest DPU, modelled by the emulator, never measured; null if times are compared.
+        detail: how it was launched, if that was chosen, or "".
+        error: the largest error of its result, as a share of the allowed one; null if it was not compared.
+    """
+
+    label: str
+    times: Times | None
+    rate: float | None
+    cycles: int | None
+    detail: str
+    error: float | None
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """Candidates that were timed together.
+
+    Attributes:
+        title: what was done, with sizes and types.
+        unit: of the rates, or "".
+        rows: the candidates.
+        ratios: comparisons within this run, by label; larger is better for us.
+        beyond: how many seconds we take more than a peer, by label; smaller is better.
+        aim: the project's aim, in words, or "".
+        on: what the candidates used, by library, and with how many threads.
+        failed: why a candidate has no row, by name.
+    """
+
+    title: str
+    unit: str
+    rows: list[Candidate]
+    ratios: dict[str, float]
+    beyond: dict[str, float]
+    aim: str
+    on: dict[str, str]
+    failed: dict[str, str]
+
+
+class Measurements(Ran, kw_only=True, tag="bench"):
+    """The times of a target and its peers: `bench`. The tables are printed while they are taken.
+
+    Attributes:
+        measurements: what was measured. Compare figures of one run only.
+    """
+
+    measurements: list[Measurement]
+
+    def render(self, console: Console) -> None:
+        if self.succeeded:
+            print(f"results in {self.results}")
 
 
 def bench(
@@ -101,14 +177,19 @@ def bench(
         for (_, name), result in verdict.results.items()
         if (result.get("data") or {}).get("kernels")
     ]
-    document = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
-    (results / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    content = {"ran": verdict.ran, "measurements": taken, "profiles": profiles}
+    (results / "bench.json").write_text(json.dumps(content, indent=1) + "\n")
     if plot:
         roofline.write(plot, profiled(results / "bench.json"))
+    common = verdict.described(request.target.name, request.release.version, results)
+    try:
+        measured = msgspec.convert(taken, list[Measurement])
+    except msgspec.ValidationError as error:
+        measured, verdict.faults = [], [*verdict.faults, f"the measurements cannot be read: {error}"]
+    document.show(Measurements(**common, measurements=measured))
     if not verdict.succeeded:
         what = f"the measurements of {target} did not come to an end"
         raise ProofError(what, why=proof.explain(verdict, results / "bench.json"), next=request.command("shell"))
-    print(f"results in {results}")
     return results
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,9 @@ from toolchains.config import components
 from toolchains.engine.client import Engine
 from toolchains.repro import expected
 from toolchains.resolve import agreement
-from toolchains.system import durable, json_text
+from toolchains.system import document, durable, json_text
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import proof
@@ -26,6 +29,51 @@ from toolchains.verbs import pull
 _console = make_console()
 # Number of packages in a table of sizes.
 _ROWS = 20
+
+
+class Built(Document, kw_only=True, tag="build"):
+    """A target's image: `build`.
+
+    Attributes:
+        target: the target.
+        triton: the release of Triton in it.
+        name: the image's name, with the digest of its inputs.
+        id: its ID.
+        bytes: its size.
+        made: whether it was built now; otherwise it existed.
+    """
+
+    target: str
+    triton: str
+    name: str
+    id: str
+    bytes: int
+    made: bool
+
+    def render(self, console: Console) -> None:
+        state = "made" if self.made else "exists already"
+        console.print(Text(self.name, "bold"), f"{state}, {_mb(self.bytes)} MB, {self.id[:19]}")
+
+
+class Sizes(Built, kw_only=True, tag="build --sizes"):
+    """The same, and what takes the space in it: `build --sizes`.
+
+    Attributes:
+        packages: bytes by package.
+    """
+
+    packages: dict[str, int]
+
+    def render(self, console: Console) -> None:
+        rows = sorted(self.packages.items(), key=lambda row: -row[1])
+        rest = sum(size for _, size in rows[_ROWS:])
+        table = Table("package", "MB", title=f"what takes the space in {self.name}", show_footer=True)
+        table.columns[1].justify = "right"
+        table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(self.packages.values()))
+        for owner, size in rows[:_ROWS]:
+            table.add_row(owner, _mb(size))
+        table.add_row(f"{len(rows[_ROWS:])} others", _mb(rest))
+        console.print(table)
 
 
 def build(request: Request, *, sizes: bool, sign: str, registry: str = "", public: Sequence[str] = ()) -> None:
@@ -39,8 +87,15 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     if registry or public:
         pull.take(request, registry, pull.read_trust(public))
     docker, image = ensure.ensure_image(request)
-    state = "made" if image.made else "exists already"
-    _console.print(Text(image.name, "bold"), f"{state}, {_mb(image.info.size)} MB, {image.info.id[:19]}")
+    built = Built(
+        target=request.target.name,
+        triton=request.release.version,
+        name=image.name,
+        id=image.info.id,
+        bytes=image.info.size,
+        made=image.made,
+    )
+    document.show(built)
     if older := list(agreement.target_disagreements(components.target(request.target.name), request.target)):
         _console.notice(f"the lock is older than the pins: {'; '.join(older)}; to use them: ./foundry pin --update")
     drift = image.info.labels.get(target_image.LABEL + "drift")
@@ -58,7 +113,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
         _console.notice("not signed: this machine did not build the image")
     if file is not None:
         by_package = _measure(docker, image)
-        _console.print(_table(image, by_package))
+        document.show(Sizes(**msgspec.structs.asdict(built), packages=by_package))
         durable.write(file, json.dumps({"image": image.name, "packages": by_package}, indent=1) + "\n")
         _console.print(f"written to {file}")
     expected.check_image(expected.load(), docker, image, request.target.name, request.release.version)
@@ -72,18 +127,6 @@ def _measure(docker: Engine, image: Image) -> dict[str, int]:
         return json_text.parse(output, dict[str, int])
     except ValueError as error:
         raise ImageError(f"the packages in {image.name} cannot be measured", why=str(error)) from error
-
-
-def _table(image: Image, by_package: dict[str, int]) -> Table:
-    rows = sorted(by_package.items(), key=lambda row: -row[1])
-    rest = sum(size for _, size in rows[_ROWS:])
-    table = Table("package", "MB", title=f"what takes the space in {image.name}", show_footer=True)
-    table.columns[1].justify = "right"
-    table.columns[0].footer, table.columns[1].footer = "together", _mb(sum(by_package.values()))
-    for owner, size in rows[:_ROWS]:
-        table.add_row(owner, _mb(size))
-    table.add_row(f"{len(rows[_ROWS:])} others", _mb(rest))
-    return table
 
 
 def _mb(size: int) -> str:

@@ -17,11 +17,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -30,12 +30,12 @@ from toolchains.assembly.request import Request
 from toolchains.engine.sandbox import Sandbox
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import durable, json_text, paths
+from toolchains.system import document, durable, json_text, paths
 from toolchains.system.console import Console
 from toolchains.system.errors import FileError, ProofError, UsageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import operations, proof
-from toolchains.testing.verdict import BAD, FILES, NOT_RUN, OUTCOMES, PASS, Key, Verdict, outcome_of
+from toolchains.testing.verdict import BAD, FILES, NOT_RUN, OUTCOMES, PASS, Key, Ran, Verdict, outcome_of
 
 SUITE = paths.ROOT / "conformance" / "language"
 TABLE = paths.ROOT / "docs" / "operations.md"
@@ -62,8 +62,7 @@ _OWN = "own"
 _SEEDS = 10**6
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """The changes since the last run, each a list of tests.
 
     Attributes:
@@ -75,6 +74,57 @@ class Changes:
     newly_failing: list[str]
     no_longer_passing: list[str]
     newly_passing: list[str]
+
+
+class Conformance(Ran, kw_only=True, tag="conformance"):
+    """The outcome of each test of Triton's language: `conformance`.
+
+    Attributes:
+        outcomes: number of tests by outcome.
+        files: number of tests by outcome, of each file.
+        groups: the same of each test function.
+        refused: number of tests by the operation that the target refused.
+        not_applicable: number of tests by the reason why they are not applicable.
+        changes: what changed since the last run; null if there was none.
+    """
+
+    outcomes: dict[str, int]
+    files: dict[str, dict[str, int]]
+    groups: dict[str, dict[str, int]]
+    refused: dict[str, int]
+    not_applicable: dict[str, int]
+    changes: Changes | None
+
+    def render(self, console: Console) -> None:
+        for name, value in self.ran.items():
+            console.print(f"{name}: {value}")
+        if self.partial:
+            console.print(f"{self.partial} were to run")
+        console.print(_table("file", self.files, footer=True))
+        interesting = {
+            name: counts
+            for name, counts in self.groups.items()
+            if set(counts) - {PASS, "not applicable", NOT_RUN} and len(self.files) < len(self.groups)
+        }
+        if interesting:
+            console.print(_table("test function, where not all passed", interesting))
+        for title, reasons in (("refused operation", self.refused), ("not applicable, because", self.not_applicable)):
+            if reasons:
+                table = Table(title, "tests")
+                table.columns[1].justify = "right"
+                for reason, count in list(reasons.items())[:_ROWS]:
+                    table.add_row(reason, str(count))
+                console.print(table)
+        bad = Counter[tuple[str, str, str]]()
+        for case in self.cases:
+            if case.outcome in BAD and case.outcome != NOT_RUN:
+                text = case.reason or next(iter(str(case.failure).strip().splitlines()), "it gives no reason")
+                bad[case.outcome, group_of((case.suite, case.name)), text] += 1
+        for (outcome, group, text), count in bad.most_common():
+            console.print(f"{outcome}, {count} times: {group}\n    {text}")
+        for fault in self.faults:
+            console.print(f"failed: {fault}")
+        _print_changes(console, self.changes)
 
 
 def conformance(
@@ -164,7 +214,7 @@ def conformance(
         except BaseException as stopped:
             # Ctrl-C, or a signal: keep the results so far, and list the other tests as not run.
             verdict.conclude(f"the run was stopped: {type(stopped).__name__}", stopped=True)
-            _report(verdict, results, last)
+            _report(verdict, request, results, last)
             raise
     if verdict.plan == ():
         raise UsageError(
@@ -172,7 +222,7 @@ def conformance(
             why=f"the tests that there are: {results / 'output.txt'}" if only else "pytest found none",
             next=f"./foundry conformance {target.name}, or name another folder by --suite",
         )
-    _report(verdict, results, last)
+    _report(verdict, request, results, last)
     if not suite:
         verdict.faults += _operations(verdict, request, target, table)
     counts = Counter(outcome_of(result) for result in verdict.results.values())
@@ -276,81 +326,58 @@ def _progress(verdict: Verdict) -> Iterator[Any]:
         yield advance
 
 
-def _report(verdict: Verdict, results: Path, last: Path) -> None:
-    """Write the results, and print tables of them.
+def _report(verdict: Verdict, request: Request, results: Path, last: Path) -> None:
+    """Write the results, and show them.
 
     Args:
         results: the folder.
         last: the file with the last outcome of each test, if there were earlier runs.
     """
-    console = make_console()
     now = {"::".join(key): outcome_of(result) for key, result in verdict.results.items()}
     before: dict[str, str] = {}
     if last.is_file():
         try:
             before = json_text.read(last, dict[str, str])
         except FileError as error:
-            console.print(f"this run is compared with none: {error.what}: {error.why}")
-    changes = compare(before, now)
-    files = _counts((key[0], result) for key, result in verdict.results.items())
-    groups = _counts((group_of(key), result) for key, result in verdict.results.items())
-    why = {
-        outcome: Counter(
-            result.get("reason", "") for result in verdict.results.values() if outcome_of(result) == outcome
-        )
+            print(f"this run is compared with none: {error.what}: {error.why}")
+    common = verdict.described(request.target.name, request.release.version, results)
+    reasons = {
+        outcome: dict(Counter(case.reason for case in common["cases"] if case.outcome == outcome).most_common())
         for outcome in ("refused", "not applicable")
     }
+    found = Conformance(
+        **common,
+        outcomes=dict(Counter(now.values())),
+        files=_counts((key[0], result) for key, result in verdict.results.items()),
+        groups=_counts((group_of(key), result) for key, result in verdict.results.items()),
+        refused=reasons["refused"],
+        not_applicable=reasons["not applicable"],
+        changes=compare(before, now) if before else None,
+    )
     verdict.write(
         results,
-        outcomes=Counter(now.values()),
-        files=files,
-        groups=groups,
-        refused=dict(why["refused"].most_common()),
-        not_applicable=dict(why["not applicable"].most_common()),
-        changes=vars(changes),
+        outcomes=found.outcomes,
+        files=found.files,
+        groups=found.groups,
+        refused=found.refused,
+        not_applicable=found.not_applicable,
+        changes=msgspec.to_builtins(compare(before, now)),
     )
     ran = {name: outcome for name, outcome in now.items() if outcome != NOT_RUN}
     # A test that is not among those of a whole run no longer exists; a test that did not run keeps its last outcome.
     kept = {name: outcome for name, outcome in before.items() if verdict.partial or name in now}
     durable.write(last, json.dumps(kept | ran, indent=1) + "\n")
-    for name, value in verdict.ran.items():
-        console.print(f"{name}: {value}")
-    if verdict.partial:
-        console.print(f"{verdict.partial} were to run")
-    console.print(_table("file", files, footer=True))
-    interesting = {
-        name: counts
-        for name, counts in groups.items()
-        if set(counts) - {PASS, "not applicable", NOT_RUN} and len(files) < len(groups)
-    }
-    if interesting:
-        console.print(_table("test function, where not all passed", interesting))
-    for title, reasons in (("refused operation", why["refused"]), ("not applicable, because", why["not applicable"])):
-        if reasons:
-            table = Table(title, "tests")
-            table.columns[1].justify = "right"
-            for reason, count in reasons.most_common(_ROWS):
-                table.add_row(reason, str(count))
-            console.print(table)
-    bad = Counter[tuple[str, str, str]]()
-    for key, result in verdict.results.items():
-        if outcome_of(result) in BAD and outcome_of(result) != NOT_RUN:
-            text = result.get("reason") or next(iter(str(result["failure"]).strip().splitlines()), "it gives no reason")
-            bad[outcome_of(result), group_of(key), text] += 1
-    for (outcome, group, text), count in bad.most_common():
-        console.print(f"{outcome}, {count} times: {group}\n    {text}")
-    for fault in verdict.faults:
-        console.print(f"failed: {fault}")
-    _print_changes(console, changes, first=not before)
+    document.show(found)
 
 
-def _print_changes(console: Console, changes: Changes, *, first: bool) -> None:
-    if first:
+def _print_changes(console: Console, changes: Changes | None) -> None:
+    if changes is None:
         console.print("there is no earlier run to compare with")
         return
-    if not any(vars(changes).values()):
+    lists: dict[str, list[str]] = msgspec.structs.asdict(changes)
+    if not any(lists.values()):
         console.print("the outcomes are those of the last run")
-    for title, names in vars(changes).items():
+    for title, names in lists.items():
         if names:
             console.print(f"{title.replace('_', ' ')}: {len(names)}")
             for name in names[:_ROWS]:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -17,11 +18,74 @@ from toolchains.health.machine import Problem
 from toolchains.lockfile import lock
 from toolchains.sdk import supplied
 from toolchains.sdk.selection import Given
-from toolchains.system import paths
+from toolchains.system import document, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import EngineError, HealthError, UsageError
-from toolchains.system.terminal import make_console
 
-_console = make_console()
+
+class Program(msgspec.Struct, frozen=True):
+    """Something that this machine must have.
+
+    Attributes:
+        name: the program or the service.
+        found: its version, or what was found; "" if it is missing.
+        purpose: what it is for.
+    """
+
+    name: str
+    found: str
+    purpose: str
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that is wrong.
+
+    Attributes:
+        what: what is wrong.
+        why: how it shows, or what follows from it.
+        next: the command or the action that fixes it.
+        fatal: whether something will fail; other findings are notices.
+        fixed: what --fix did about it; "" if it is as it was.
+    """
+
+    what: str
+    why: str
+    next: str
+    fatal: bool
+    fixed: str = ""
+
+
+class Health(Document, kw_only=True, tag="doctor"):
+    """What was found: `doctor`.
+
+    Attributes:
+        of: the file that was looked at, or "this machine".
+        programs: what this machine must have; none if a file was looked at.
+        findings: what is wrong.
+    """
+
+    of: str
+    programs: list[Program]
+    findings: list[Finding]
+
+    def render(self, console: Console) -> None:
+        if self.programs:
+            table = Table("what", "found", "what for")
+            for program in self.programs:
+                table.add_row(program.name, program.found or Text("missing", "red"), program.purpose)
+            console.print(table)
+        for finding in self.findings:
+            if finding.fixed:
+                console.print(f"{finding.what}: {finding.fixed}")
+                continue
+            kind = Text("will fail" if finding.fatal else "notice", "red" if finding.fatal else "yellow")
+            console.print(Text.assemble(kind, f": {finding.what}"))
+            for line in filter(None, (*finding.why.splitlines(), f"next: {finding.next}" if finding.next else "")):
+                console.print(f"  {line}")
+        remaining = [finding for finding in self.findings if not finding.fixed]
+        if not any(finding.fatal for finding in remaining) and all(program.found for program in self.programs):
+            console.print(f"{self.of}: {'nothing that will fail' if remaining else 'nothing is wrong'}")
 
 
 def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool) -> None:
@@ -35,47 +99,31 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
     if target and not what:
         raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=TARGET")
     if not what:
-        missing = _programs()
-        findings = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
+        missing = host.provide()
+        programs = [Program(each.name, each.describe() or "", each.purpose) for each in host.requirements()]
+        problems = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
     else:
-        missing = []
-        findings = list(_sdk(Path(what), target) if target else _file(Path(what), python))
-    remaining = []
-    for problem in findings:
-        if fix and problem.fix:
-            _console.print(f"{problem.what}: {problem.fix()}")
-            continue
-        remaining.append(problem)
-        kind = Text("will fail" if problem.fatal else "notice", "red" if problem.fatal else "yellow")
-        _console.print(Text.assemble(kind, f": {problem.what}"))
-        for line in filter(None, (*problem.why.splitlines(), f"next: {problem.next}" if problem.next else "")):
-            _console.print(f"  {line}")
+        missing, programs = [], []
+        problems = list(_sdk(Path(what), target) if target else _file(Path(what), python))
+    findings = [
+        Finding(each.what, each.why, each.next, each.fatal, each.fix() if fix and each.fix else "") for each in problems
+    ]
+    document.show(Health(of=what or "this machine", programs=programs, findings=findings))
     if missing:
         raise host.error(missing)
-    if fatal := [problem for problem in remaining if problem.fatal]:
+    if fatal := [each for each, finding in zip(problems, findings, strict=True) if each.fatal and not finding.fixed]:
         raise HealthError(
             f"{what or 'this machine'}: {len(fatal)} findings that will fail",
             why="\n".join(problem.what for problem in fatal),
             next="do what next: says above" + ("; or ./foundry doctor --fix" if any(e.fix for e in fatal) else ""),
         )
-    _console.print(f"{what or 'this machine'}: {'nothing that will fail' if remaining else 'nothing is wrong'}")
-
-
-def _programs() -> list[host.Requirement]:
-    """Print what programs this machine has; return those that are missing."""
-    missing = host.provide()
-    table = Table("what", "found", "what for")
-    for program in host.requirements():
-        table.add_row(program.name, program.describe() or Text("missing", "red"), program.purpose)
-    _console.print(table)
-    return missing
 
 
 def _machine() -> Iterator[Problem]:
     try:
         engine = client.connect()
     except EngineError:
-        # _programs names it.
+        # The table of programs names it.
         engine = None
     yield from machine.check(engine)
 

@@ -5,9 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolchains.assembly.request import Request
+from toolchains.system import document
+from toolchains.system.console import Console
 from toolchains.system.errors import ProofError, UsageError
 from toolchains.testing import proof
-from toolchains.testing.verdict import REFUSED, outcome_of
+from toolchains.testing.verdict import REFUSED, Ran
+
+
+class Proof(Ran, kw_only=True, tag="e2e"):
+    """Which cases ran in a target's image, and their results: `e2e`. The table is printed while they run.
+
+    Attributes:
+        proven: whether all cases of the target ran, and none failed.
+    """
+
+    proven: bool
+
+    def render(self, console: Console) -> None:
+        if not self.succeeded:
+            return
+        refused = sum(case.outcome == REFUSED for case in self.cases)
+        outcome = f"{self.partial} passed: this does not prove {self.target}"
+        notes = f"; {refused} cases were refused, and did not run" * bool(refused)
+        print(f"{f'{self.target} is proven' if self.proven else outcome}{notes}; results in {self.results}")
 
 
 def e2e(request: Request, *, only: str = "") -> Path:
@@ -37,12 +57,9 @@ def e2e(request: Request, *, only: str = "") -> Path:
             f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
         )
     verdict.write(results)
+    common = verdict.described(target.name, request.release.version, results)
+    document.show(Proof(**common, proven=verdict.proven))
     if not verdict.succeeded:
         why = proof.explain(verdict, results / "junit.xml")
         raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
-    outcome = (
-        f"{target.name} is proven" if verdict.proven else f"{verdict.partial} passed: this does not prove {target.name}"
-    )
-    refused = sum(outcome_of(result) == REFUSED for result in verdict.results.values())
-    print(f"{outcome}{f'; {refused} cases were refused, and did not run' * bool(refused)}; results in {results}")
     return results

@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
+import msgspec
 from rich.table import Table
 
 from toolchains.assembly import ensure
 from toolchains.assembly.request import Request, locked_target
 from toolchains.lockfile import lock
 from toolchains.repro import expected as ids
-from toolchains.system import paths
+from toolchains.system import document, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.terminal import make_console
 
 _console = make_console()
+State = Literal["current", "out of date", "not published"]
+
+
+class PublishedImage(msgspec.Struct, frozen=True):
+    """An image that every machine must build alike.
+
+    Attributes:
+        target: the target.
+        triton: the release of Triton.
+        image: the published ID, or "".
+        state: "current", "out of date" if the inputs have changed since, or "not published".
+    """
+
+    target: str
+    triton: str
+    image: str
+    state: State
+
+
+class Published(Document, kw_only=True, tag="expected"):
+    """Which images have a published ID: `expected`.
+
+    Attributes:
+        images: the images.
+    """
+
+    images: list[PublishedImage]
+
+    def render(self, console: Console) -> None:
+        table = Table("target", "Triton", "published ID", "state")
+        for image in self.images:
+            state = f"{image.state}: {ids.UPDATE}" if image.state == "out of date" else image.state
+            table.add_row(image.target, image.triton, image.image[:19], state)
+        console.print(table)
 
 
 def expected(*, update: str | bool | None, offline: bool) -> None:
@@ -45,11 +83,10 @@ def expected(*, update: str | bool | None, offline: bool) -> None:
         # What the lock does not have any more goes, also if nothing was built.
         ids.save(ids.pruned(ids.load(), locked))
     published = ids.load()
-    table = Table("target", "Triton", "published ID", "state")
+    images = []
     for target, release in ids.releases(locked):
         entry = published.image(target.name, release.version)
-        state = "not published" if entry is None else f"out of date: {ids.UPDATE}"
-        if ids.is_current(published, target, release):
-            state = "current"
-        table.add_row(target.name, release.version, entry.image[:19] if entry else "", state)
-    _console.print(table)
+        is_current = ids.is_current(published, target, release)
+        state: State = "current" if is_current else "out of date" if entry else "not published"
+        images.append(PublishedImage(target.name, release.version, entry.image if entry else "", state))
+    document.show(Published(images=images))

@@ -7,9 +7,11 @@ CONTRIBUTING.md says how the series of a new release begins.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -19,14 +21,68 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.patching import debian_files
 from toolchains.patching import series as patches
-from toolchains.patching.layout import FolderTree, WheelTree
+from toolchains.patching.layout import FolderTree, Tree, WheelTree
 from toolchains.patching.refresh import refresh
-from toolchains.patching.series import Patch, Series
-from toolchains.system import paths
+from toolchains.patching.series import Series
+from toolchains.system import document, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import PatchError, UsageError
-from toolchains.system.terminal import make_console
 
 _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits": "yellow", "not fetched": "yellow"}
+
+
+class ListedPatch(msgspec.Struct, frozen=True):
+    """A patch.
+
+    Attributes:
+        name: its file.
+        purpose: its subject.
+        state: "applied" to the tree; "applies" to it; "conflicts" with it; "waits" for a patch that conflicts; or "not
+            fetched", if the store does not have what it patches.
+    """
+
+    name: str
+    purpose: str
+    state: Literal["applied", "applies", "conflicts", "waits", "not fetched"]
+
+
+class ListedSeries(msgspec.Struct, frozen=True):
+    """The patches to a release of Triton, or to a Debian package.
+
+    Attributes:
+        of: what they are for.
+        revision: the number of the series; null for a Debian package.
+        edited: whether patches changed since the series got its number.
+        patches: the patches in order.
+    """
+
+    of: str
+    revision: int | None
+    edited: bool
+    patches: list[ListedPatch]
+
+
+class Patches(Document, kw_only=True, tag="patch status"):
+    """The state of each patch: `patch status`.
+
+    Attributes:
+        series: each series.
+    """
+
+    series: list[ListedSeries]
+
+    def render(self, console: Console) -> None:
+        for series in self.series:
+            revision = "" if series.revision is None else f", revision {series.revision}"
+            edited = ", edited since: ./foundry patch refresh" if series.edited else ""
+            table = Table(title=f"{series.of}{revision}{edited}", title_justify="left")
+            table.add_column("patch", no_wrap=True)
+            table.add_column("purpose")
+            table.add_column("state", no_wrap=True)
+            for patch in series.patches:
+                table.add_row(patch.name, patch.purpose, Text(patch.state, _COLOURS[patch.state]))
+            console.print(table)
 
 
 def patch(action: str, *, release: str, tree: str, into: str) -> None:
@@ -45,50 +101,45 @@ def patch(action: str, *, release: str, tree: str, into: str) -> None:
 
 
 def status(release: str, tree: Path | None) -> None:
-    """Print a table per release: each patch, its purpose, and whether the release's wheel or a tree has it.
+    """Show each release's patches, and whether the release's wheel or a tree has them.
 
-    Without a release and a tree, print the same for the patched Debian packages.
+    Without a release and a tree, show the same for the patched Debian packages.
+
+    Raises:
+        PatchError: a patch conflicts.
     """
-    console = make_console()
     store = Store(paths.cache())
+    shown: list[ListedSeries] = []
     failed: PatchError | None = None
+
+    def add(of: str, series: Series, tree: Tree | None, revision: int | None = None, edited: bool = False) -> None:
+        nonlocal failed
+        states = series.states(tree) if tree else []
+        failed = failed or next((state.error for state in states if state.error), None)
+        found = {state.patch.name: state.state for state in states}
+        listed = [
+            ListedPatch(patch.name, patch.fields["Subject"], found.get(patch.name, "not fetched"))
+            for patch in series.patches
+        ]
+        shown.append(ListedSeries(of, revision, edited, listed))
+
     releases = _releases(release) if tree is None else dict([_one(release)])
     for version, (_, locked) in releases.items():
         series = Series.load(patches.series_folder(version))
-        if tree is None and not store.has(locked.wheel):
-            states = [(patch, "not fetched") for patch in series.patches]
-        else:
-            checked = series.states(FolderTree.detect(tree) if tree else WheelTree(store.path(locked.wheel)))
-            failed = next((state.error for state in checked if state.error), failed)
-            states = [(state.patch, state.state) for state in checked]
         number, digest = patches.read_revision(series.folder)
-        edited = "" if digest == series.digest else ", edited since: ./foundry patch refresh"
-        console.print(_table(f"Triton {version}, revision {number}{edited}", states))
+        wheel = WheelTree(store.path(locked.wheel)) if tree is None and store.has(locked.wheel) else None
+        patched = FolderTree.detect(tree) if tree else wheel
+        add(f"Triton {version}", series, patched, number, digest != series.digest)
     if not release and tree is None:
         # Each patched package, with a target that has it.
         packages = {what: target for target in lock.load().targets.values() for what in target.patched}
         for what, target in packages.items():
-            series = debian_files.load_series(what)
-            if not store.has(debian_files.package(what, target)):
-                states = [(patch, "not fetched") for patch in series.patches]
-            else:
-                with debian_files.unpack_package(what, target, store) as package:
-                    checked = series.states(package)
-                failed = next((state.error for state in checked if state.error), failed)
-                states = [(state.patch, state.state) for state in checked]
-            console.print(_table(f"{debian_files.package(what, target)}, a Debian package", states))
+            series, deb = debian_files.load_series(what), debian_files.package(what, target)
+            with debian_files.unpack_package(what, target, store) if store.has(deb) else nullcontext() as package:
+                add(f"{deb}, a Debian package", series, package)
+    document.show(Patches(series=shown))
     if failed:
         raise failed
-
-
-def _table(title: str, states: Sequence[tuple[Patch, str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("patch", no_wrap=True)
-    table.add_column("purpose")
-    table.add_column("state", no_wrap=True)
-    for patch, state in states:
-        table.add_row(patch.name, patch.fields["Subject"], Text(state, _COLOURS[state]))
-    return table
 
 
 def apply(release: str, tree: Path | None) -> None:

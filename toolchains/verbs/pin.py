@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from rich.table import Table
 
 from toolchains.artifacts.triton_wheel import check_llvm_hash
@@ -26,9 +27,10 @@ from toolchains.fetch.store import Store
 from toolchains.lockfile import lock as locks
 from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
 from toolchains.resolve import age, agreement, conan_lock, resolution
-from toolchains.resolve.age import Age
-from toolchains.system import paths
+from toolchains.resolve.age import Newer
+from toolchains.system import document, paths
 from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import OutdatedError, PinError, UsageError
 from toolchains.system.terminal import make_console
 
@@ -66,59 +68,202 @@ def pin(*, update: str | bool | None, check: bool, fetch: bool, security: bool, 
     if security:
         check_age(store, console)
     if not (update or fetch or check):
-        show(console)
+        document.show(describe(), console)
 
 
-def show(console: Console) -> None:
-    """Print components and sources with what they resolved to, and targets and builders with their digests.
+class Component(msgspec.Struct, frozen=True):
+    """A package or a file that a component pins.
+
+    Attributes:
+        component: the file in toolchains/pins.
+        pinned: what it asks for.
+        resolved: what the lock has for it.
+        used_by: the targets and builders that have the component.
+    """
+
+    component: str
+    pinned: str
+    resolved: str
+    used_by: list[str]
+
+
+class System(msgspec.Struct, frozen=True):
+    """A target or a builder.
+
+    Attributes:
+        name: its name.
+        suite: the release of Debian.
+        python: the version of Python.
+        packages: the number of Debian packages.
+        wheels: the number of wheels besides Triton.
+        tritons: the releases of Triton.
+        bytes: the size of its files.
+        digest: of all that is locked for it.
+    """
+
+    name: str
+    suite: str
+    python: str
+    packages: int
+    wheels: int
+    tritons: list[str]
+    bytes: int
+    digest: str
+
+
+class PinnedSource(msgspec.Struct, frozen=True):
+    """A source of a project that can be built from source.
+
+    Attributes:
+        project: the file in toolchains/upstreams.
+        profile: the name of the source.
+        is_default: whether it is used if no profile is named.
+        pinned: what it asks for.
+        resolved: what the lock has for it.
+        llvm: the commit of LLVM that it needs, or "".
+        patches: the folder of its patches, or "".
+        bytes: the size of its files; null if it is not fetched by files.
+    """
+
+    project: str
+    profile: str
+    is_default: bool
+    pinned: str
+    resolved: str
+    llvm: str
+    patches: str
+    bytes: int | None
+
+
+class Pins(Document, kw_only=True, tag="pin"):
+    """What is pinned, and what it resolved to: `pin`.
+
+    Attributes:
+        lock: the digest of the lock.
+        components: what the components pin.
+        systems: the targets and builders.
+        sources: the sources of projects.
+        newer: the locked packages of which the archives had newer versions when they were asked; null if they were not.
+    """
+
+    lock: str
+    components: list[Component]
+    systems: list[System]
+    sources: list[PinnedSource]
+    newer: list[Newer] | None
+
+    def render(self, console: Console) -> None:
+        table = Table("component", "pinned", "resolved to", "in", title="components: toolchains/pins")
+        last = ""
+        for row in self.components:
+            is_first, last = row.component != last, row.component
+            used_by = ", ".join(row.used_by)
+            table.add_row(row.component * is_first, row.pinned, row.resolved, used_by * is_first)
+        console.print(table)
+        table = Table(title="targets and builders: toolchains/targets, toolchains/builders")
+        for heading in ("target", "suite", "python", "packages", "wheels", "triton", "MB", "digest"):
+            number = heading in ("packages", "wheels", "MB")
+            table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
+        for system in self.systems:
+            counts = str(system.packages), str(system.wheels), " ".join(system.tritons), _megabytes(system.bytes)
+            table.add_row(system.name, system.suite, system.python, *counts, system.digest[:12])
+        console.print(table)
+        table = Table(title="sources: toolchains/upstreams")
+        for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
+            table.add_column(heading, justify="right" if heading == "MB" else "left", no_wrap=heading == "profile")
+        for source in self.sources:
+            is_first, last = source.project != last, source.project
+            table.add_row(
+                source.project * is_first,
+                source.profile + " (default)" * source.is_default,
+                source.pinned,
+                source.resolved,
+                source.llvm[:12] or "-",
+                source.patches or "-",
+                "" if source.bytes is None else _megabytes(source.bytes),
+            )
+        console.print(table)
+        console.print(f"lock {self.lock[:12]}")
+        nothing = "age: not compared with the archives; ./foundry pin --check --security"
+        console.print(nothing if self.newer is None else _summary(self.newer))
+
+
+def describe() -> Pins:
+    """Return components and sources with what they resolved to, and targets and builders with their digests.
 
     Raises:
         PinError: there is no usable lock.
     """
     lock = locks.load()
     wanted = _pinned()
-    table = Table("component", "pinned", "resolved to", "in", title="components: toolchains/pins")
     systems = list(wanted.systems)
     locked = {system.name: system for system in lock.systems()}
+    components = []
     for _, pin in sorted(wanted.components.items()):
-        users = [system for system in systems if pin in system.pins]
-        rows = list(_rows(pin, [locked[system.name] for system in users if system.name in locked]))
-        for number, (what, resolved) in enumerate(rows):
-            first = number == 0
-            used_in = ", ".join(system.name for system in users)
-            table.add_row(pin.name if first else "", what, resolved, used_in if first else "")
-    console.print(table)
-    table = Table(title="targets and builders: toolchains/targets, toolchains/builders")
-    for heading in ("target", "suite", "python", "packages", "wheels", "triton", "MB", "digest"):
-        number = heading in ("packages", "wheels", "MB")
-        table.add_column(heading, justify="right" if number else "left", no_wrap=heading in ("target", "digest"))
-    for system in lock.systems():
-        counts = str(len(system.debs)), str(len(system.wheels)), " ".join(system.tritons), _megabytes(system.own())
-        table.add_row(system.name, system.suite, system.python, *counts, system.digest[:12])
-    console.print(table)
-    table = Table(title="sources: toolchains/upstreams")
-    for heading in ("project", "profile", "pinned", "resolved to", "LLVM", "patches", "MB"):
-        table.add_column(heading, justify="right" if heading == "MB" else "left", no_wrap=heading == "profile")
+        users = [system.name for system in systems if pin in system.pins]
+        rows = _rows(pin, [locked[name] for name in users if name in locked])
+        components += [Component(pin.name, what, resolved, users) for what, resolved in rows]
+    sources = []
     for upstream in wanted.upstreams:
-        for number, profile in enumerate(upstream.profiles.values()):
+        for profile in upstream.profiles.values():
             source = lock.sources.get(f"{upstream.name}/{profile.name}")
-            table.add_row(
-                "" if number else upstream.name,
-                profile.name + " (default)" * (profile.name == upstream.default),
-                str(profile.source),
-                _resolved(profile, source, upstream),
-                profile.llvm_hash[:12] or "-",
-                profile.patches or "-",
-                _megabytes(source.files) if source and source.files else "",
+            sources.append(
+                PinnedSource(
+                    project=upstream.name,
+                    profile=profile.name,
+                    is_default=profile.name == upstream.default,
+                    pinned=str(profile.source),
+                    resolved=_resolved(profile, source, upstream),
+                    llvm=profile.llvm_hash,
+                    patches=profile.patches,
+                    bytes=_bytes(source.files) if source and source.files else None,
+                )
             )
-    console.print(table)
-    console.print(f"lock {lock.digest[:12]}")
     known = age.last(lock)
-    console.print(_summary(known) if known else "age: not compared with the archives; ./foundry pin --check --security")
+    return Pins(
+        lock=lock.digest,
+        components=components,
+        systems=[
+            System(
+                name=system.name,
+                suite=system.suite,
+                python=system.python,
+                packages=len(system.debs),
+                wheels=len(system.wheels),
+                tritons=list(system.tritons),
+                bytes=_bytes(system.own()),
+                digest=system.digest,
+            )
+            for system in lock.systems()
+        ],
+        sources=sources,
+        newer=list(known.newer) if known else None,
+    )
+
+
+class Updates(Document, kw_only=True, tag="pin --security"):
+    """The locked packages of which the archives have newer versions: `pin --check --security`.
+
+    Attributes:
+        newer: each package, those with security updates first.
+    """
+
+    newer: list[Newer]
+
+    def render(self, console: Console) -> None:
+        if self.newer:
+            headings = ("kind", "name", "locked", "newest", "security", "in")
+            table = Table(*headings, title="what the archives have in newer versions")
+            for package in self.newer:
+                security = "yes" if package.is_security else ""
+                systems = ", ".join(package.systems)
+                table.add_row(package.kind, package.name, package.locked, package.current, security, systems)
+            console.print(table)
+        console.print(_summary(self.newer))
 
 
 def check_age(store: Store, console: Console) -> None:
-    """Compare the lock with the archives, and print what is behind.
+    """Compare the lock with the archives, and show what is behind.
 
     Raises:
         OutdatedError: there are security updates.
@@ -126,15 +271,8 @@ def check_age(store: Store, console: Console) -> None:
     """
     with console.status("asking the archives"):
         compared = age.ask(locks.load(), _pinned(), store)
-    if compared.newer:
-        headings = ("kind", "name", "locked", "newest", "security", "in")
-        table = Table(*headings, title="what the archives have in newer versions")
-        for package in sorted(compared.newer, key=lambda package: (not package.is_security, package)):
-            security = "yes" if package.is_security else ""
-            systems = ", ".join(package.systems)
-            table.add_row(package.kind, package.name, package.locked, package.current, security, systems)
-        console.print(table)
-    console.print(_summary(compared))
+    newer = sorted(compared.newer, key=lambda package: (not package.is_security, package))
+    document.show(Updates(newer=newer), console)
     if urgent := sorted({package.name for package in compared.newer if package.is_security}):
         raise OutdatedError(
             f"there are security updates of what is locked: {', '.join(urgent)}",
@@ -142,15 +280,47 @@ def check_age(store: Store, console: Console) -> None:
         )
 
 
-def _summary(compared: Age) -> str:
-    urgent = {package.name for package in compared.newer if package.is_security}
-    names = {(package.kind, package.name) for package in compared.newer}
+def _summary(newer: Sequence[Newer]) -> str:
+    urgent = {package.name for package in newer if package.is_security}
+    names = {(package.kind, package.name) for package in newer}
     counts = f"{len(names)} packages had newer versions, {len(urgent)} had security updates"
     return f"age: when the archives were asked, {counts}"
 
 
+class Resolved(Document, kw_only=True, tag="pin --update"):
+    """What changed in the lock: `pin --update`.
+
+    Attributes:
+        before: the digest of the lock before; "" if there was none.
+        after: its digest now.
+        changes: what changed.
+        freed: wheels that other wheels require, whose locked versions did not fit any more.
+        unreachable: repositories that did not answer; what is locked of them stays.
+    """
+
+    before: str
+    after: str
+    changes: list[resolution.Change]
+    freed: list[str]
+    unreachable: list[str]
+
+    def render(self, console: Console) -> None:
+        if self.changes:
+            table = Table("kind", "name", "was", "is", "in", title=f"{len(self.changes)} changed")
+            for change in self.changes:
+                before, after = change.before or "-", change.after or "-"
+                table.add_row(change.kind, change.name, before, after, ", ".join(change.targets))
+            console.print(table)
+        for line in self.freed:
+            console.print(f"other wheels may have changed, the locked versions do not fit: {line}")
+        for line in self.unreachable:
+            console.print(f"not reached: {line}", highlight=False)
+        same, before, after = self.after == self.before, self.before or "none", self.after[:12]
+        console.print(f"lock {after}, unchanged" if same else f"lock {before[:12]} -> {after}")
+
+
 def resolve(store: Store, console: Console, name: str | None = None) -> None:
-    """Resolve, write the lock and print what changed.
+    """Resolve, write the lock and show what changed.
 
     Args:
         name: a component, a builder or a project; without it everything is resolved.
@@ -172,19 +342,9 @@ def resolve(store: Store, console: Console, name: str | None = None) -> None:
         new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append, freed=freed.append)
     locks.save(new)
     changes = resolution.changes(old, new)
-    if changes:
-        table = Table("kind", "name", "was", "is", "in", title=f"{len(changes)} changed")
-        for change in changes:
-            before, after = change.before or "-", change.after or "-"
-            table.add_row(change.kind, change.name, before, after, ", ".join(change.targets))
-        console.print(table)
-    for line in freed:
-        console.print(f"other wheels may have changed, the locked versions do not fit: {line}")
-    for line in unreachable:
-        console.print(f"not reached: {line}", highlight=False)
-    before = old.digest if old else "none"
-    same = new.digest == before
-    console.print(f"lock {new.digest[:12]}, unchanged" if same else f"lock {before[:12]} -> {new.digest[:12]}")
+    before = old.digest if old else ""
+    found = Resolved(before=before, after=new.digest, changes=changes, freed=freed, unreachable=unreachable)
+    document.show(found, console)
 
 
 def verify(store: Store, console: Console) -> None:
@@ -254,7 +414,7 @@ def _say(console: Console, store: Store, artifacts: Sequence[Artifact], what: st
     """Print how much will be fetched, because it is much and needed only to build from source."""
     absent = [artifact for artifact in artifacts if not store.has(artifact)]
     if absent:
-        console.print(f"{_megabytes(absent)} MB for {what}", highlight=False)
+        console.print(f"{_megabytes(_bytes(absent))} MB for {what}", highlight=False)
 
 
 def _refuse(what: str, differences: Iterator[str], next: str) -> None:
@@ -267,8 +427,12 @@ def _pinned() -> Pinned:
     return inventory.load()
 
 
-def _megabytes(artifacts: Sequence[Artifact]) -> str:
-    size = sum(artifact.size for artifact in artifacts) / _MEGA
+def _bytes(artifacts: Sequence[Artifact]) -> int:
+    return sum(artifact.size for artifact in artifacts)
+
+
+def _megabytes(count: int) -> str:
+    size = count / _MEGA
     return f"{size:.0f}" if size >= 1 else f"{size:.1f}"
 
 

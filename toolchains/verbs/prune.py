@@ -10,11 +10,13 @@ import dataclasses
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 from filelock import FileLock, Timeout
 from rich.table import Table
 
@@ -29,11 +31,11 @@ from toolchains.fromsource.build import CCACHE_VOLUME
 from toolchains.images import base, listing, provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
-from toolchains.system import paths, scratch
+from toolchains.system import document, paths, scratch
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import EngineError
-from toolchains.system.terminal import make_console
 
-_console = make_console()
 # The tags of images that are a digest; the other tags move to the next image.
 _DIGEST = re.compile(r"triton-foundry/[^:]+:(?:\w+-)?[0-9a-f]{16}")
 # The names of images that others are based on, from the top.
@@ -60,6 +62,59 @@ class Item:
     remove: Callable[[], object]
 
 
+State = Literal["unused", "removed", "kept"]
+
+
+class Unused(msgspec.Struct, frozen=True):
+    """Something that this checkout does not use.
+
+    Attributes:
+        kind: what it is.
+        name: its path, or its name in the engine.
+        bytes: its size; null if only the engine knows it.
+        state: "unused", "removed", or "kept" if it could not be removed.
+        why: why it was kept, or "".
+    """
+
+    kind: str
+    name: str
+    bytes: int | None
+    state: State = "unused"
+    why: str = ""
+
+
+class Prunable(Document, kw_only=True, tag="prune"):
+    """What the store and the engine have that this checkout does not use: `prune`.
+
+    Attributes:
+        items: each of them.
+        left_out: why the engine's images are not among them, or "".
+    """
+
+    items: list[Unused]
+    left_out: str = ""
+
+    def render(self, console: Console) -> None:
+        if self.left_out:
+            console.notice(f"the engine's images are left out: {self.left_out}")
+        table = Table("what", "number", "MB")
+        for kind in dict.fromkeys(item.kind for item in self.items):
+            items = [item for item in self.items if item.kind == kind]
+            sizes = [item.bytes for item in items if item.bytes is not None]
+            table.add_row(kind, str(len(items)), f"{sum(sizes) / 1e6:.0f}" if sizes else "unknown")
+        if not self.items:
+            table.add_row("nothing", "0", "0")
+        console.print(table)
+        removed = sum(item.state == "removed" for item in self.items)
+        kept = [item for item in self.items if item.state == "kept"]
+        if removed or kept:
+            console.print(f"removed {removed} of {len(self.items)}")
+        elif self.items:
+            console.print("nothing was removed; to remove it: ./foundry prune --remove")
+        for item in kept:
+            console.notice(f"kept: {item.name}: {item.why}")
+
+
 def prune(*, remove: bool) -> None:
     """Print what can be removed, with sizes; with `remove`, remove it."""
     locked = lock.load()
@@ -77,36 +132,23 @@ def prune(*, remove: bool) -> None:
         status = place.stat()
         if place.name != "dockerd.log" and time.time() - status.st_mtime > _DAY:
             items.append(Item("logs", str(place), status.st_size, place.unlink))
+    left_out = ""
     try:
         items += _engine(client.connect(), images)
     except EngineError as error:
-        _console.notice(f"the engine's images are left out: {error.what}: {error.why}")
-    _console.print(_table(items))
-    if not items:
-        return
-    if not remove:
-        _console.print("nothing was removed; to remove it: ./foundry prune --remove")
-        return
-    kept = []
+        left_out = f"{error.what}: {error.why}"
+    unused = []
     for item in items:
-        try:
-            item.remove()
-        except (OSError, EngineError) as error:
-            kept.append(f"{item.name}: {error}")
-    _console.print(f"removed {len(items) - len(kept)} of {len(items)}")
-    for line in kept:
-        _console.notice(f"kept: {line}")
-
-
-def _table(removable: Sequence[Item]) -> Table:
-    table = Table("what", "number", "MB")
-    for kind in dict.fromkeys(item.kind for item in removable):
-        items = [item for item in removable if item.kind == kind]
-        sizes = [item.size for item in items if item.size is not None]
-        table.add_row(kind, str(len(items)), f"{sum(sizes) / 1e6:.0f}" if sizes else "unknown")
-    if not removable:
-        table.add_row("nothing", "0", "0")
-    return table
+        state: State = "unused"
+        why = ""
+        if remove:
+            try:
+                item.remove()
+                state = "removed"
+            except (OSError, EngineError) as error:
+                state, why = "kept", str(error)
+        unused.append(Unused(item.kind, item.name, item.size, state, why))
+    document.show(Prunable(items=unused, left_out=left_out))
 
 
 def _store(root: Path, locked: Lock) -> Iterator[Item]:

@@ -36,7 +36,9 @@ from toolchains.images import layer, provenance
 from toolchains.lockfile.lock import Artifact
 from toolchains.repro import compare, expected
 from toolchains.repro.compare import Difference, Where
-from toolchains.system import children, durable, paths
+from toolchains.system import children, document, durable, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import CommandError, EngineError, ImageError, PartError
 from toolchains.system.steps import step
 from toolchains.system.terminal import make_console
@@ -64,15 +66,11 @@ os.execv(command[0], command)
 def repro(request: Request, *, engine: str) -> int:
     """Build and compare; return 1 if anything differs, else 0."""
     result = build_twice(request, engine=engine)
-    for text in result.compared:
-        _console.print(text)
+    document.show(result)
     if not result.differences:
-        _console.print(Text("all is equal", "bold green"))
         return 0
     place = paths.RESULTS / request.target.name / request.release.version / "repro.txt"
     durable.write(place, "\n\n".join(map(str, result.differences)) + "\n")
-    for difference in result.differences[:_SHOWN]:
-        _console.print(f"\n{difference}")
     _console.print(Text(f"\n{len(result.differences)} differences; all of them are in {place}", "bold red"))
     return 1
 
@@ -143,17 +141,24 @@ class Surroundings:
             raise CommandError(f"the {self.name} build failed", why=error.why, next=next) from error
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What comparing found.
+class Comparison(Document, kw_only=True, tag="repro"):
+    """What comparing two builds of an image found: `repro`.
 
     Attributes:
-        differences: all of them.
+        differences: all of them; none if the builds are equal.
         compared: what was compared, for people.
     """
 
-    differences: tuple[Difference, ...]
-    compared: tuple[str, ...]
+    differences: list[Difference]
+    compared: list[str]
+
+    def render(self, console: Console) -> None:
+        for text in self.compared:
+            console.print(text)
+        if not self.differences:
+            console.print(Text("all is equal", "bold green"))
+        for difference in self.differences[:_SHOWN]:
+            console.print(f"\n{difference}")
 
 
 def surroundings(work: Path, engine: str) -> tuple[Surroundings, Surroundings]:
@@ -358,7 +363,7 @@ def _compared(
             add(f"the published sha256 of {count} parts", [])
     except (ImageError, PartError) as error:
         add("what was published", [Difference(("toolchains/expected.json",), "content", error.what, error.why)])
-    return Comparison(tuple(differences), tuple(compared))
+    return Comparison(differences=differences, compared=compared)
 
 
 def _image_name(target: str, store: Store) -> str:

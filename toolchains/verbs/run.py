@@ -31,6 +31,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
+
 from toolchains.archives import folders as trees
 from toolchains.archives import received
 from toolchains.archives.received import Bounds, Sent
@@ -44,7 +46,8 @@ from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.report import roofline
 from toolchains.report.results import profiled
-from toolchains.system import durable, paths
+from toolchains.system import document, durable, json_text, paths
+from toolchains.system.document import Document
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
 from toolchains.testing import proof
@@ -201,6 +204,66 @@ class Place:
         return cls(source, back, packages, inside, size, environment, (*typed, *([script] if script else [])))
 
 
+class ProfiledKernel(msgspec.Struct, frozen=True):
+    """What bounds a kernel, with one grid and one set of integer arguments; see docs/profiling.md.
+
+    Attributes:
+        kernel: its name.
+        configuration: what tells it from others of its name that an autotuner tried, or "".
+        grid: the programs in each direction.
+        launches: how often it was launched.
+        seconds: of the fastest launch.
+        total: seconds of all launches.
+        ran: what it ran on.
+        bytes: of the arrays that it reaches; null if they cannot be counted.
+        operations: on floats; null if they cannot be counted.
+        modelled: what an emulator with a cost model counted; null if the device is none.
+        bound: the nearest roof: "memory", "arithmetic" or "launch", on an emulator "dma" or "pipeline"; "" if it is
+            unknown.
+        share: of that roof; null if it is unknown, or the kernel is faster than the measured roof.
+        unknown: why its work cannot be counted, or "".
+    """
+
+    kernel: str
+    grid: list[int]
+    launches: int
+    seconds: float
+    total: float
+    configuration: str = ""
+    ran: dict[str, str] = {}
+    bytes: float | None = None
+    operations: float | None = None
+    modelled: dict[str, float] | None = None
+    bound: str = ""
+    share: float | None = None
+    unknown: str = ""
+
+
+class Profiled(msgspec.Struct, frozen=True):
+    """What profile.json has."""
+
+    ran: dict[str, str]
+    kernels: list[ProfiledKernel]
+
+
+class Profile(Document, kw_only=True, tag="run --profile-kernels"):
+    """What bounds each kernel that a script launched: `run --profile-kernels`. What the script prints goes to stderr.
+
+    Attributes:
+        target: the target.
+        triton: the release of Triton.
+        status: the script's exit status, which is that of this verb.
+        ran: what the kernels ran on; empty if the script ended without a profile.
+        kernels: the kernels, those that took most time first.
+    """
+
+    target: str
+    triton: str
+    status: int
+    ran: dict[str, str]
+    kernels: list[ProfiledKernel]
+
+
 def read_environment(
     words: Sequence[str], *, check: bool = False, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
@@ -258,6 +321,12 @@ def run_script(
         UsageError: there is no script to profile.
     """
     profile = profile or plot is not None
+    if document.is_asked() and not profile:
+        raise UsageError(
+            "--json is for --profile-kernels",
+            why="without it, stdout is the script's own",
+            next="add --profile-kernels, or leave --json out",
+        )
     if profile and place.script in ("-m", "-c"):
         raise UsageError("--profile-kernels profiles a script", next="put what is to run into a script")
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
@@ -283,6 +352,10 @@ def run_script(
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
             if plot:
                 roofline.write(plot, profiled(kept) if kept.is_file() else [])
+    if kept and document.is_asked():
+        found = json_text.read(kept, Profiled) if kept.is_file() else Profiled({}, [])
+        target, triton = request.target.name, request.release.version
+        document.show(Profile(target=target, triton=triton, status=status, ran=found.ran, kernels=found.kernels))
     if (name := crash(status)) and CHECK not in place.environment:
         print(
             f"{name} ended the script: a kernel may have accessed memory outside of its arrays\n"

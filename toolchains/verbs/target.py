@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -27,13 +29,139 @@ from toolchains.fromsource.choice import TRITON
 from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
-from toolchains.system import paths
+from toolchains.system import document, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
 from toolchains.system.terminal import make_console
 
 _MEGA = 1e6
-_UNRESOLVED = "not in the lock: ./foundry pin --update={}"
 _console = make_console()
+
+
+class TargetImage(msgspec.Struct, frozen=True):
+    """The image that a target has if it is built now.
+
+    Attributes:
+        triton: the release of Triton in it.
+        name: its name, with the digest of its inputs.
+        state: "built", "not built", or "unknown" if no container engine answers.
+        bytes: its size; null if it is not built.
+    """
+
+    triton: str
+    name: str
+    state: Literal["built", "not built", "unknown"]
+    bytes: int | None = None
+
+    def __str__(self) -> str:
+        return (
+            "no container engine answers"
+            if self.state == "unknown"
+            else _size(self.bytes)
+            if self.bytes
+            else self.state
+        )
+
+
+class ListedTarget(msgspec.Struct, frozen=True):
+    """A target.
+
+    Attributes:
+        name: its name.
+        variant_of: the target that it is a variant of, or "".
+        suite: the release of Debian.
+        python: the version of Python.
+        tritons: the releases of Triton, the default one first; none if the target is not in the lock.
+        fetched: bytes that an image of the default release needs from archives; null if the target is not in the lock.
+        image: the image with the default release; null if the target is not in the lock.
+    """
+
+    name: str
+    variant_of: str
+    suite: str
+    python: str
+    tritons: list[str] = []
+    fetched: int | None = None
+    image: TargetImage | None = None
+
+
+class Targets(Document, kw_only=True, tag="target list"):
+    """All targets: `target list`.
+
+    Attributes:
+        targets: the targets, by name.
+    """
+
+    targets: list[ListedTarget]
+
+    def render(self, console: Console) -> None:
+        table = Table("target", "variant of", "suite", "python", "triton", "MB to fetch", "MB of image", box=None)
+        for row in self.targets:
+            size = "" if row.fetched is None else _size(row.fetched)
+            image = str(row.image or f"not in the lock: ./foundry pin --update={row.name}")
+            table.add_row(row.name, row.variant_of, row.suite, row.python, ", ".join(row.tritons), size, image)
+        console.print(table)
+        console.print("\none of them: ./foundry target show TARGET")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a target.
+
+    Attributes:
+        name: what it is.
+        version: its version, or the suites of Debian packages; "" if it has none.
+        bytes: its size; null if it is built here, and was not yet.
+        origin: where it can come from.
+    """
+
+    name: str
+    version: str
+    bytes: int | None
+    origin: str
+
+
+class TargetParts(Document, kw_only=True, tag="target show"):
+    """What a target consists of: `target show`.
+
+    Attributes:
+        name: the target.
+        variant_of: the target that it is a variant of, or "".
+        files: what describes it, relative to the checkout.
+        suite: the release of Debian.
+        python: the version of Python.
+        components: the components in its image, files of toolchains/pins.
+        built_with: the components that its native parts are built with.
+        parts: what the image is made from.
+        images: the image of each release of Triton, the default one first.
+    """
+
+    name: str
+    variant_of: str
+    files: list[str]
+    suite: str
+    python: str
+    components: list[str]
+    built_with: list[str]
+    parts: list[Part]
+    images: list[TargetImage]
+
+    def render(self, console: Console) -> None:
+        extends = f", a variant of {self.variant_of}" if self.variant_of else ""
+        console.print(Text.assemble((self.name, "bold"), f"{extends}: {', '.join(self.files)}"))
+        console.print(f"suite: Debian {self.suite}, Python {self.python}")
+        console.print(f"components (toolchains/pins): {', '.join(self.components)}")
+        if self.built_with:
+            console.print(f"built with (toolchains/pins): {', '.join(self.built_with)}")
+        table = Table("part", "version", "MB", "where it can come from", box=None)
+        table.columns[2].justify = "right"
+        table.columns[3].overflow = "fold"
+        for part in self.parts:
+            table.add_row(part.name, part.version, "-" if part.bytes is None else _size(part.bytes), part.origin)
+        console.print(table)
+        console.print("images:")
+        for image in self.images:
+            console.print(f"  Triton {image.triton}: {image.name} ({image}{' MB' * (image.state == 'built')})")
 
 
 def target(action: str, name: str, *, like: str = "") -> None:
@@ -51,9 +179,9 @@ def target(action: str, name: str, *, like: str = "") -> None:
         case "new":
             new(name, like)
         case "list":
-            show_all()
+            document.show(list_targets())
         case _:
-            show(name)
+            document.show(describe_target(name))
 
 
 def new(name: str, like: str) -> None:
@@ -67,29 +195,26 @@ def new(name: str, like: str) -> None:
     _console.print("then replace each TODO: docs/new-target.md")
 
 
-def show_all() -> None:
-    """Print all targets."""
+def list_targets() -> Targets:
+    """Return all targets."""
     engine, store = _engine(), Store(paths.cache(), offline=True)
     locked = lock.load().targets
-    table = Table("target", "variant of", "suite", "python", "triton", "MB to fetch", "MB of image", box=None)
+    found = []
     for name in components.names():
         target, entry = components.target(name), locked.get(name)
-        base = target.backend if target.backend != name else ""
-        if entry is None:
-            table.add_row(name, base, target.suite, target.python, "", "", _UNRESOLVED.format(name))
-            continue
-        releases = ", ".join(_releases(entry))
-        default = entry.tritons[entry.default_triton]
-        # The image of one release does not need the wheels of the others.
-        size = _megabytes(replace(entry, tritons={entry.default_triton: default}).artifacts())
-        _, image_size = _image(entry, default, engine, store)
-        table.add_row(name, base, target.suite, target.python, releases, size, image_size)
-    _console.print(table)
-    _console.print("\none of them: ./foundry target show TARGET")
+        row = ListedTarget(name, target.backend if target.backend != name else "", target.suite, target.python)
+        if entry:
+            default = entry.tritons[entry.default_triton]
+            # The image of one release does not need the wheels of the others.
+            fetched = replace(entry, tritons={entry.default_triton: default}).artifacts()
+            image = _image(entry, default, engine, store)
+            row = msgspec.structs.replace(row, tritons=_releases(entry), fetched=_bytes(fetched), image=image)
+        found.append(row)
+    return Targets(targets=found)
 
 
-def show(name: str) -> None:
-    """Print what a target consists of.
+def describe_target(name: str) -> TargetParts:
+    """Return what a target consists of.
 
     Raises:
         UsageError: no such target.
@@ -104,24 +229,18 @@ def show(name: str) -> None:
         )
     target, locked = components.target(name), locked_target(name)
     engine, store = _engine(), Store(paths.cache(), offline=True)
-    extends = f", a variant of {target.backend}" if locked.variant else ""
     dockerfiles = [f"docker/{owner}.Dockerfile" for owner in dict.fromkeys((target.backend, target.name))]
-    described = [f"toolchains/targets/{name}.toml", *(path for path in dockerfiles if (paths.ROOT / path).is_file())]
-    _console.print(Text.assemble((name, "bold"), f"{extends}: {', '.join(described)}"))
-    _console.print(f"suite: Debian {target.suite}, Python {target.python}")
-    _console.print(f"components (toolchains/pins): {', '.join(pin.name for pin in target.pins)}")
-    if target.build:
-        _console.print(f"built with (toolchains/pins): {', '.join(pin.name for pin in target.build)}")
-    table = Table("part", "version", "MB", "where it can come from", box=None)
-    table.columns[2].justify = "right"
-    table.columns[3].overflow = "fold"
-    for row in (*_fetched(target, locked), *_built(target, locked, store)):
-        table.add_row(*row)
-    _console.print(table)
-    _console.print("images:")
-    for version in _releases(locked):
-        image, image_size = _image(locked, locked.tritons[version], engine, store)
-        _console.print(f"  Triton {version}: {image} ({image_size}{' MB' * image_size.isdigit()})")
+    return TargetParts(
+        name=name,
+        variant_of=target.backend if locked.variant else "",
+        files=[f"toolchains/targets/{name}.toml", *(path for path in dockerfiles if (paths.ROOT / path).is_file())],
+        suite=target.suite,
+        python=target.python,
+        components=[pin.name for pin in target.pins],
+        built_with=[pin.name for pin in target.build],
+        parts=[*_fetched(target, locked), *_built(target, locked, store)],
+        images=[_image(locked, locked.tritons[version], engine, store) for version in _releases(locked)],
+    )
 
 
 def _releases(locked: LockedTarget) -> list[str]:
@@ -129,21 +248,21 @@ def _releases(locked: LockedTarget) -> list[str]:
     return sorted(locked.tritons, key=lambda version: version != locked.default_triton)
 
 
-def _fetched(target: Target, locked: LockedTarget) -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for each kind of part that is fetched."""
+def _fetched(target: Target, locked: LockedTarget) -> Iterator[Part]:
+    """Yield each kind of part that is fetched."""
     suites = ", ".join((target.suite, *target.extra_suites))
-    yield f"{len(locked.debs)} Debian packages", suites, _megabytes(locked.debs), "prebuilt"
+    yield Part(f"{len(locked.debs)} Debian packages", suites, _bytes(locked.debs), "prebuilt")
     wheels = (*locked.wheels, *locked.sdists)
-    yield f"{len(wheels)} Python packages", "", _megabytes(wheels), "prebuilt"
+    yield Part(f"{len(wheels)} Python packages", "", _bytes(wheels), "prebuilt")
     own_source = f", or --from-source={TRITON}" if TRITON in target.upstreams else ""
     for version in _releases(locked):
         default = " (default)" if version == locked.default_triton else ""
-        wheel = locked.tritons[version].wheel
-        yield "Triton", version + default, _megabytes([wheel]), f"prebuilt wheel, patched{own_source}"
+        size = _bytes([locked.tritons[version].wheel])
+        yield Part("Triton", version + default, size, f"prebuilt wheel, patched{own_source}")
 
 
-def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for each part that is or can be built on this machine."""
+def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[Part]:
+    """Yield each part that is or can be built on this machine."""
     for name in target.upstreams:
         if name != TRITON:
             profile = projects.load(name).profile()
@@ -153,38 +272,38 @@ def _built(target: Target, locked: LockedTarget, store: Store) -> Iterator[tuple
                 # The source is not in the lock, or only a user can give it.
                 built = ""
             size = _part(store, "upstream", built)
-            yield name, profile.version, size, f"prebuilt packages, or --from-source={name}"
+            yield Part(name, profile.version, size, f"prebuilt packages, or --from-source={name}")
     sdk = VendorSdk.read(target.sdk) if target.sdk else None
     for name in target.recipes:
         assert locked.builder is not None, "what has recipes has a builder"
         size = _part(store, "native", native.identity(name, locked.builder))
         vendor = f", or --sdk=PATH: {sdk.name}" if sdk and sdk.replaces == name else ""
-        yield name, "", size, f"built here, {native.source_folder(name).relative_to(paths.ROOT)}{vendor}"
+        yield Part(name, "", size, f"built here, {native.source_folder(name).relative_to(paths.ROOT)}{vendor}")
     for program in locked.linked:
         size = _part(store, "linked", linked.identity(program))
         origin = f"linked here of {len(program.debs)} packages, toolchains/recipes/{program.recipe}"
-        yield program.recipe, "", size, origin
+        yield Part(program.recipe, "", size, origin)
     for name in target.plugins:
         project = read_table(paths.BACKENDS / name / "pyproject.toml")["project"]
         size = _part(store, "plugin", plugin_wheels.identity(name))
-        yield project["name"], plugin_wheels.version(), size, f"built here, backends/{name}"
+        yield Part(project["name"], plugin_wheels.version(), size, f"built here, backends/{name}")
 
 
-def _part(store: Store, kind: str, identity: str) -> str:
-    """Return the size of a part that was built here (MB), or "-"."""
+def _part(store: Store, kind: str, identity: str) -> int | None:
+    """Return the bytes of a part that was built here; None if it was not."""
     if not (identity and store.has_part(kind, identity)):
-        return "-"
+        return None
     folder = store.part(kind, identity, lambda folder: None)
-    return _size(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _image(target: LockedTarget, release: LockedTriton, engine: Engine | None, store: Store) -> tuple[str, str]:
-    """Return the name that a target's image would have if built now, and its size (MB) or why there is none."""
-    name = Inputs(target, release).name
+def _image(target: LockedTarget, release: LockedTriton, engine: Engine | None, store: Store) -> TargetImage:
+    """Return the image that a target would have if built now."""
+    name, triton = Inputs(target, release).name, release.version
     if engine is None:
-        return name, "no container engine answers"
+        return TargetImage(triton, name, "unknown")
     info = provenance.image(name, engine=engine, store=store)
-    return name, _size(info.size) if info else "not built"
+    return TargetImage(triton, name, "built", info.size) if info else TargetImage(triton, name, "not built")
 
 
 def _engine() -> Engine | None:
@@ -194,8 +313,8 @@ def _engine() -> Engine | None:
         return None
 
 
-def _megabytes(artifacts: Sequence[Artifact]) -> str:
-    return _size(sum(artifact.size for artifact in artifacts))
+def _bytes(artifacts: Sequence[Artifact]) -> int:
+    return sum(artifact.size for artifact in artifacts)
 
 
 def _size(count: int) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -14,36 +16,81 @@ from toolchains.fromsource import build
 from toolchains.fromsource.choice import SourceChoice
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
-from toolchains.system import paths
+from toolchains.system import document, paths
+from toolchains.system.console import Console
+from toolchains.system.document import Document
 from toolchains.system.errors import FoundryError, UsageError
 from toolchains.system.terminal import make_console
 
 _console = make_console()
 
 
+class Source(msgspec.Struct, frozen=True):
+    """A source of a project.
+
+    Attributes:
+        project: the project.
+        profile: the name of the source.
+        is_default: whether it is used if no profile is named.
+        source: where it comes from.
+        llvm: the commit of LLVM that it needs, or "".
+        targets: the backends that can be built with it.
+        built: the suites of Debian for which this machine has built it.
+    """
+
+    project: str
+    profile: str
+    is_default: bool
+    source: str
+    llvm: str
+    targets: list[str]
+    built: list[str]
+
+
+class Sources(Document, kw_only=True, tag="upstream"):
+    """What can be built from source: `upstream`.
+
+    Attributes:
+        sources: each source of each project.
+    """
+
+    sources: list[Source]
+
+    def render(self, console: Console) -> None:
+        # On a terminal, profiles and sources are not shortened, because users type them.
+        table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
+        table.columns[2].no_wrap = True
+        for project, sources in groupby(self.sources, lambda source: source.project):
+            for number, source in enumerate(sources):
+                name, default = "" if number else project, " (default)" * source.is_default
+                where = f"{source.source}, LLVM {source.llvm[:8]}" if source.llvm else source.source
+                table.add_row(name, source.profile + default, where, ", ".join(source.built) or "-")
+            targets = ", ".join(source.targets) or "no target"
+            table.add_row("", Text(f"for {targets}", "dim"), end_section=True)
+        console.print(table)
+        console.print("\nbuild one alone: ./foundry upstream --build=NAME")
+        console.print("in an image:     ./foundry build TARGET --from-source=NAME")
+
+
 def show() -> None:
-    """Print projects, their profiles, their sources, and whether they have been built here."""
+    """Show projects, their profiles, their sources, and whether they have been built here."""
     store = Store(paths.cache(), offline=True)
-    # On a terminal, profiles and sources are not shortened, because users type them.
-    table = Table("project", "profile", "source", "built here", box=None, header_style="bold")
-    table.columns[2].no_wrap = True
+    sources = []
     for name in projects.names():
-        upstream = projects.load(name)
-        users = _users(name)
-        for number, profile in enumerate(upstream.profiles.values()):
-            default = " (default)" if profile.name == upstream.default else ""
-            llvm = f", LLVM {profile.llvm_hash[:8]}" if profile.llvm_hash else ""
-            table.add_row(
-                "" if number else name,
-                profile.name + default,
-                f"{profile.source}{llvm}",
-                ", ".join(_built(name, profile.name, users, store)) or "-",
+        upstream, users = projects.load(name), _users(name)
+        for profile in upstream.profiles.values():
+            sources.append(
+                Source(
+                    project=name,
+                    profile=profile.name,
+                    is_default=profile.name == upstream.default,
+                    source=str(profile.source),
+                    llvm=profile.llvm_hash,
+                    targets=list(dict.fromkeys(target.backend for target in users)),
+                    built=list(_built(name, profile.name, users, store)),
+                )
             )
-        targets = ", ".join(dict.fromkeys(target.backend for target in users)) or "no target"
-        table.add_row("", Text(f"for {targets}", "dim"), end_section=True)
-    _console.print(table)
-    _console.print("\nbuild one alone: ./foundry upstream --build=NAME")
-    _console.print("in an image:     ./foundry build TARGET --from-source=NAME")
+    document.show(Sources(sources=sources))
 
 
 def build_project(

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 from rich.text import Text
 from securesystemslib.signer import Key
 
@@ -39,8 +40,9 @@ from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import compare, expected
-from toolchains.system import foreign, json_text, paths
-from toolchains.system.console import printable
+from toolchains.system import document, foreign, json_text, paths
+from toolchains.system.console import Console, printable
+from toolchains.system.document import Document
 from toolchains.system.errors import FileError, FoundryError, ImageError, UsageError, VerificationError
 from toolchains.system.terminal import make_console
 from toolchains.trust import image_archive, keys, statement
@@ -69,6 +71,52 @@ class Checked:
     digests: dict[str, str] = field(default_factory=dict)
     facts: list[str] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
+
+    def require(self, what: str) -> None:
+        """Require that nothing was found.
+
+        Raises:
+            VerificationError: something was; names the first.
+        """
+        if self.found:
+            first, *more = self.found
+            lines = [str(finding) for finding in more[: _SHOWN - 1]]
+            rest = [f"and {len(more) - len(lines)} more"] if len(more) > len(lines) else []
+            raise VerificationError(f"{what} is not what it should be: {first}", why="\n".join([*lines, *rest]))
+
+
+class Unaccounted(msgspec.Struct, frozen=True):
+    """Something that is not accounted for.
+
+    Attributes:
+        where: the file, label or part of the artifact.
+        what: what is wrong with it.
+    """
+
+    where: str
+    what: str
+
+
+class Verified(Document, kw_only=True, tag="verify"):
+    """What an artifact was compared with: `verify`. It is verified if there are no findings.
+
+    Attributes:
+        of: the image, the archive, the wheel or the folder.
+        digests: the sha256 by name: of an image its configuration's, of a folder each file's.
+        facts: what it agrees with, for people.
+        findings: what is not accounted for.
+    """
+
+    of: str
+    digests: dict[str, str]
+    facts: list[str]
+    findings: list[Unaccounted]
+
+    def render(self, console: Console) -> None:
+        if not self.findings:
+            for fact in self.facts:
+                console.print(fact)
+            console.print(Text(self.of, "bold"), "is verified")
 
 
 @dataclass(frozen=True)
@@ -145,13 +193,25 @@ def verify(what: str, *, statements: Sequence[str], public: Sequence[str], rebui
         raise UsageError("--threshold counts the rebuilders in a folder", next="name it too: --rebuilders=FOLDER")
     trusted = Trusted.read([Path(path) for path in statements], [Path(path) for path in public])
     others = Trusted.folder(Path(rebuilders)) if rebuilders else None
-    for fact in check_artifact(what, trusted, others, threshold or 1).facts:
-        _console.print(fact)
-    _console.print(Text(what, "bold"), "is verified")
+    checked = examine_artifact(what, trusted, others, threshold or 1)
+    findings = [Unaccounted(found.where, found.what) for found in checked.found]
+    document.show(Verified(of=what, digests=checked.digests, facts=checked.facts, findings=findings))
+    checked.require(what)
 
 
 def check_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = None, threshold: int = 1) -> Checked:
-    """Check an artifact.
+    """Check an artifact as examine_artifact does, and require that all of it is accounted for.
+
+    Raises:
+        VerificationError: something is not accounted for; names the first.
+    """
+    checked = examine_artifact(what, trusted, rebuilders, threshold)
+    checked.require(what)
+    return checked
+
+
+def examine_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = None, threshold: int = 1) -> Checked:
+    """Return what an artifact agrees with, and what is not accounted for.
 
     Args:
         what: a target, an image's name, or the path of an archive, a wheel or a folder.
@@ -161,7 +221,6 @@ def check_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = Non
 
     Raises:
         UsageError: there is no such thing, or nothing to compare it with.
-        VerificationError: something is not accounted for; names the first.
         EngineError: no container engine, for an image.
     """
     path, store = Path(what), Store(paths.cache(), offline=True)
@@ -179,11 +238,6 @@ def check_artifact(what: str, trusted: Trusted, rebuilders: Trusted | None = Non
             _count(checked, name, trusted.signers(name, digest), 1, "a trusted key")
         if rebuilders:
             _count(checked, name, rebuilders.signers(name, digest), threshold, "rebuilders")
-    if checked.found:
-        first, *more = checked.found
-        lines = [str(finding) for finding in more[: _SHOWN - 1]]
-        rest = [f"and {len(more) - len(lines)} more"] if len(more) > len(lines) else []
-        raise VerificationError(f"{what} is not what it should be: {first}", why="\n".join([*lines, *rest]))
     return checked
 
 
