@@ -913,3 +913,20 @@ def release(c: Context, check: bool = False) -> None:
     from toolchains.verbs import release
 
     release.release(check=check)
+
+
+@verb(group="project", actions=["bash", "zsh", "fish"])
+def completion(c: Context, action: str) -> None:
+    """Print the script that completes words in a shell: bash, zsh, fish.
+
+        source <(./foundry completion bash)       in ~/.bashrc, with the path of this checkout
+        source <(./foundry completion zsh)        in ~/.zshrc
+        ./foundry completion fish | source        in ~/.config/fish/config.fish
+
+    It completes verbs, targets, releases of Triton, options and files after `./foundry` and `foundry` on PATH; in bash
+    also after the name that verbs have in the activated .venv, in this checkout. The words are those of the checkout
+    when the shell started. A TAB starts no program.
+    """
+    from toolchains.verbs import completion
+
+    completion.completion(action)

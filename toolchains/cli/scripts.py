@@ -61,7 +61,7 @@ def title(kind: type[Document]) -> str:
 
 def json_schema(verbs: Collection) -> str:
     """Return the text of the schema of all documents."""
-    kinds = [Document, *(kind for several in documents(verbs).values() for kind in several)]
+    kinds: list[type[Document]] = [Document, *(kind for several in documents(verbs).values() for kind in several)]
     top, components = schema.described(kinds)
     classes: set[type] = {each for kind in kinds for each in _classes(kind)}
     for each in classes:
@@ -73,7 +73,7 @@ def json_schema(verbs: Collection) -> str:
             value.pop("default", None)
             if name in descriptions:
                 value["description"] = descriptions[name]
-    text = schema.written("what ./foundry prints with --json", top, components)
+    text = schema.written("the documents of --json", top, components)
     # The innermost objects and lists stand on one line each.
     return re.sub(r"[{\[][^{}\[\]]*[}\]]", lambda match: re.sub(r"\n *", " ", match[0]), text)
 

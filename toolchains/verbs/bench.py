@@ -61,11 +61,11 @@ class Candidate(msgspec.Struct, frozen=True):
     """
 
     label: str
-    times: Times | None
-    rate: float | None
-    cycles: int | None
-    detail: str
-    error: float | None
+    times: Times | None = None
+    rate: float | None = None
+    cycles: int | None = None
+    detail: str = ""
+    error: float | None = None
 
 
 class Measurement(msgspec.Struct, frozen=True):
@@ -83,13 +83,13 @@ class Measurement(msgspec.Struct, frozen=True):
     """
 
     title: str
-    unit: str
     rows: list[Candidate]
-    ratios: dict[str, float]
-    beyond: dict[str, float]
-    aim: str
-    on: dict[str, str]
-    failed: dict[str, str]
+    unit: str = ""
+    ratios: dict[str, float] = {}
+    beyond: dict[str, float] = {}
+    aim: str = ""
+    on: dict[str, str] = {}
+    failed: dict[str, str] = {}
 
 
 class Measurements(Ran, kw_only=True, tag="bench"):
