@@ -14,7 +14,7 @@ from invoke.collection import Collection
 import tasks
 from toolchains.cli import scripts
 from toolchains.system import paths
-from toolchains.system.document import Document, as_json
+from toolchains.system.document import ShownDocument, as_json
 from toolchains.testing.verdict import Verdict
 from toolchains.verbs import bench, e2e
 
@@ -100,7 +100,7 @@ def test_results_of_a_container_fit_the_schema() -> None:
     common = verdict.described("spirv", "3.9.0", paths.RESULTS)
     times = bench.Times(float("nan"), 1.0, 3)
     rows = [bench.Candidate("ours", times, None, None, "", 0.5)]
-    measured = bench.Measurement("add", rows, "GB/s")
+    measured = bench.TimedMeasurement("add", rows, "GB/s")
     for shown in (e2e.Proof(**common, proven=False), bench.Measurements(**common, measurements=[measured])):
         text = as_json(shown)
         assert re.fullmatch(r"[\x20-\x7e\n]*", text)
@@ -108,4 +108,4 @@ def test_results_of_a_container_fit_the_schema() -> None:
         assert [case["outcome"] for case in found["cases"]] == ["pass", "not run"] and found["faults"]
     jsonschema.validate(json.loads(as_json(e2e.Proof(**common, proven=False))), SCHEMA)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(json.loads(as_json(Document())) | {"error": "text"}, SCHEMA)
+        jsonschema.validate(json.loads(as_json(ShownDocument())) | {"error": "text"}, SCHEMA)

@@ -1,6 +1,6 @@
 """Describe the documents that --json prints: the tables of their keys in docs/scripts.md, and their JSON Schema.
 
-Both come from the Document classes in the modules of the verbs. `python -m toolchains.cli.reference` writes them.
+Both come from the ShownDocument classes in the modules of the verbs. `python -m toolchains.cli.reference` writes them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from msgspec.inspect import (
 
 from toolchains.config import schema
 from toolchains.system import paths
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 
 SCHEMA = paths.ROOT / "docs" / "scripts.json"
 PAGE = SCHEMA.with_suffix(".md")
 
 
-def documents(verbs: Collection) -> dict[str, list[type[Document]]]:
+def documents(verbs: Collection) -> dict[str, list[type[ShownDocument]]]:
     """Return the documents of each verb that has --json.
 
     Args:
@@ -50,18 +50,21 @@ def documents(verbs: Collection) -> dict[str, list[type[Document]]]:
             kinds = [
                 kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__
             ]
-            found[name] = [kind for kind in kinds if issubclass(kind, Document)]
+            found[name] = [kind for kind in kinds if issubclass(kind, ShownDocument)]
     return found
 
 
-def title(kind: type[Document]) -> str:
+def title(kind: type[ShownDocument]) -> str:
     """Return the value of a document's key `document`."""
     return str(kind.__struct_config__.tag)
 
 
 def json_schema(verbs: Collection) -> str:
     """Return the text of the schema of all documents."""
-    kinds: list[type[Document]] = [Document, *(kind for several in documents(verbs).values() for kind in several)]
+    kinds: list[type[ShownDocument]] = [
+        ShownDocument,
+        *(kind for several in documents(verbs).values() for kind in several),
+    ]
     top, components = schema.described(kinds)
     classes: set[type] = {each for kind in kinds for each in _classes(kind)}
     for each in classes:
@@ -84,7 +87,7 @@ def tables(verbs: Collection) -> str:
     for kinds in documents(verbs).values():
         for kind in kinds:
             lines += [f"### {title(kind)}", "", _first(kind), ""]
-            own = [each for each in _classes(kind) if each not in _classes(Document)]
+            own = [each for each in _classes(kind) if each not in _classes(ShownDocument)]
             for each in own:
                 if each is not kind:
                     lines += [f"`{each.__name__}`: {_first(each)}", ""]
@@ -109,7 +112,7 @@ def _keys(kind: type) -> dict[str, str]:
     """Return what each key's value is, without the keys that all documents have."""
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, StructType | DataclassType)
-    common = Document.__struct_fields__ if issubclass(kind, Document) else ()
+    common = ShownDocument.__struct_fields__ if issubclass(kind, ShownDocument) else ()
     return {field.encode_name: _shape(field.type) for field in info.fields if field.name not in common}
 
 

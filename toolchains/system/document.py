@@ -1,8 +1,8 @@
 """Show what a verb found: tables for people, or, with --json, one JSON document on stdout for scripts.
 
-A verb collects what it found in a Document, whose fields and their types are the documented schema, and calls show()
-once. Without --json, the document prints itself. With --json, everything that is printed goes to stderr, also by child
-processes, and the document is written to stdout when the verb ends, even if the verb fails; `error` then says why.
+A verb collects what it found in a ShownDocument, whose fields are the documented schema, and calls show(). Without
+--json, the document prints itself. With --json, everything that is printed goes to stderr, also by child processes, and
+the document is written to stdout when the verb ends, even if the verb fails; `error` then says why.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Failure(msgspec.Struct, frozen=True):
     next: str = ""
 
 
-class Document(msgspec.Struct, kw_only=True, tag_field="document", tag="result"):
+class ShownDocument(msgspec.Struct, kw_only=True, tag_field="document", tag="result"):
     """The document of a command that has no table, or that failed before it had one.
 
     Attributes:
@@ -52,7 +52,7 @@ class Document(msgspec.Struct, kw_only=True, tag_field="document", tag="result")
 
 
 # The document of this process's verb, if --json was given.
-_kept: list[Document] | None = None
+_kept: list[ShownDocument] | None = None
 
 
 def is_asked() -> bool:
@@ -60,7 +60,7 @@ def is_asked() -> bool:
     return _kept is not None
 
 
-def show(shown: Document, console: Console | None = None) -> None:
+def show(shown: ShownDocument, console: Console | None = None) -> None:
     """Print a document for people; with --json, keep it in place of an earlier one."""
     if _kept is None:
         shown.render(console or make_console())
@@ -94,12 +94,12 @@ def written_to_stdout(failure: Callable[[BaseException], Failure | None]) -> Ite
     finally:
         os.dup2(stdout, 1)
         os.close(stdout)
-        shown, _kept = [*_kept, Document()][0], None
+        shown, _kept = [*_kept, ShownDocument()][0], None
         if known:
             print(as_json(msgspec.structs.replace(shown, error=ended)), flush=True)
 
 
-def as_json(document: Document) -> str:
+def as_json(document: ShownDocument) -> str:
     """Return a document as JSON in ASCII, so that nothing in it controls a terminal.
 
     What is no number in JSON, NaN and the infinities, becomes null; half of a pair of surrogates, a question mark.

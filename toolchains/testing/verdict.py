@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from toolchains.system import json_text
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 
 # A case's suite and name.
 Key = tuple[str, str]
@@ -81,7 +81,7 @@ class Case(msgspec.Struct, frozen=True):
     modelled: dict[str, float] | None
 
 
-class Ran(Document, kw_only=True, tag="ran"):
+class Ran(ShownDocument, kw_only=True, tag="ran"):
     """What every run of cases in an image says.
 
     Attributes:

@@ -68,7 +68,7 @@ class Candidate(msgspec.Struct, frozen=True):
     error: float | None = None
 
 
-class Measurement(msgspec.Struct, frozen=True):
+class TimedMeasurement(msgspec.Struct, frozen=True):
     """Candidates that were timed together.
 
     Attributes:
@@ -99,7 +99,7 @@ class Measurements(Ran, kw_only=True, tag="bench"):
         measurements: what was measured. Compare figures of one run only.
     """
 
-    measurements: list[Measurement]
+    measurements: list[TimedMeasurement]
 
     def render(self, console: Console) -> None:
         if self.succeeded:
@@ -183,7 +183,7 @@ def bench(
         roofline.write(plot, profiled(results / "bench.json"))
     common = verdict.described(request.target.name, request.release.version, results)
     try:
-        measured = msgspec.convert(taken, list[Measurement])
+        measured = msgspec.convert(taken, list[TimedMeasurement])
     except msgspec.ValidationError as error:
         measured, verdict.faults = [], [*verdict.faults, f"the measurements cannot be read: {error}"]
     document.show(Measurements(**common, measurements=measured))

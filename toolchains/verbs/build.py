@@ -19,7 +19,7 @@ from toolchains.repro import expected
 from toolchains.resolve import agreement
 from toolchains.system import document, durable, json_text
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import ImageError
 from toolchains.system.terminal import make_console
 from toolchains.testing import proof
@@ -31,7 +31,7 @@ _console = make_console()
 _ROWS = 20
 
 
-class Built(Document, kw_only=True, tag="build"):
+class BuiltImage(ShownDocument, kw_only=True, tag="build"):
     """A target's image: `build`.
 
     Attributes:
@@ -55,7 +55,7 @@ class Built(Document, kw_only=True, tag="build"):
         console.print(Text(self.name, "bold"), f"{state}, {_mb(self.bytes)} MB, {self.id[:19]}")
 
 
-class Sizes(Built, kw_only=True, tag="build --sizes"):
+class Sizes(BuiltImage, kw_only=True, tag="build --sizes"):
     """The same, and what takes the space in it: `build --sizes`.
 
     Attributes:
@@ -87,7 +87,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
     if registry or public:
         pull.take(request, registry, pull.read_trust(public))
     docker, image = ensure.ensure_image(request)
-    built = Built(
+    built = BuiltImage(
         target=request.target.name,
         triton=request.release.version,
         name=image.name,

@@ -20,7 +20,7 @@ from toolchains.sdk import supplied
 from toolchains.sdk.selection import Given
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import EngineError, HealthError, UsageError
 
 
@@ -38,7 +38,7 @@ class Program(msgspec.Struct, frozen=True):
     purpose: str
 
 
-class Finding(msgspec.Struct, frozen=True):
+class HealthFinding(msgspec.Struct, frozen=True):
     """Something that is wrong.
 
     Attributes:
@@ -56,7 +56,7 @@ class Finding(msgspec.Struct, frozen=True):
     fixed: str = ""
 
 
-class Health(Document, kw_only=True, tag="doctor"):
+class Health(ShownDocument, kw_only=True, tag="doctor"):
     """What was found: `doctor`.
 
     Attributes:
@@ -67,7 +67,7 @@ class Health(Document, kw_only=True, tag="doctor"):
 
     of: str
     programs: list[Program]
-    findings: list[Finding]
+    findings: list[HealthFinding]
 
     def render(self, console: Console) -> None:
         if self.programs:
@@ -106,7 +106,8 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
         missing, programs = [], []
         problems = list(_sdk(Path(what), target) if target else _file(Path(what), python))
     findings = [
-        Finding(each.what, each.why, each.next, each.fatal, each.fix() if fix and each.fix else "") for each in problems
+        HealthFinding(each.what, each.why, each.next, each.fatal, each.fix() if fix and each.fix else "")
+        for each in problems
     ]
     document.show(Health(of=what or "this machine", programs=programs, findings=findings))
     if missing:

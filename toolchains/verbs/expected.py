@@ -14,7 +14,7 @@ from toolchains.lockfile import lock
 from toolchains.repro import expected as ids
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.terminal import make_console
 
 _console = make_console()
@@ -37,7 +37,7 @@ class PublishedImage(msgspec.Struct, frozen=True):
     state: State
 
 
-class Published(Document, kw_only=True, tag="expected"):
+class Published(ShownDocument, kw_only=True, tag="expected"):
     """Which images have a published ID: `expected`.
 
     Attributes:

@@ -26,7 +26,7 @@ from toolchains.patching.refresh import refresh
 from toolchains.patching.series import Series
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import PatchError, UsageError
 
 _COLOURS = {"applied": "green", "applies": "green", "conflicts": "red", "waits": "yellow", "not fetched": "yellow"}
@@ -63,7 +63,7 @@ class ListedSeries(msgspec.Struct, frozen=True):
     patches: list[ListedPatch]
 
 
-class Patches(Document, kw_only=True, tag="patch status"):
+class Patches(ShownDocument, kw_only=True, tag="patch status"):
     """The state of each patch: `patch status`.
 
     Attributes:

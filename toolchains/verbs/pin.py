@@ -30,7 +30,7 @@ from toolchains.resolve import age, agreement, conan_lock, resolution
 from toolchains.resolve.age import Newer
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import OutdatedError, PinError, UsageError
 from toolchains.system.terminal import make_console
 
@@ -71,7 +71,7 @@ def pin(*, update: str | bool | None, check: bool, fetch: bool, security: bool, 
         document.show(describe(), console)
 
 
-class Component(msgspec.Struct, frozen=True):
+class PinnedComponent(msgspec.Struct, frozen=True):
     """A package or a file that a component pins.
 
     Attributes:
@@ -87,7 +87,7 @@ class Component(msgspec.Struct, frozen=True):
     used_by: list[str]
 
 
-class System(msgspec.Struct, frozen=True):
+class PinnedSystem(msgspec.Struct, frozen=True):
     """A target or a builder.
 
     Attributes:
@@ -135,7 +135,7 @@ class PinnedSource(msgspec.Struct, frozen=True):
     bytes: int | None
 
 
-class Pins(Document, kw_only=True, tag="pin"):
+class Pins(ShownDocument, kw_only=True, tag="pin"):
     """What is pinned, and what it resolved to: `pin`.
 
     Attributes:
@@ -147,8 +147,8 @@ class Pins(Document, kw_only=True, tag="pin"):
     """
 
     lock: str
-    components: list[Component]
-    systems: list[System]
+    components: list[PinnedComponent]
+    systems: list[PinnedSystem]
     sources: list[PinnedSource]
     newer: list[Newer] | None
 
@@ -202,7 +202,7 @@ def describe() -> Pins:
     for _, pin in sorted(wanted.components.items()):
         users = [system.name for system in systems if pin in system.pins]
         rows = _rows(pin, [locked[name] for name in users if name in locked])
-        components += [Component(pin.name, what, resolved, users) for what, resolved in rows]
+        components += [PinnedComponent(pin.name, what, resolved, users) for what, resolved in rows]
     sources = []
     for upstream in wanted.upstreams:
         for profile in upstream.profiles.values():
@@ -224,7 +224,7 @@ def describe() -> Pins:
         lock=lock.digest,
         components=components,
         systems=[
-            System(
+            PinnedSystem(
                 name=system.name,
                 suite=system.suite,
                 python=system.python,
@@ -241,7 +241,7 @@ def describe() -> Pins:
     )
 
 
-class Updates(Document, kw_only=True, tag="pin --security"):
+class Updates(ShownDocument, kw_only=True, tag="pin --security"):
     """The locked packages of which the archives have newer versions: `pin --check --security`.
 
     Attributes:
@@ -287,7 +287,7 @@ def _summary(newer: Sequence[Newer]) -> str:
     return f"age: when the archives were asked, {counts}"
 
 
-class Resolved(Document, kw_only=True, tag="pin --update"):
+class Resolved(ShownDocument, kw_only=True, tag="pin --update"):
     """What changed in the lock: `pin --update`.
 
     Attributes:

@@ -33,7 +33,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, Lock, LockedTarget
 from toolchains.system import document, paths, scratch
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import EngineError
 
 # The tags of images that are a digest; the other tags move to the next image.
@@ -83,7 +83,7 @@ class Unused(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Prunable(Document, kw_only=True, tag="prune"):
+class Prunable(ShownDocument, kw_only=True, tag="prune"):
     """What the store and the engine have that this checkout does not use: `prune`.
 
     Attributes:

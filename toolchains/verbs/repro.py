@@ -38,7 +38,7 @@ from toolchains.repro import compare, expected
 from toolchains.repro.compare import Difference, Where
 from toolchains.system import children, document, durable, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CommandError, EngineError, ImageError, PartError
 from toolchains.system.steps import step
 from toolchains.system.terminal import make_console
@@ -141,7 +141,7 @@ class Surroundings:
             raise CommandError(f"the {self.name} build failed", why=error.why, next=next) from error
 
 
-class Comparison(Document, kw_only=True, tag="repro"):
+class Comparison(ShownDocument, kw_only=True, tag="repro"):
     """What comparing two builds of an image found: `repro`.
 
     Attributes:

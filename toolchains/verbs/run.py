@@ -47,7 +47,7 @@ from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.report import roofline
 from toolchains.report.results import profiled
 from toolchains.system import document, durable, json_text, paths
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
 from toolchains.testing import proof
@@ -204,7 +204,7 @@ class Place:
         return cls(source, back, packages, inside, size, environment, (*typed, *([script] if script else [])))
 
 
-class ProfiledKernel(msgspec.Struct, frozen=True):
+class ScriptKernel(msgspec.Struct, frozen=True):
     """What bounds a kernel, with one grid and one set of integer arguments; see docs/profiling.md.
 
     Attributes:
@@ -243,10 +243,10 @@ class Profiled(msgspec.Struct, frozen=True):
     """What profile.json has."""
 
     ran: dict[str, str]
-    kernels: list[ProfiledKernel]
+    kernels: list[ScriptKernel]
 
 
-class Profile(Document, kw_only=True, tag="run --profile-kernels"):
+class ScriptProfile(ShownDocument, kw_only=True, tag="run --profile-kernels"):
     """What bounds each kernel that a script launched: `run --profile-kernels`. What the script prints goes to stderr.
 
     Attributes:
@@ -261,7 +261,7 @@ class Profile(Document, kw_only=True, tag="run --profile-kernels"):
     triton: str
     status: int
     ran: dict[str, str]
-    kernels: list[ProfiledKernel]
+    kernels: list[ScriptKernel]
 
 
 def read_environment(
@@ -355,7 +355,7 @@ def run_script(
     if kept and document.is_asked():
         found = json_text.read(kept, Profiled) if kept.is_file() else Profiled({}, [])
         target, triton = request.target.name, request.release.version
-        document.show(Profile(target=target, triton=triton, status=status, ran=found.ran, kernels=found.kernels))
+        document.show(ScriptProfile(target=target, triton=triton, status=status, ran=found.ran, kernels=found.kernels))
     if (name := crash(status)) and CHECK not in place.environment:
         print(
             f"{name} ended the script: a kernel may have accessed memory outside of its arrays\n"

@@ -18,7 +18,7 @@ from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
 from toolchains.system import document, durable, foreign
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CheckError, UsageError, suggestion
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -75,7 +75,7 @@ class Licensed(msgspec.Struct, frozen=True):
     origin: str
 
 
-class Licences(Document, kw_only=True, tag="sbom --licences"):
+class Licences(ShownDocument, kw_only=True, tag="sbom --licences"):
     """The licences of targets' components: `sbom --licences`.
 
     Attributes:

@@ -31,7 +31,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
 from toolchains.system.terminal import make_console
 
@@ -86,7 +86,7 @@ class ListedTarget(msgspec.Struct, frozen=True):
     image: TargetImage | None = None
 
 
-class Targets(Document, kw_only=True, tag="target list"):
+class Targets(ShownDocument, kw_only=True, tag="target list"):
     """All targets: `target list`.
 
     Attributes:
@@ -121,7 +121,7 @@ class Part(msgspec.Struct, frozen=True):
     origin: str
 
 
-class TargetParts(Document, kw_only=True, tag="target show"):
+class TargetParts(ShownDocument, kw_only=True, tag="target show"):
     """What a target consists of: `target show`.
 
     Attributes:

@@ -18,7 +18,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import document, paths
 from toolchains.system.console import Console
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import FoundryError, UsageError
 from toolchains.system.terminal import make_console
 
@@ -47,7 +47,7 @@ class Source(msgspec.Struct, frozen=True):
     built: list[str]
 
 
-class Sources(Document, kw_only=True, tag="upstream"):
+class Sources(ShownDocument, kw_only=True, tag="upstream"):
     """What can be built from source: `upstream`.
 
     Attributes:

@@ -42,7 +42,7 @@ from toolchains.lockfile.lock import LockedTarget, LockedTriton
 from toolchains.repro import compare, expected
 from toolchains.system import document, foreign, json_text, paths
 from toolchains.system.console import Console, printable
-from toolchains.system.document import Document
+from toolchains.system.document import ShownDocument
 from toolchains.system.errors import FileError, FoundryError, ImageError, UsageError, VerificationError
 from toolchains.system.terminal import make_console
 from toolchains.trust import image_archive, keys, statement
@@ -97,7 +97,7 @@ class Unaccounted(msgspec.Struct, frozen=True):
     what: str
 
 
-class Verified(Document, kw_only=True, tag="verify"):
+class Verified(ShownDocument, kw_only=True, tag="verify"):
     """What an artifact was compared with: `verify`. It is verified if there are no findings.
 
     Attributes:
