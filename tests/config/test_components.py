@@ -261,6 +261,7 @@ class TestOurs:
         targets = [components.target(name) for name in components.names()]
         used = {pin.name for target in targets for pin in (*target.pins, *target.build)}
         used |= {pin.name for suite in components.builder_suites() for pin in components.builder(suite).pins}
+        used |= {pin.name for tool in components.tools(targets) for pin in tool.pins}
         assert used == {file.stem for file in paths.PINS.glob("*.toml")}
 
     @pytest.mark.parametrize(

@@ -15,7 +15,17 @@ from archive_files import DebianArchive, artifact, wheel
 from repositories import Repository, mirror
 
 from toolchains.config import components, inventory
-from toolchains.config.components import DebPin, LinkedProgram, Release, ReleasesPin, SdistPin, System, Target, WheelPin
+from toolchains.config.components import (
+    DebPin,
+    LinkedProgram,
+    Release,
+    ReleasesPin,
+    SdistPin,
+    System,
+    Target,
+    Tool,
+    WheelPin,
+)
 from toolchains.config.inventory import Named, Pinned
 from toolchains.config.projects import FolderPin, GitPin, Profile, SourcePackagePin, SourcePin, Upstream
 from toolchains.fetch import store
@@ -127,6 +137,7 @@ class World:
         self.targets = [plain, replace(plain, name="variant", pins=(*plain.pins, PEER))]
         self.builders: tuple[System, ...] = ()
         self.upstreams: tuple[Upstream, ...] = ()
+        self.tools: tuple[Tool, ...] = ()
         self.console = Console(file=io.StringIO(), width=200)
 
     @property
@@ -144,7 +155,7 @@ class World:
     @property
     def pinned(self) -> Pinned:
         """Return everything that is pinned."""
-        return Pinned(tuple(self.targets), self.builders, self.upstreams)
+        return Pinned(tuple(self.targets), self.builders, self.upstreams, self.tools)
 
 
 def disagreements(locked: Lock, targets: Sequence[Target]) -> list[str]:
@@ -431,6 +442,20 @@ class TestFromSource:
         assert (room.tritons, room.recipes) == ({}, ())
         assert [system.name for system in locked.systems()] == ["plain", "variant", "build-trixie"]
 
+    def test_tool_is_locked_as_wheels_that_no_target_has(self, world: World) -> None:
+        world.index.add("browser", "1.0", ["dependency"])
+        before = world.resolve()
+        pin = WheelPin("jupyter", {"browser": "1.0"})
+        world.tools = (Tool("jupyter-trixie", "", "trixie", "3.13", (pin,)),)
+        assert "jupyter-trixie: not in the lock" in agreement.disagreements(before, world.pinned)
+        locked = world.resolve(before, only=pin)
+        tool = locked.tools["jupyter-trixie"]
+        assert [artifact.name for artifact in tool.own()] == ["browser", "dependency"]
+        assert [*agreement.disagreements(locked, world.pinned)] == []
+        # Neither images nor their names change.
+        assert locked.targets == before.targets and locked.digest != before.digest
+        assert {*tool.own()} <= {*locked.artifacts()}
+
     def test_silent_repository_is_told_and_the_rest_is_resolved(self, world: World, projects: Repository) -> None:
         old = world.resolve()
         shutil.rmtree(projects.folder)
@@ -489,7 +514,7 @@ class TestFromSource:
         folder = self.with_source(world, "tag", FolderPin())
         for changed, said in (
             (replace(world.pinned, builders=(builder,)), "build-trixie: the pins of its wheels changed"),
-            (replace(world.pinned, builders=()), "trixie: in the lock, and there is no such builder"),
+            (replace(world.pinned, builders=()), "build-trixie: in the lock, and there is no such builder or tool"),
             (replace(world.pinned, builders=(self.ROOM, other)), "b: not in the lock"),
             (replace(world.pinned, builders=(newer,)), "build-trixie: python is 3.12"),
             (replace(world.pinned, upstreams=()), "project/commit: in the lock, and there is no such source"),

@@ -3,18 +3,23 @@
 toolchains/pins/NAME.toml       a component: Debian packages, or Python distributions at exact versions
 toolchains/targets/NAME.toml    a target, or with `extends` a variant of one
 toolchains/builders/SUITE.toml  the image that upstream projects are built in
+
+Jupyter, a component too, is in no image: see tools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from toolchains.config.reading import AbsolutePath, Commit, File, Text, convert, read_table, wrong
-from toolchains.lockfile.lock import Patched, builder_name, digest
+from toolchains.lockfile.lock import Patched, builder_name, digest, tool_name
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
+
+# The component that runs and serves notebooks.
+JUPYTER = "jupyter"
 
 
 class PatchedFiles(File, frozen=True):
@@ -318,6 +323,15 @@ class System:
         return {name: version for pin in pins for name, version in pin.packages.items()}
 
 
+class Tool(System):
+    """Wheels that are in no image: a verb copies them into a container that needs them."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Return the digest of the wheels that are wanted."""
+        return {"wheels": super().digests["wheels"]}
+
+
 @dataclass(frozen=True)
 class Target(System):
     """A target as wanted: its plugin, suite, Python and components.
@@ -462,3 +476,9 @@ def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.
     file: BuilderFile = convert(read_table(path), BuilderFile, path)
     pins = tuple(component(item, components) for item in file.components)
     return System(builder_name(suite), "", suite, file.python, pins)
+
+
+def tools(targets: Iterable[Target]) -> tuple[Tool, ...]:
+    """Return Jupyter for each Python that targets have."""
+    systems = sorted({(target.suite, target.python) for target in targets})
+    return tuple(Tool(tool_name(JUPYTER, suite), "", suite, python, (component(JUPYTER),)) for suite, python in systems)

@@ -1,4 +1,4 @@
-"""Read everything that is pinned: targets, the images in which upstream's projects are built, and those projects."""
+"""Read all that is pinned: targets, the images in which upstream's projects are built, those projects, and tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolchains.config import components as pins
 from toolchains.config import projects
-from toolchains.config.components import Pin, System, Target
+from toolchains.config.components import Pin, System, Target, Tool
 from toolchains.config.projects import Upstream
 from toolchains.system.errors import UsageError
 
@@ -22,20 +22,23 @@ class Pinned:
     Attributes:
         builders: the images in which the projects are built, one per suite.
         upstreams: the projects that can be built from source.
+        tools: what is copied into containers and is in no image.
     """
 
     targets: tuple[Target, ...]
     builders: tuple[System, ...] = ()
     upstreams: tuple[Upstream, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
     @property
     def systems(self) -> Iterator[System]:
-        """Yield targets, each followed by its builder if it has one; then the builders of the projects."""
+        """Yield targets, each followed by its builder if it has one; then the builders of the projects, and tools."""
         for target in self.targets:
             yield target
             if target.builder:
                 yield target.builder
         yield from self.builders
+        yield from self.tools
 
     @property
     def components(self) -> dict[str, Pin]:
@@ -48,7 +51,7 @@ class Pinned:
         Raises:
             UsageError: nothing has this name.
         """
-        known: list[Named] = [*self.components.values(), *self.targets, *self.builders, *self.upstreams]
+        known: list[Named] = [*self.components.values(), *self.targets, *self.builders, *self.upstreams, *self.tools]
         named = tuple(item for item in known if item.name == name)
         named += tuple(item.builder for item in named if isinstance(item, Target) and item.builder)
         if not named:
@@ -66,8 +69,10 @@ def load() -> Pinned:
     Raises:
         PinError: a file is malformed.
     """
+    targets = tuple(map(pins.target, pins.names()))
     return Pinned(
-        tuple(map(pins.target, pins.names())),
+        targets,
         tuple(map(pins.builder, pins.builder_suites())),
         tuple(map(projects.load, projects.names())),
+        pins.tools(targets),
     )

@@ -211,17 +211,19 @@ class Lock:
         targets: by name.
         sources: the sources of projects, by project and profile: "upmem-llvm/debian-13".
         builders: the images in which projects are built, by suite; targets without a Triton.
+        tools: what is copied into containers and is in no image, by name; targets with wheels only.
     """
 
     targets: Mapping[str, LockedTarget]
     digest: str
     sources: Mapping[str, LockedSource] = field(default_factory=dict)
     builders: Mapping[str, LockedTarget] = field(default_factory=dict)
+    tools: Mapping[str, LockedTarget] = field(default_factory=dict)
 
     def systems(self) -> tuple[LockedTarget, ...]:
-        """Return the targets, each followed by its builder if it has one; then the builders of the projects."""
+        """Return the targets, each followed by its builder if it has one; then the projects' builders, and tools."""
         pairs = ((target, target.builder) for target in self.targets.values())
-        return (*(system for pair in pairs for system in pair if system), *self.builders.values())
+        return (*(system for pair in pairs for system in pair if system), *self.builders.values(), *self.tools.values())
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """Return all files that the lock names, each once."""
@@ -252,6 +254,11 @@ def builder_name(suite: str) -> str:
     return f"build-{suite}"
 
 
+def tool_name(component: str, suite: str) -> str:
+    """Return the name of a tool for the Python of a suite."""
+    return f"{component}-{suite}"
+
+
 def digest(value: Any) -> str:
     """Return the sha256 of a value's canonical JSON: the same for the same content, independent of its formatting."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -261,6 +268,7 @@ def seal(
     targets: Mapping[str, LockedTarget],
     sources: Mapping[str, LockedSource] | None = None,
     builders: Mapping[str, LockedTarget] | None = None,
+    tools: Mapping[str, LockedTarget] | None = None,
 ) -> Lock:
     """Return a lock over these, with all digests computed."""
     sealed = {}
@@ -271,6 +279,7 @@ def seal(
         sealed[name] = _sealed(target)
     sources = dict(sorted((sources or {}).items()))
     builders = {suite: _sealed(builder) for suite, builder in sorted((builders or {}).items())}
+    tools = {name: _sealed(tool) for name, tool in sorted((tools or {}).items())}
     contents = {name: asdict(source) for name, source in sources.items()}
     for file in (file for content in contents.values() for file in content["files"]):
         del file["suite"]
@@ -278,8 +287,9 @@ def seal(
         "targets": {name: _wanted(target) for name, target in sealed.items()},
         "sources": contents,
         "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
+        "tools": {name: _wanted(tool) for name, tool in tools.items()},
     }
-    return Lock(sealed, digest(contents_of_lock), sources, builders)
+    return Lock(sealed, digest(contents_of_lock), sources, builders, tools)
 
 
 def _sealed(target: LockedTarget) -> LockedTarget:
@@ -321,12 +331,13 @@ def _parsed(text: bytes, path: Path) -> Lock:
                 for name, entry in data["sources"].items()
             },
             {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
+            {name: _target(name, entry) for name, entry in data["tools"].items()},
         )
     except PinError as error:
         raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
-    if seal(lock.targets, lock.sources, lock.builders) != lock:
+    if seal(lock.targets, lock.sources, lock.builders, lock.tools) != lock:
         raise PinError(
             f"the digests in the lock do not match its content: {path}",
             why="the file was edited by hand, or two changes were merged line by line",
@@ -349,6 +360,7 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
         "targets": {name: _to_json(target) for name, target in lock.targets.items()},
         "sources": sources,
         "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
+        "tools": {name: _to_json(tool) for name, tool in lock.tools.items()},
     }
     durable.write(path, _format(data) + "\n")
 

@@ -59,7 +59,7 @@ def ask(lock: Lock, wanted: Pinned, store: Store) -> Age:
     systems: dict[tuple[str, str, str, str, bool], set[str]] = {}
     for system in lock.systems():
         suites = tuple(sorted({deb.suite for deb in system.debs if deb.suite}))
-        newer = store.debs(system.suite, suites).newer(system.debs)
+        newer = store.debs(system.suite, suites).newer(system.debs) if system.debs else {}
         for deb in system.debs:
             if deb.name in newer:
                 systems.setdefault(("deb", deb.name, deb.version, *newer[deb.name]), set()).add(system.name)

@@ -76,10 +76,11 @@ def contradictions(pinned: Pinned) -> Iterator[str]:
 
 
 def _builder_disagreements(lock: Lock, pinned: Pinned) -> Iterator[str]:
-    suites = {builder.suite for builder in pinned.builders}
-    yield from (f"{name}: in the lock, and there is no such builder" for name in lock.builders.keys() - suites)
-    for builder in pinned.builders:
-        locked = lock.builders.get(builder.suite)
+    held = {system.name: system for system in (*lock.builders.values(), *lock.tools.values())}
+    wanted = {system.name: system for system in (*pinned.builders, *pinned.tools)}
+    yield from (f"{name}: in the lock, and there is no such builder or tool" for name in held.keys() - wanted.keys())
+    for builder in wanted.values():
+        locked = held.get(builder.name)
         if locked is None:
             yield f"{builder.name}: not in the lock"
             continue

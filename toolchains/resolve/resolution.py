@@ -64,6 +64,7 @@ def resolve(
         builder.suite: resolver.system(builder, old.builders.get(builder.suite) if old else None, only)
         for builder in pinned.builders
     }
+    tools = {tool.name: resolver.system(tool, old.tools.get(tool.name) if old else None, only) for tool in pinned.tools}
     sources = {}
     for upstream in pinned.upstreams:
         for profile in upstream.profiles.values():
@@ -78,7 +79,7 @@ def resolve(
                 source = _source(name, profile, None, store, unreachable)
             if source:
                 sources[name] = source
-    return seal(targets, sources, builders)
+    return seal(targets, sources, builders, tools)
 
 
 def _source(

@@ -399,9 +399,11 @@ def fetch_all(store: Store, console: Console) -> None:
     lock, wanted = locks.load(), _pinned()
     for target in lock.targets.values():
         store.fetch(target.artifacts(), suite=target.suite, python=target.python)
-    for builder in lock.builders.values():
-        _say(console, store, builder.own(), f"{builder.name}, which upstream's projects are built in")
-        store.fetch(builder.own(), suite=builder.suite, python=builder.python)
+    purposes = {builder.name: "which upstream's projects are built in" for builder in lock.builders.values()}
+    purposes |= {tool.name: "which runs notebooks" for tool in lock.tools.values()}
+    for system in (*lock.builders.values(), *lock.tools.values()):
+        _say(console, store, system.own(), f"{system.name}, {purposes[system.name]}")
+        store.fetch(system.own(), suite=system.suite, python=system.python)
     for upstream in wanted.upstreams:
         profile = upstream.profile()
         locked = lock.sources.get(f"{upstream.name}/{profile.name}")
