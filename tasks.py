@@ -378,6 +378,7 @@ def run(
     wheels: str = "",
     disk: str = "",
     check: bool = False,
+    interpret: bool = False,
     profile_kernels: bool = False,
     plot: str = "",
 ) -> None:
@@ -389,12 +390,13 @@ def run(
         ./foundry run spirv --check script.py
         ./foundry run spirv --with=project -m pytest tests
         ./foundry run spirv -c 'import triton; print(triton.__version__)'
+        ./foundry run spirv notebook.ipynb
 
     Foundry copies the script's folder to /foundry/work in the container, and runs the script there. Files that the
     script writes or changes are copied back into the folder, also if the script fails; nothing is deleted. All words
     after the script are its arguments, and its exit status is that of this verb. Options of `run` go before the script.
     In its place, -m MODULE runs a module, in a copy of the current folder, and -c CODE a text, as Python does. pytest
-    is there for -m. A notebook is not run: convert it by `jupyter nbconvert --to script`.
+    is there for -m. A notebook's cells are run up to the first one that fails, and their outputs are written into it.
 
     The script gets the variables FOUNDRY_*, TRITON_*, POCL_*, DPU_EMULATOR_* and VSI_ENABLE_* of this machine, except
     those for this machine only; docs/configuration.md names them.
@@ -405,10 +407,11 @@ def run(
                      what they need, for the image's Python, by
                      `pip download --only-binary=:all: --python-version VERSION`
     --check          the checked mode: report accesses outside of arrays and more, see docs/checked-mode.md
+    --interpret      run kernels in Triton's own interpreter, without the target's device; see docs/debugging.md
     --env=NAME=VALUE, --env=NAME
                      set a variable for the script, in the second form to its value on this machine
     --disk=SIZE      end the script if it writes more than this, for example 500MB; 2GB by default
-    --profile-kernels
+    --profile, --profile-kernels
                      when the script has ended, show what bounds each kernel that it launched, and the instructions of
                      each source line, and write the figures to profile.json in the folder; see docs/profiling.md
     --plot=FILE      the same, and draw the kernels' roofline into this file of SVG
@@ -418,7 +421,8 @@ def run(
     from toolchains.verbs import run
 
     picture = roofline.read_place("--plot", plot)
-    place = run.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, check=check)
+    switches = {"check": check, "interpret": interpret}
+    place = run.Place.read(script=script, folder=with_, results=results, wheels=wheels, disk=disk, env=env, **switches)
     sys.exit(run.run_script(request, place, commandline.script_words(), profile=profile_kernels, plot=picture))
 
 

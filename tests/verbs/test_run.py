@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tarfile
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from archive_files import tar, wheel
@@ -142,13 +144,37 @@ def test_wrong_script_or_folder_is_refused_before_anything_is_built(tmp_path: Pa
         ({"script": str(script), "disk": "0"}, "is no size"),
         ({"script": str(script), "env": ["A B=1"]}, "names no variable"),
         ({"script": str(script), "env": ["FOUNDRY_TEST_ABSENT"]}, "has no such variable"),
-        ({"script": str(tmp_path / "x.ipynb")}, "is a notebook"),
+        ({"script": str(tmp_path / "x.ipynb")}, "is not a notebook"),
         ({"script": str(script), "disk": "9XB"}, "is no size"),
     ):
         with pytest.raises(UsageError, match=why):
             Place.read(**given)
     with pytest.raises(UsageError, match="--results needs a folder"):
         Place.read(results="x")
+
+
+def test_notebook_is_neither_profiled_nor_given_arguments(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, None, "x.ipynb")
+    with pytest.raises(UsageError, match="profiles a script"):
+        run.run_script(Request.read("spirv"), place, [], profile=True)
+    with pytest.raises(UsageError, match="takes no arguments"):
+        run.run_script(Request.read("spirv"), place, ["1"])
+
+
+def test_outputs_are_written_back_also_of_a_notebook_that_was_interrupted(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "source": "1", "outputs": [], "execution_count": None}
+    (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": [cell]}))
+
+    class Ended:
+        def copy_into(self, *_: object) -> None: ...
+
+        def copy_out(self, source: str, destination: Path, *_: object, **__: object) -> None:
+            destination.write_text('{"cell": 0, "execution_count": 3, "outputs": []}\n')
+
+    place = Place(tmp_path, tmp_path / "out", None, "x.ipynb")
+    with pytest.raises(KeyboardInterrupt), run.outputs_written(cast(Any, Ended()), place):
+        raise KeyboardInterrupt
+    assert json.loads((tmp_path / "out" / "x.ipynb").read_text())["cells"][0]["execution_count"] == 3
 
 
 def test_run_without_a_profile_removes_an_earlier_one(
@@ -161,7 +187,7 @@ def test_run_without_a_profile_removes_an_earlier_one(
         def copy_out(self, *_: object, **__: object) -> None:
             raise EngineError("there is no such file")
 
-    monkeypatch.setattr(run, "_open_container", lambda request, place: nullcontext(Ended()))
+    monkeypatch.setattr(run, "open_container", lambda request, place, **_: nullcontext(Ended()))
     monkeypatch.setattr(run, "open_folder", lambda *_, **__: nullcontext())
     monkeypatch.setattr(proof, "results_folder", lambda request: tmp_path / "results")
     files = tmp_path / "results" / "profiles" / "x.json", tmp_path / "mine" / "profile.json"
@@ -319,6 +345,41 @@ def test_script_that_writes_too_much_keeps_what_fits(tmp_path: Path, mebibytes: 
     assert {path.name for path in work.iterdir()} - {"c.txt"} == {"x.py", "a.txt"}
     assert (work / "c.txt").exists() or seconds != "0"
     assert ("wrote more than 0.1 GB" in done.stderr) == (seconds != "0")
+
+
+NOTEBOOK = """
+import numpy as np, pathlib, triton, triton.language as tl
+from foundry_core import Tensor
+@triton.jit
+def double(x, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, 2 * tl.load(x + i))
+x, out = Tensor(np.arange(4, dtype=np.float32)), Tensor(np.full(4, np.nan, np.float32))
+double[(1,)](x, out, B=4)
+pathlib.Path("new.txt").write_text("new")
+print("shown")
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("option", ["--check", "--interpret"])
+def test_notebook_runs_up_to_the_cell_that_fails_and_keeps_what_it_showed(tmp_path: Path, option: str) -> None:
+    def code(source: str) -> dict[str, object]:
+        return {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": 5, "id": "a"}
+
+    cells = [code(source) for source in (NOTEBOOK, "np.asarray(out).tolist()", "1 / 0", "print('never')")]
+    document = {"nbformat": 4, "nbformat_minor": 4, "metadata": {"mine": 1}, "cells": cells}
+    (tmp_path / "x.ipynb").write_text(json.dumps(document))
+    done = foundry("run", "spirv", option, tmp_path / "x.ipynb")
+    assert done.returncode == 1 and "cell 3 of 4 failed: ZeroDivisionError" in done.stderr, done.stderr
+    assert "shown" in done.stdout and "\x1b" not in done.stderr
+    assert (tmp_path / "new.txt").read_text() == "new"
+    written = json.loads((tmp_path / "x.ipynb").read_text())
+    assert [cell["source"] for cell in written["cells"]] == [cell["source"] for cell in cells]
+    printed, shown, failed, unrun = (cell["outputs"] for cell in written["cells"])
+    assert printed == [{"output_type": "stream", "name": "stdout", "text": ["shown\n"]}]
+    assert shown[0]["data"]["text/plain"] == ["[0.0, 2.0, 4.0, 6.0]"]
+    assert failed[0]["ename"] == "ZeroDivisionError" and unrun == []
 
 
 @pytest.mark.docker

@@ -46,7 +46,7 @@ def test_variables_of_this_machine_do_not_reach_a_script() -> None:
 def test_options_win_over_the_machine() -> None:
     machine = {"FOUNDRY_CHECK": "report", "TRITON_DEBUG": "1", "TRITON_HOME": "/home", "A": "1", "SECRET": "x"}
     assert run.read_environment([], environ=machine) == {"FOUNDRY_CHECK": "report", "TRITON_DEBUG": "1"}
-    found = run.read_environment(["A", "TRITON_DEBUG=", "B=c=d"], check=True, environ=machine)
+    found = run.read_environment(["A", "TRITON_DEBUG=", "B=c=d"], [run.CHECK], environ=machine)
     assert found == {"FOUNDRY_CHECK": "1", "TRITON_DEBUG": "", "A": "1", "B": "c=d"}
 
 

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from rich.table import Table
 
 from toolchains.artifacts import native
+from toolchains.assembly import jupyter
 from toolchains.assembly.target_image import Inputs
 from toolchains.contents import packages
 from toolchains.engine import client
@@ -201,6 +202,7 @@ def _parts(locked: Lock) -> dict[str, set[str]]:
     """Return the identities of the parts that this checkout builds, by kind; parts of other kinds are never removed."""
     copyright = {packages.identity(artifact) for artifact in _artifacts(locked) if artifact.kind == "deb"}
     parts = {"base": {base.identity(builder) for builder in _builders(locked)}, "copyright": copyright}
+    parts[jupyter.KIND] = {jupyter.identity(tool) for tool in locked.tools.values()}
     for target in locked.targets.values():
         for release in target.tritons.values():
             for kind, identities in Inputs(target, release).parts.items():

@@ -6,6 +6,7 @@
     --wheels                         /foundry/wheels     installed, and found by `pip install`
     examples/, docs/, README.md      /foundry/examples, /foundry/docs
     e2e/                             /foundry/e2e
+    Jupyter, if a notebook needs it  /foundry/jupyter
 
 Everything is copied, so an engine on another machine works as well. Files are copied out even if the command fails,
 after all processes in the container have ended. This machine decides what is taken (archives/received.py). Files that
@@ -24,7 +25,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -34,10 +35,10 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from toolchains.archives import folders as trees
-from toolchains.archives import received
+from toolchains.archives import notebook, received
 from toolchains.archives.received import Bounds, Sent
 from toolchains.archives.tar_file import TarWriter
-from toolchains.assembly import container_files, ensure
+from toolchains.assembly import container_files, ensure, jupyter
 from toolchains.assembly.request import Request
 from toolchains.cli import commandline
 from toolchains.config import components
@@ -46,7 +47,7 @@ from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.report import roofline
 from toolchains.report.results import profiled
-from toolchains.system import document, durable, json_text, paths
+from toolchains.system import document, durable, foreign, json_text, paths
 from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
@@ -59,6 +60,9 @@ _PROFILE = ["-m", "foundry_core.profile", f"--json={_PROFILED}"]
 _ENVIRONMENT = f"{HOME}/env"
 _WHEELS = f"{HOME}/wheels"
 _PYTEST = f"{HOME}/pytest"
+# The program that runs a notebook's cells, and the file to which it writes what they show.
+_CELLS = f"{HOME}/notebook_cells.py"
+_OUTPUTS = f"{HOME}/outputs"
 # The largest profile in bytes.
 _LARGEST_PROFILE = 64 << 20
 # What to type for a higher limit on what is written.
@@ -68,19 +72,22 @@ _LISTED = 200
 # The limit in bytes for a folder that the user did not name: running a script in a download folder is a mistake.
 _UNNAMED = 10**9
 # Runs in the container with the image's own Python: creates the environment that users install into. It adds the
-# image's packages by path, with the folders that their .pth files name.
+# image's packages by path, with the folders that their .pth files name, and then Jupyter, if it is in the container.
 _MAKE_ENVIRONMENT = """
 import pathlib, subprocess, sys, sysconfig
 place, missing, below = pathlib.Path(sys.argv[1]), sys.argv[2], sysconfig.get_path("purelib")
 subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
 own = next(place.glob("lib/python*/site-packages"))
-(own / "image.pth").write_text(f"import site; site.addsitedir({below!r})\\nimport foundry_missing\\n")
+(own / "image.pth").write_text(
+    f"import site; site.addsitedir({below!r})\\nimport foundry_missing\\n/foundry/jupyter\\n"
+)
 (own / "foundry_missing.py").write_text(missing)
 for name in "pip", "pip3":
     (place / "bin" / name).write_text('#!/bin/sh\\nexec "$(dirname "$0")/python" -m pip "$@"\\n')
     (place / "bin" / name).chmod(0o755)
 """
 CHECK = "FOUNDRY_CHECK"
+INTERPRET = "TRITON_INTERPRET"
 # Variables that authors of kernels set, and that a container gets: these, and what the targets' files name.
 _PASSED = ("FOUNDRY_*", "TRITON_*")
 # It does not get those of them that are for this machine: of ./foundry itself, of measurements and tests, with paths of
@@ -126,7 +133,8 @@ class Place:
         folder: the folder to copy in; None for nothing.
         results: the folder for new and changed files.
         wheels: the folder with wheels to install; None for none.
-        script: the path in `folder` of the script to run; "-m" or "-c" if a module or a text is run; "" for a shell.
+        script: the path in `folder` of the script or notebook to run; "-m" or "-c" if a module or a text is run; "" for
+            a shell.
         disk: the most bytes that programs in the container write.
         environment: variables of the container's programs.
         given: the options and the script as the user typed them.
@@ -151,6 +159,7 @@ class Place:
         disk: str = "",
         env: Sequence[str] = (),
         check: bool = False,
+        interpret: bool = False,
     ) -> Place:
         """Check the words of a command line.
 
@@ -200,7 +209,8 @@ class Place:
             )
         options = {"with": folder, "results": results, "wheels": wheels, "disk": disk}
         typed = [f"--{name}={value}" for name, value in options.items() if value] + [f"--env={word}" for word in env]
-        environment = read_environment(env, check=check)
+        switches = {CHECK: check, INTERPRET: interpret}
+        environment = read_environment(env, [name for name, is_on in switches.items() if is_on])
         return cls(source, back, packages, inside, size, environment, (*typed, *([script] if script else [])))
 
 
@@ -265,20 +275,20 @@ class ScriptProfile(ShownDocument, kw_only=True, tag="run --profile-kernels"):
 
 
 def read_environment(
-    words: Sequence[str], *, check: bool = False, environ: Mapping[str, str] = os.environ
+    words: Sequence[str], switched: Sequence[str] = (), *, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return the variables that a script gets: those of this machine that are for it, and those of options.
 
     Args:
         words: each --env: NAME=VALUE, or NAME for the value on this machine.
-        check: --check, the checked mode.
+        switched: the variables that --check and --interpret set.
         environ: this machine's variables.
 
     Raises:
         UsageError: a word names no variable, or one that this machine does not have.
     """
     variables = {name: value for name, value in sorted(environ.items()) if is_passed(name)}
-    variables |= {CHECK: "1"} if check else {}
+    variables |= dict.fromkeys(switched, "1")
     for word in words:
         name, sign, value = word.partition("=")
         if not _NAME.fullmatch(name):
@@ -312,14 +322,17 @@ def run_script(
 ) -> int:
     """Run the place's script with these arguments in a target's container; return its exit status.
 
-    With `profile`, it also prints what bounds each kernel, and writes profile.json, there and for the verb report. With
-    `plot`, it does so, too, and draws the kernels' roofline into that file.
+    The outputs of a notebook's cells are written back. With `profile`, it also prints what bounds each kernel, and
+    writes profile.json, there and for the verb report. With `plot`, it does so, too, and draws the kernels' roofline
+    into that file.
 
     Raises:
         CommandError: a wheel cannot be installed.
         FileError: the profile that came out of the container is damaged.
-        UsageError: there is no script to profile.
+        UsageError: there is no script to profile, or a notebook gets arguments.
+        UnsafeArchiveError: what came back is no output of a notebook.
     """
+    is_notebook = place.script.endswith(notebook.SUFFIX)
     profile = profile or plot is not None
     if document.is_asked() and not profile:
         raise UsageError(
@@ -327,12 +340,15 @@ def run_script(
             why="without it, stdout is the script's own",
             next="add --profile-kernels, or leave --json out",
         )
-    if profile and place.script in ("-m", "-c"):
-        raise UsageError("--profile-kernels profiles a script", next="put what is to run into a script")
+    if profile and (is_notebook or place.script in ("-m", "-c")):
+        raise UsageError("--profile profiles a script", next="put what is to run into a script")
+    if is_notebook and words:
+        raise UsageError(f"{place.script} takes no arguments", why="it is a notebook", next="--env=NAME=VALUE")
     kept = proof.results_folder(request) / "profiles" / f"{Path(place.script).stem}.json" if profile else None
-    with _open_container(request, place) as container:
+    with open_container(request, place, with_jupyter=is_notebook) as container:
         with_torch = _with_torch(request, "run", *place.given, *words)
-        with open_folder(container, place, with_torch=with_torch):
+        written_back = outputs_written(container, place) if is_notebook else nullcontext([place.script, *words])
+        with written_back as program, open_folder(container, place, with_torch=with_torch):
             if kept:
                 # A run that ends without a profile leaves none of an earlier one.
                 kept.unlink(missing_ok=True)
@@ -345,8 +361,8 @@ def run_script(
                 with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
                     proof.copy_distribution("pytest", Path(work))
                     container.copy_into(Path(work), _PYTEST)
-            argv = ["python", *(_PROFILE if profile else []), place.script, *words]
-            status = container.interactive(_inside(argv, place.environment), cwd=WORK)
+            argv = ["python", *(_PROFILE if profile else []), *program]
+            status = container.interactive(inside(argv, place.environment), cwd=WORK)
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
@@ -365,17 +381,37 @@ def run_script(
     return status
 
 
+@contextmanager
+def outputs_written(container: Sandbox, place: Place) -> Iterator[list[str]]:
+    """Yield the words that run the place's notebook; at the end, write what its cells showed into it."""
+    assert place.folder and place.results, "a notebook is in a folder"
+    document = notebook.read(place.folder / place.script)
+    container.copy_into(Path(jupyter.__file__).with_name("notebook_cells.py"), _CELLS)
+    try:
+        yield [_CELLS, place.script, _OUTPUTS]
+    finally:
+        with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
+            sent = Path(work, "outputs")
+            # There are none if no cell ran.
+            with suppress(EngineError):
+                container.copy_out(_OUTPUTS, sent, Bounds(foreign.TEXT), only="file")
+                shown = notebook.parse_shown(sent.read_bytes())
+                notebook.write(document, shown, place.results / place.script)
+                cells = f"{len(shown)} cells" if len(shown) != 1 else "1 cell"
+                print(f"outputs of {cells} written: {place.results / place.script}", file=sys.stderr)
+
+
 def open_shell(request: Request, place: Place) -> int:
     """Open a shell in a target's container, in the user's folder if there is one; return its exit status.
 
     Raises:
         CommandError: a wheel cannot be installed.
     """
-    with _open_container(request, place) as container:
+    with open_container(request, place) as container:
         container_files.copy_checks(container, request.target)
         container_files.copy_documents(container, request.target)
         with open_folder(container, place, with_torch=_with_torch(request, "shell", *place.given)):
-            return container.interactive(_inside(["bash"], place.environment), cwd=WORK if place.folder else HOME)
+            return container.interactive(inside(["bash"], place.environment), cwd=WORK if place.folder else HOME)
 
 
 def _command(request: Request, verb: str, *words: str) -> str:
@@ -383,15 +419,20 @@ def _command(request: Request, verb: str, *words: str) -> str:
 
 
 @contextmanager
-def _open_container(request: Request, place: Place) -> Iterator[Sandbox]:
-    """Yield a container of the requested image, with the target's user folders."""
+def open_container(request: Request, place: Place, *, with_jupyter: bool = False) -> Iterator[Sandbox]:
+    """Yield a container of the requested image, with the target's user folders, and with Jupyter if it is needed."""
     docker, image = ensure.ensure_image(request)
+    packed = None
+    if with_jupyter:
+        packed = jupyter.ensure_tar(request.target, image.info.id, store=request.store(), engine=docker)
     places = container_files.writable_folders(request.target)
     if place.environment:
         print(f"the container's programs get {', '.join(place.environment)}", file=sys.stderr, flush=True)
     with docker.sandbox(image.info.id, folders=places, disk=place.disk, gpus=request.gpus) as container:
         container.more_disk = _MORE
         container_files.copy_user_folders(container, request.target)
+        if packed:
+            container.put(packed, HOME)
         if request.gpus:
             done = container.run(["python", "-c", _DEVICE], cwd="/tmp")
             if done.status != 0:
@@ -433,7 +474,7 @@ def open_folder(container: Sandbox, place: Place, *, with_torch: str = "") -> It
     _copy_out(container, sent, place)
 
 
-def _inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
+def inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
     """Return a command that runs with the environment of a user's programs."""
     settings = {
         "VIRTUAL_ENV": _ENVIRONMENT,
@@ -443,6 +484,7 @@ def _inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) -
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": _PYTEST,
+        **jupyter.ENVIRONMENT,
     }
     words = [f"{key}={value}" for key, value in (settings | dict(environment or {})).items()]
     return ["env", *words, "sh", "-c", f'PATH={_ENVIRONMENT}/bin:$PATH; export PATH; exec "$@"', "sh", *argv]
@@ -463,7 +505,7 @@ def _install(container: Container, folder: Path) -> None:
     for wheel in wheels:
         container.copy_into(wheel, f"{_WHEELS}/{wheel.name}")
     done = container.run(
-        _inside(["python", "-m", "pip", "install", "--quiet", *(f"{_WHEELS}/{wheel.name}" for wheel in wheels)])
+        inside(["python", "-m", "pip", "install", "--quiet", *(f"{_WHEELS}/{wheel.name}" for wheel in wheels)])
     )
     if done.status != 0:
         raise CommandError(
@@ -475,14 +517,10 @@ def _install(container: Container, folder: Path) -> None:
 
 def _script(name: str) -> Path:
     path = Path(name)
-    if path.is_file() and path.suffix != ".ipynb":
-        return path.resolve()
     if path.is_file():
-        raise UsageError(
-            f"{name} is a notebook",
-            why="images have no Jupyter, and a container ends with its command",
-            next=f"jupyter nbconvert --to script {shlex.quote(name)}, and run the script that it writes",
-        )
+        if path.suffix == notebook.SUFFIX:
+            notebook.read(path)
+        return path.resolve()
     packed = (path / "meta.json").is_file()
     raise UsageError(
         f"{name} is not a Python script",
