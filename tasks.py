@@ -472,6 +472,42 @@ def devcontainer(c: Context, request: Request, folder: str, from_: str = "", for
     devcontainer.devcontainer(request, folder, registry=from_, force=force)
 
 
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES), wordless=True)
+def notebook(
+    c: Context,
+    request: Request,
+    place: str,
+    env: list[str],
+    results: str = "",
+    wheels: str = "",
+    disk: str = "",
+    port: str = "",
+) -> None:
+    """Start Jupyter in a target's container, in a copy of your folder, and print its address.
+
+        ./foundry notebook spirv
+        ./foundry notebook spirv examples/notebooks
+        ./foundry notebook dpu kernels.ipynb
+
+    PLACE is a folder, or a notebook, whose folder is copied; without it, the current folder is copied. The address has
+    a token, and is one of this machine's loopback addresses, which no other machine reaches; the container has no
+    network. Ctrl-C, or File > Shut Down in the browser, ends Jupyter. Then new and changed files are copied back; what
+    was not saved is lost. `run` runs a notebook without a browser.
+
+    --port=N         the port of this machine; a free one by default
+    --results=DIR    write the files that come back to DIR, and leave the copied folder unchanged
+    --wheels=DIR     install the wheels of this folder first; see `run`
+    --env=NAME=VALUE, --env=NAME
+                     set a variable; see `run`, also for the variables of this machine that notebooks get
+    --disk=SIZE      end Jupyter if more than this is written, for example 500MB; 2GB by default
+    """
+    from toolchains.verbs import notebook
+
+    number = read_number("--port", port, example=8888, default=0, most=65535)
+    folders, name = notebook.place(place, results=results, wheels=wheels, disk=disk, env=env)
+    sys.exit(notebook.serve(request, folders, name, number))
+
+
 @verb(group="use", request=("offline", "allow_drift"))
 def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.

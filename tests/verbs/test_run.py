@@ -76,6 +76,17 @@ def test_words_after_a_script_belong_to_the_script() -> None:
     assert cut("spirv x.py -m -c") == ["-m", "-c"]
 
 
+def test_profile_without_a_value_profiles_kernels() -> None:
+    def run(c: object, target: str, script: str, profile: str = "", profile_kernels: bool = False) -> None: ...
+
+    def read(line: str) -> str:
+        return " ".join(commandline.with_long_names(line.split(), run, 2))
+
+    assert read("spirv --profile x.py --profile") == "spirv --profile-kernels x.py --profile"
+    assert read("spirv --profile=llvm=new x.py") == "spirv --profile=llvm=new x.py"
+    assert read("--profile spirv -m a --profile") == "--profile-kernels spirv -m a --profile"
+
+
 @pytest.mark.parametrize("end", [0, 100, 1100])
 def test_an_archive_that_a_container_did_not_finish_is_said_to_be_damaged(tmp_path: Path, end: int) -> None:
     packed = tar(tmp_path / "x.tar", {"a": b"x" * 2000})

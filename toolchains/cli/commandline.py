@@ -88,6 +88,7 @@ class Foundry(Program):
                 return
         verb = self.collection.tasks.get(words[0]) if words else None
         if verb and (positional := getattr(verb.body, "passing", 0)):
+            words = [words[0], *with_long_names(words[1:], verb.body, positional)]
             words = [words[0], *keep_script_words(words[1:], verb.body, positional, self.argv)]
         self._help(words)
         self._check_verb(words)
@@ -253,8 +254,11 @@ class Foundry(Program):
         return actions if argument == "action" else ()
 
     def _usage(self, name: str) -> str:
-        places = [argument.name.upper() for argument in self.collection[name].get_arguments() if argument.positional]
-        return " ".join(["./foundry", name, *places])
+        return " ".join(["./foundry", name, *self._places(name)])
+
+    def _places(self, name: str) -> list[str]:
+        """Return the names of a verb's positional words."""
+        return [argument.name.upper() for argument in self.collection[name].get_arguments() if argument.positional]
 
     def _arguments(self, name: str) -> dict[str, Argument]:
         """Return a verb's options by their flags."""
@@ -287,6 +291,18 @@ def keep_script_words(
     # A "--" directly after the script is only a separator.
     _passed[:] = [*rest, *(["--"] if rest and behind else []), *behind]
     return own
+
+
+def with_long_names(words: Sequence[str], verb: Callable[..., None], positional: int) -> list[str]:
+    """Return a verb's words, with --profile-kernels in place of --profile without a value.
+
+    --profile=NAME=PROFILE chooses the sources of a build.
+    """
+    short = {"--profile": "--profile-kernels"}
+    switches = {f"--{name.replace('_', '-')}" for name in inspect.signature(verb).parameters}
+    own = [short[word] if short.get(word) in switches else word for word in words]
+    count = len(split_words(own, verb, positional)[0])
+    return [*own[:count], *words[count:]]
 
 
 def split_words(words: Sequence[str], verb: Callable[..., None], positional: int) -> tuple[list[str], list[str]]:

@@ -150,16 +150,17 @@ def _reading(name: str) -> Iterator[None]:
         raise AnswerError(name, str(error) or repr(error)) from error
 
 
-def frames(stream: Any) -> Iterator[tuple[int, bytes]]:
+def frames(stream: Any, opened: tuple[Any, bytes] | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield what a command prints, as it comes: 0 for stdout or 1 for stderr, and the bytes.
 
     Args:
         stream: as CheckedApi.exec_start returns it for socket=True. It is closed at the end.
+        opened: what connection() returned for it, if it was called.
 
     Raises:
         AnswerError: it is cut off within a frame, or has something else than frames.
     """
-    sock, received = connection(stream)
+    sock, received = opened or connection(stream)
 
     def read(size: int) -> bytes:
         nonlocal received

@@ -13,8 +13,8 @@ import select
 import shlex
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
@@ -193,6 +193,19 @@ class Container:
         for stream, chunk in frames(self._api.exec_start(id, socket=True)):
             take(stream, chunk)
         return self._ended(id)
+
+    @contextmanager
+    def piped(self, argv: Sequence[str]) -> Iterator[tuple[Any, Iterator[tuple[int, bytes]]]]:
+        """Run a command while its input and its output are open.
+
+        Yields:
+            The socket whose bytes are the command's input; and what it prints, as frames() has it.
+        """
+        id = self._api.exec_create(self.id, list(argv), stdin=True)["Id"]
+        stream = self._api.exec_start(id, socket=True)
+        with closing(stream):
+            opened = connection(stream)
+            yield opened[0], frames(stream, opened)
 
     def _check_time(self, program: str) -> None:
         """Raise LimitError if the container's time is over."""

@@ -176,10 +176,10 @@ class Place:
         if program := commandline.program(script):
             inside = script = program
             if program == "-m":
-                source = source or _unnamed(Path.cwd())
+                source = source or unnamed(Path.cwd())
         elif script:
             path = _script(script)
-            source = source or _unnamed(path.parent)
+            source = source or unnamed(path.parent)
             if not path.is_relative_to(source.resolve()):
                 raise UsageError(
                     f"{script} is not in {folder}",
@@ -529,7 +529,7 @@ def _script(name: str) -> Path:
     )
 
 
-def _unnamed(folder: Path) -> Path:
+def unnamed(folder: Path) -> Path:
     """Return the folder of a script if it may be copied although the user did not name it.
 
     Raises:
