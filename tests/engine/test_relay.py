@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from toolchains.engine import relay
-from toolchains.engine.container import Container
+from toolchains.system.children import Completed
 from toolchains.system.errors import EngineError
 
 
@@ -24,15 +24,14 @@ class Here:
     def __init__(self) -> None:
         self.children: list[subprocess.Popen[bytes]] = []
 
-    def run(self, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def run(self, argv: Sequence[str]) -> Completed:
         done = subprocess.run([sys.executable, *argv[1:]], capture_output=True, text=True, check=False)
-        vars(done)["status"] = done.returncode
-        return done
+        return Completed(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
     def piped(self, argv: Sequence[str]) -> Iterator[tuple[socket.socket, Iterator[tuple[int, bytes]]]]:
         ours, theirs = socket.socketpair()
-        child = subprocess.Popen([sys.executable, *argv[1:]], stdin=theirs, stdout=theirs)
+        child = subprocess.Popen([sys.executable, *argv[1:]], stdin=theirs.fileno(), stdout=theirs.fileno())
         self.children.append(child)
         theirs.close()
         with ours:
@@ -81,8 +80,8 @@ def test_address_is_a_loopback_one_of_its_own() -> None:
 
 
 def test_server_that_does_not_start_is_an_error(echo: int) -> None:
-    relay.wait(cast(Container, Here()), echo, 0)
+    relay.wait(cast(Any, Here()), echo, 0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(EngineError, match="no server answers"):
-        relay.wait(cast(Container, Here()), port, 0)
+        relay.wait(cast(Any, Here()), port, 0)

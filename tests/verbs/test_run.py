@@ -173,7 +173,7 @@ def test_notebook_is_neither_profiled_nor_given_arguments(tmp_path: Path) -> Non
 
 
 def test_outputs_are_written_back_also_of_a_notebook_that_was_interrupted(tmp_path: Path) -> None:
-    cell = {"cell_type": "code", "metadata": {}, "source": "1", "outputs": [], "execution_count": None}
+    cell: dict[str, object] = {"cell_type": "code", "metadata": {}, "source": "1", "outputs": []}
     (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": [cell]}))
 
     class Ended:

@@ -3,8 +3,8 @@
     python notebook_cells.py NOTEBOOK OUTPUTS
 
 OUTPUTS gets a line of JSON for each cell that ran: its number from 0, its execution count and its outputs, in the form
-of nbformat. What cells print is printed here as well. This file is copied into the container; archives/notebook.py, on
-the user's machine, writes the outputs into the notebook.
+of nbformat. What cells print is printed here as well. This file is copied into the container; archives/cell_outputs.py,
+on the user's machine, writes the outputs into the notebook.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTERRUPTED = 130
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 
-class _Client(NotebookClient):
+class _Client(NotebookClient):  # type: ignore[misc]
     """Prints what cells print, as they print it."""
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:

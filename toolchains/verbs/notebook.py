@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from toolchains.archives import notebook as notebooks
+from toolchains.archives import cell_outputs
 from toolchains.assembly.request import Request
 from toolchains.engine import relay
 from toolchains.engine.sandbox import HOME
@@ -52,10 +52,10 @@ def place(given: str, **options: str | list[str]) -> tuple[Place, str]:
     if path.is_dir():
         folder = path if given else run.unnamed(Path.cwd())
         return Place.read(folder=str(folder), **options), ""  # type: ignore[arg-type]
-    if path.suffix != notebooks.SUFFIX:
+    if path.suffix != cell_outputs.SUFFIX:
         raise UsageError(f"{given} is neither a folder nor a notebook", next="./foundry help notebook")
     if path.exists():
-        notebooks.read(path)
+        cell_outputs.read(path)
     folder = run.unnamed(path.absolute().parent)
     return Place.read(folder=str(folder), **options), path.name  # type: ignore[arg-type]
 

@@ -34,8 +34,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from toolchains.archives import cell_outputs, received
 from toolchains.archives import folders as trees
-from toolchains.archives import notebook, received
 from toolchains.archives.received import Bounds, Sent
 from toolchains.archives.tar_file import TarWriter
 from toolchains.assembly import container_files, ensure, jupyter
@@ -332,7 +332,7 @@ def run_script(
         UsageError: there is no script to profile, or a notebook gets arguments.
         UnsafeArchiveError: what came back is no output of a notebook.
     """
-    is_notebook = place.script.endswith(notebook.SUFFIX)
+    is_notebook = place.script.endswith(cell_outputs.SUFFIX)
     profile = profile or plot is not None
     if document.is_asked() and not profile:
         raise UsageError(
@@ -385,7 +385,7 @@ def run_script(
 def outputs_written(container: Sandbox, place: Place) -> Iterator[list[str]]:
     """Yield the words that run the place's notebook; at the end, write what its cells showed into it."""
     assert place.folder and place.results, "a notebook is in a folder"
-    document = notebook.read(place.folder / place.script)
+    document = cell_outputs.read(place.folder / place.script)
     container.copy_into(Path(jupyter.__file__).with_name("notebook_cells.py"), _CELLS)
     try:
         yield [_CELLS, place.script, _OUTPUTS]
@@ -395,8 +395,8 @@ def outputs_written(container: Sandbox, place: Place) -> Iterator[list[str]]:
             # There are none if no cell ran.
             with suppress(EngineError):
                 container.copy_out(_OUTPUTS, sent, Bounds(foreign.TEXT), only="file")
-                shown = notebook.parse_shown(sent.read_bytes())
-                notebook.write(document, shown, place.results / place.script)
+                shown = cell_outputs.parse_shown(sent.read_bytes())
+                cell_outputs.write(document, shown, place.results / place.script)
                 cells = f"{len(shown)} cells" if len(shown) != 1 else "1 cell"
                 print(f"outputs of {cells} written: {place.results / place.script}", file=sys.stderr)
 
@@ -518,8 +518,8 @@ def _install(container: Container, folder: Path) -> None:
 def _script(name: str) -> Path:
     path = Path(name)
     if path.is_file():
-        if path.suffix == notebook.SUFFIX:
-            notebook.read(path)
+        if path.suffix == cell_outputs.SUFFIX:
+            cell_outputs.read(path)
         return path.resolve()
     packed = (path / "meta.json").is_file()
     raise UsageError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolchains.archives import notebook
+from toolchains.archives import cell_outputs
 from toolchains.system.errors import UnsafeArchiveError, UsageError
 
 STALE = [{"output_type": "stream", "name": "stdout", "text": ["stale\n"]}]
@@ -23,7 +23,7 @@ DOCUMENT: dict[str, Any] = {
         {"cell_type": "code", "metadata": {}, "source": "2", "outputs": STALE, "execution_count": 8},
     ],
 }
-OUTPUTS = [
+OUTPUTS: list[dict[str, Any]] = [
     {"output_type": "stream", "name": "stderr", "text": "warned\n"},
     {"output_type": "display_data", "data": {"image/png": "aaaa", "application/json": {"a": [1]}}, "metadata": {}},
     {"output_type": "execute_result", "data": {"text/plain": ["1"]}, "metadata": {}, "execution_count": 1},
@@ -38,7 +38,7 @@ def line(**changed: object) -> bytes:
 
 def written(folder: Path, sent: bytes) -> dict[str, Any]:
     path = folder / "x.ipynb"
-    notebook.write(copy.deepcopy(DOCUMENT), notebook.parse_shown(sent), path)
+    cell_outputs.write(copy.deepcopy(DOCUMENT), cell_outputs.parse_shown(sent), path)
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 
@@ -96,10 +96,10 @@ def test_file_that_cannot_be_run_as_a_notebook_is_refused(tmp_path: Path, text: 
     path = tmp_path / "x.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=why):
-        notebook.read(path)
+        cell_outputs.read(path)
 
 
 def test_notebook_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text(json.dumps(DOCUMENT), encoding="utf-8")
-    assert notebook.read(path) == DOCUMENT
+    assert cell_outputs.read(path) == DOCUMENT
