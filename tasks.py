@@ -483,7 +483,7 @@ def notebook(
     disk: str = "",
     port: str = "",
 ) -> None:
-    """Start Jupyter in a target's container, in a copy of your folder, and print its address.
+    """Start Jupyter in a target's container, in a copy of your folder.
 
         ./foundry notebook spirv
         ./foundry notebook spirv examples/notebooks
