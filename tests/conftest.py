@@ -26,6 +26,7 @@ from toolchains.lockfile import lock
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.patching.layout import WheelTree
 from toolchains.system import paths
+from toolchains.system.errors import MissingToolError
 
 # Tests that must fail; tests/testing/test_conformance.py runs them.
 collect_ignore = ["toys"]
@@ -70,6 +71,21 @@ def tiny(docker: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     """Yield the name of an image of a few megabytes, which exists for one module's tests."""
     with tiny_image(docker, tmp_path_factory.mktemp("tiny")) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def installed() -> Callable[[str, str], str]:
+    """Return a function that finds a program, given its name and its purpose; in CI, it installs it, or fails."""
+
+    def path(name: str, purpose: str) -> str:
+        try:
+            return host.ensure_program(name, purpose)
+        except MissingToolError as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(str(error))
+
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -159,7 +159,7 @@ def test_continued_run_runs_only_what_has_not_passed(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("changed", ["commit", "files", "machine", "options", "damaged", "no git"])
-def test_what_passed_on_other_inputs_is_run_again(
+def test_suite_that_passed_on_other_inputs_runs_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], inputs: dict[str, str], changed: str
 ) -> None:
     if changed == "no git":

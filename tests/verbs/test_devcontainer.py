@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -152,8 +153,10 @@ open("written", "w").write(os.environ["USER"] if "USER" in os.environ else str(o
 
 @pytest.mark.docker
 @pytest.mark.network
-@pytest.mark.skipif(not (shutil.which("npm") and shutil.which("docker")), reason="needs npm and Docker's command line")
-def test_devcontainers_own_program_opens_the_folder_and_a_kernel_runs_there(tmp_path: Path) -> None:
+def test_devcontainers_own_program_opens_the_folder_and_a_kernel_runs_there(
+    tmp_path: Path, installed: Callable[[str, str], str]
+) -> None:
+    installed("npm", "brings the program of devcontainers")
     top = tmp_path / "kernels"
     top.mkdir()
     (top / "vec_add.py").write_text(VEC_ADD)
