@@ -40,7 +40,7 @@ TOKENS = (
     b"\\ud800",
     b"<script>",
     b"<b onload=x>",
-    b"</script><i>",
+    b"</script><x-of-edits>",
     b"\xff" * 8,
     bytes(8),
     b"\x80" + bytes(7),
