@@ -60,6 +60,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (longest.get(item.path.name, len(longest)), item.path not in first))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _records_of_the_users_images_stay() -> Iterator[None]:
+    """Fail if a test removed one: the images would be made again, which takes minutes."""
+    images = paths.cache() / "images"
+    before = {place.name for place in images.glob("*.json")}
+    yield
+    removed = before - {place.name for place in images.glob("*.json")}
+    assert not removed, f"tests removed the records of these images: {sorted(removed)}"
+
+
 @pytest.fixture(scope="module")
 def docker() -> Engine:
     """Return the engine."""

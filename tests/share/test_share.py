@@ -44,6 +44,8 @@ RELEASE = target_image.release(SPIRV, None)
 SDK = ("opt/x/bin/dpu-upmem-dpurte-clang", "opt/x/bin/dpu-pkg-config", "opt/x/lib/libdpu.so")
 # Incompressible, so that what is sent has this many bytes; the first layer is sent before the second breaks.
 SMALL, LARGE = 1 << 21, 1 << 23
+# What the fixture machine replaces.
+ENSURE, DESCRIBE, STORE = ensure.ensure_image, sbom.describe, paths.cache()
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Machine:
         for name in (self.name, *Inputs(SPIRV, RELEASE).moving_names):
             self.docker.remove(name)
         assert self.docker.image(self.id) is None
+        assert paths.cache() != STORE
         for place in (*(paths.cache() / "images").rglob("*"), *paths.BUILD.rglob("*.jsonl")):
             if place.is_file():
                 place.unlink()
@@ -354,39 +357,35 @@ def test_a_push_that_broke_off_sends_no_finished_layer_again(machine: Machine) -
 def test_build_takes_a_signed_image_and_otherwise_says_why_and_builds(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.undo()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Inputs, "repository", machine.name.split(":")[0])
-        patch.setattr(paths, "cache", lambda: machine.work / "from-store")
-        patch.setattr(paths, "BUILD", machine.work / "from-build")
-        patch.setattr(expected, "load", lambda: Expected({}, {}))
+    monkeypatch.setattr(ensure, "ensure_image", ENSURE)
+    monkeypatch.setattr(sbom, "describe", DESCRIBE)
 
-        def built(*_: object, **__: object) -> None:
-            raise errors.ImageError("it is built")
+    def built(*_: object, **__: object) -> None:
+        raise errors.ImageError("it is built")
 
-        patch.setattr(target_image, "fetch", built)
-        request, public = Request.read("spirv"), [str(machine.work / "a.pub")]
+    monkeypatch.setattr(target_image, "fetch", built)
+    request, public = Request.read("spirv"), [str(machine.work / "a.pub")]
 
-        def build(registry: str) -> str:
-            build_verb.build(request, sizes=False, sign="", registry=registry, public=public)
-            return capsys.readouterr().out
+    def build(registry: str) -> str:
+        build_verb.build(request, sizes=False, sign="", registry=registry, public=public)
+        return capsys.readouterr().out
 
-        with pytest.raises(errors.ImageError, match="it is built"):
-            build(machine.registry)
-        said = capsys.readouterr().out
-        assert f"not taken from {machine.registry}, so it is built: {machine.registry}/spirv has no image of" in said
-        made = machine.load()
-        images.push(made, machine.id, machine.repository, [state(machine, "stranger")], engine=machine.docker)
-        machine.forget()
-        with pytest.raises(errors.ImageError, match="it is built"):
-            build(machine.registry)
-        assert "0 of 1 trusted keys signed it for this checkout: a statement that no" in capsys.readouterr().out
-        machine.load()
-        images.push(made, machine.id, machine.repository, [state(machine, "a")], engine=machine.docker)
-        machine.forget()
-        assert "taken from" in build(machine.registry)
-        assert "exists already" in build("127.0.0.1:1")
-        machine.forget()
+    with pytest.raises(errors.ImageError, match="it is built"):
+        build(machine.registry)
+    said = capsys.readouterr().out
+    assert f"not taken from {machine.registry}, so it is built: {machine.registry}/spirv has no image of" in said
+    made = machine.load()
+    images.push(made, machine.id, machine.repository, [state(machine, "stranger")], engine=machine.docker)
+    machine.forget()
+    with pytest.raises(errors.ImageError, match="it is built"):
+        build(machine.registry)
+    assert "0 of 1 trusted keys signed it for this checkout: a statement that no" in capsys.readouterr().out
+    machine.load()
+    images.push(made, machine.id, machine.repository, [state(machine, "a")], engine=machine.docker)
+    machine.forget()
+    assert "taken from" in build(machine.registry)
+    assert "exists already" in build("127.0.0.1:1")
+    machine.forget()
 
 
 @engine_test
