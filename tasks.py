@@ -397,6 +397,7 @@ def run(
     after the script are its arguments, and its exit status is that of this verb. Options of `run` go before the script.
     In its place, -m MODULE runs a module, in a copy of the current folder, and -c CODE a text, as Python does. pytest
     is there for -m. A notebook's cells are run up to the first one that fails, and their outputs are written into it.
+    On a terminal, a line says what is being done whenever nothing was printed for two seconds.
 
     The script gets the variables FOUNDRY_*, TRITON_*, POCL_*, DPU_EMULATOR_* and VSI_ENABLE_* of this machine, except
     those for this machine only; docs/configuration.md names them.

@@ -29,7 +29,7 @@ from invoke.parser.parser import Parser
 from invoke.program import Program
 
 from toolchains.config import components
-from toolchains.system import paths
+from toolchains.system import paths, waiting
 from toolchains.system.console import Console, PrintableStream
 from toolchains.system.errors import FoundryError, UsageError, nearest, suggestion
 
@@ -328,11 +328,14 @@ def split_words(words: Sequence[str], verb: Callable[..., None], positional: int
 
 
 def prepare_streams() -> None:
-    """Let print() write no control characters, and a question mark for what the terminal's encoding does not have."""
+    """Let print() write no control characters, and a question mark for what the terminal's encoding does not have.
+
+    A terminal gets the line of waiting.py.
+    """
     for name in ("stdout", "stderr"):
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-            setattr(sys, name, PrintableStream(stream))
+            setattr(sys, name, PrintableStream(waiting.watched(stream)))
 
 
 @contextmanager

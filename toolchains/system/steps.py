@@ -14,6 +14,7 @@ from rich.text import Text
 from toolchains.system import paths
 from toolchains.system.children import end_children
 from toolchains.system.console import Console
+from toolchains.system.waiting import doing
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -32,7 +33,8 @@ def step(what: str) -> Iterator[None]:
     """Print the name of a step when it starts, and its seconds when it is done; the name again if another began."""
     start = time.monotonic()
     _say(what, Text("-", "bold"), what)
-    yield
+    with doing(what):
+        yield
     seconds = f"{time.monotonic() - start:.1f} s"
     _say("", Text(f"  {seconds}" if _last == what else f"  {seconds}: {what}", "dim"))
 

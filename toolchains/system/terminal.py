@@ -31,6 +31,12 @@ def make_console(*, stderr: bool = False) -> Console:
     return console
 
 
+def reset() -> None:
+    """Show lines on the terminal's stderr as usual again, whatever a program printed: no other screen, no colours."""
+    sys.stderr.buffer.write(b"\033[!p\033[?1049l\033[0m")
+    sys.stderr.buffer.flush()
+
+
 def join(sock: socket.socket, received: bytes, resize: Callable[[int, int], None]) -> None:
     """Copy bytes in both directions until the other side closes. Stdin must be a terminal.
 

@@ -47,10 +47,11 @@ from toolchains.engine.gpus import unused
 from toolchains.engine.sandbox import DISK, HOME, USER, Sandbox
 from toolchains.report import roofline
 from toolchains.report.results import profiled
-from toolchains.system import document, durable, foreign, json_text, paths
+from toolchains.system import document, durable, foreign, json_text, paths, terminal
 from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
+from toolchains.system.waiting import doing
 from toolchains.testing import proof
 from toolchains.verbs import conformance
 
@@ -362,7 +363,8 @@ def run_script(
                     proof.copy_distribution("pytest", Path(work))
                     container.copy_into(Path(work), _PYTEST)
             argv = ["python", *(_PROFILE if profile else []), *program]
-            status = container.interactive(inside(argv, place.environment), cwd=WORK)
+            with doing(f"running {place.script} in the image of {request.target.name}"):
+                status = container.interactive(inside(argv, place.environment), cwd=WORK)
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
@@ -455,12 +457,14 @@ def open_folder(container: Sandbox, place: Place, *, with_torch: str = "") -> It
         UnsafeArchiveError: a file would be written outside the folder for results.
     """
     missing = MISSING.format(torch=with_torch)
-    container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT, missing])
-    container.call(["mkdir", "-p", WORK, _WHEELS])
-    # Before the wheels: what they install may start processes, which could replace folders that are written to.
-    sent = _copy_in(container, place.folder) if place.folder else {}
+    with doing("copying files into the container"):
+        container.call(["python", "-I", "-c", _MAKE_ENVIRONMENT, _ENVIRONMENT, missing])
+        container.call(["mkdir", "-p", WORK, _WHEELS])
+        # Before the wheels: what they install may start processes, which could replace folders that are written to.
+        sent = _copy_in(container, place.folder) if place.folder else {}
     if place.wheels:
-        _install(container, place.wheels)
+        with doing(f"installing the wheels of {place.wheels}"):
+            _install(container, place.wheels)
     try:
         with container.disk_limited():
             yield
@@ -471,7 +475,8 @@ def open_folder(container: Sandbox, place: Place, *, with_torch: str = "") -> It
         except FoundryError as lost:
             print(f"the files that were written are lost: {lost.what}", file=sys.stderr)
         raise
-    _copy_out(container, sent, place)
+    with doing("copying back what was written"):
+        _copy_out(container, sent, place)
 
 
 def inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
@@ -597,7 +602,7 @@ def _copy_out(container: Container, sent: Mapping[str, Sent], place: Place) -> N
     taken = container.take(WORK, place.results, Bounds(place.disk), sent=sent, only="folder")
     if sys.stderr.isatty():
         # What the script printed may have set the terminal so that these lines cannot be read.
-        print("\033[!p\033[?1049l\033[0m", end="", file=sys.stderr)
+        terminal.reset()
     lines = received.some([f"written: {place.results / received.shown(name)}" for name in taken.written], _LISTED)
     lines += received.some([f"not copied out: {received.shown(name)}: {why}" for name, why in taken.left.items()])
     print("".join(f"{line}\n" for line in lines), end="", file=sys.stderr)
