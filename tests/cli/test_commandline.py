@@ -280,6 +280,13 @@ def test_an_option_that_may_be_given_several_times_keeps_each_value_whole() -> N
                 assert argument.value == ["ab", "cd"], f"{name} --{argument.name}"
 
 
+@pytest.mark.parametrize("option", ["--wheels=a", "--wheels a"])
+@pytest.mark.parametrize("place", ["", "folder"])
+def test_a_last_word_may_be_missing_however_options_are_written(option: str, place: str) -> None:
+    (task,) = parse("notebook", "spirv", *place.split(), *option.split()).tasks
+    assert (task.args["place"].value, task.args["wheels"].value) == (place, "a")
+
+
 def test_help_fits_the_terminal_and_loses_nothing(monkeypatch: pytest.MonkeyPatch, printed: Said) -> None:
     whole = printed("e2e", "--help")
     monkeypatch.setenv("COLUMNS", "60")

@@ -112,7 +112,7 @@ class Foundry(Program):
         """
         body = self.collection[words[0]].body
         nameless: Sequence[str] = getattr(body, "nameless", ())
-        bare = [word for word in words[1:] if not word.startswith("-")]
+        bare = [words[1:][place] for place in _bare(words[1:], body)]
         if getattr(body, "wordless", False) and len(bare) == len(self.collection[words[0]].positional) - 1:
             return [*words, ""]
         named = {*body.actions} - {*nameless}
@@ -311,20 +311,23 @@ def split_words(words: Sequence[str], verb: Callable[..., None], positional: int
     An option that is not a switch takes the next word as its value, unless it has a sign: --with=PATH. In the place of
     the last positional word, -m and -c are this word, as in Python's command line, and the module or the code follows.
     """
+    for place in _bare(words, verb):
+        positional -= 1
+        if not positional:
+            return [*words[:place], _PROGRAMS.get(words[place], words[place])], list(words[place + 1 :])
+    return list(words), []
+
+
+def _bare(words: Sequence[str], verb: Callable[..., None]) -> Iterator[int]:
+    """Return the places of words that are neither options nor their values; -m and -c are no options."""
     parameters = inspect.signature(verb).parameters.values()
-    names = [parameter.name for parameter in parameters if isinstance(parameter.default, bool)]
-    switches = {f"--{name.replace('_', '-')}" for name in names}
-    place = 0
-    while place < len(words) and positional:
-        word = words[place]
-        if positional == 1 and word in _PROGRAMS:
-            return [*words[:place], _PROGRAMS[word]], list(words[place + 1 :])
-        if not word.startswith("-"):
-            positional -= 1
-        elif "=" not in word and word not in {*switches, "--help", "-h"}:
-            place += 1
-        place += 1
-    return list(words[:place]), list(words[place:])
+    switches = {f"--{each.name.replace('_', '-')}" for each in parameters if isinstance(each.default, bool)}
+    is_value = False
+    for place, word in enumerate(words):
+        is_option = word.startswith("-") and word not in _PROGRAMS
+        if not is_value and not is_option:
+            yield place
+        is_value = not is_value and is_option and "=" not in word and word not in {*switches, "--help", "-h"}
 
 
 def prepare_streams() -> None:
