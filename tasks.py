@@ -161,7 +161,7 @@ def build(c: Context, request: Request, key: list[str], sizes: bool = False, sig
     build.build(request, sizes=sizes, sign=sign, registry=from_, public=key)
 
 
-@verb(group="use", request=(*IMAGE, "gpus", "sdk", *SOURCES), built=True, json=True)
+@verb(group="use", request=(*IMAGE, "gpus", "plugin", "sdk", *SOURCES), built=True, json=True)
 def e2e(c: Context, request: Request, only: str = "") -> None:
     """Prove a target: build its image, run kernels in it, compare with NumPy.
 
@@ -185,7 +185,7 @@ def e2e(c: Context, request: Request, only: str = "") -> None:
     e2e.e2e(request, only=only)
 
 
-@verb(group="use", request=(*IMAGE, "sdk"), json=True)
+@verb(group="use", request=(*IMAGE, "plugin", "sdk"), json=True)
 def conformance(
     c: Context,
     request: Request,
@@ -367,7 +367,7 @@ def run_packed(
     )
 
 
-@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES), passing=True, json=True)
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "plugin", "sdk", *SOURCES), passing=True, json=True)
 def run(
     c: Context,
     request: Request,
@@ -427,7 +427,7 @@ def run(
     sys.exit(run.run_script(request, place, commandline.script_words(), profile=profile_kernels, plot=picture))
 
 
-@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "sdk", *SOURCES))
+@verb(group="use", iterable=["env"], request=(*IMAGE, "gpus", "plugin", "sdk", *SOURCES))
 def shell(
     c: Context, request: Request, env: list[str], with_: str = "", results: str = "", wheels: str = "", disk: str = ""
 ) -> None:
@@ -766,12 +766,13 @@ def bake(c: Context, request: Request, into: str = "", adopt: str = "") -> None:
 
 
 @verb(group="inputs", actions=["list", "show", "new"], nameless=["list"], json=True)
-def target(c: Context, action: str, name: str, like: str = "") -> None:
+def target(c: Context, action: str, name: str, like: str = "", out: str = "", licence: str = "") -> None:
     """List and show targets, or write the files of a new one: list, show, new.
 
         ./foundry target list
         ./foundry target show dpu
         ./foundry target new my_npu --like=spirv
+        ./foundry target new my_npu --like=spirv --out=../my-npu --licence=Apache-2.0
 
     list   show all targets: suite, releases of Triton, what an image of the default release fetches, and its size
     show   show what a target consists of: each part with its size, and where it can come from (prebuilt, from source,
@@ -781,10 +782,14 @@ def target(c: Context, action: str, name: str, like: str = "") -> None:
            hardware's own compiler and runtime go in. docs/new-target.md is the walk-through. Nothing is overwritten
 
     --like=TARGET  the target that a new one is made from; by default the one with the fewest parts
+    --out=FOLDER   with `new`: write a plugin that is a repository of its own, with tests, a licence and CI for GitHub
+                   and GitLab, and nothing into this tree. It is proven in the image of the other target, by --plugin of
+                   `e2e`, `run` and `conformance`. docs/own-plugin.md is the walk-through
+    --licence=NAME with --out: MIT, the default, Apache-2.0, or none
     """
     from toolchains.verbs import target
 
-    target.target(action, name, like=like)
+    target.target(action, name, like=like, out=out, licence=licence)
 
 
 @verb(group="trust", request=IMAGE, json=True)

@@ -18,6 +18,7 @@ from bake_schema import SCHEMA
 from ruamel.yaml import YAML
 
 import tasks
+from toolchains.config import scaffold
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
 from toolchains.system import paths
@@ -25,6 +26,7 @@ from toolchains.system.errors import UsageError
 from toolchains.verbs import ci
 
 FILES = (*ci.SYSTEMS, ci.BAKE)
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SCHEMAS = {"github": "github-workflows.json", "gitlab": "gitlab-ci.json"}
 
 
@@ -161,3 +163,22 @@ def test_ci_engine_prepares_a_container_for_an_engine_of_its_own(
     if prepared:
         assert json.loads(settings.read_text()) == {"data-root": f"{tmp_path}/checkout/build/engine"}
         assert limits.read_text() == "+cpuset +cpu +memory\n"
+
+
+def test_ci_of_a_repository_of_a_plugin_fits_the_schemas_and_takes_this_commit_and_each_release(tmp_path: Path) -> None:
+    releases = {"3.6.0", "3.9.0"}
+    scaffold.write_repository("sample_npu", tmp_path / "sample", releases=sorted(releases), commit=COMMIT, like="spirv")
+    for system, place in {"github": ".github/workflows/plugin.yml", "gitlab": ".gitlab-ci.yml"}.items():
+        text = (tmp_path / "sample" / place).read_text()
+        job = YAML(typ="safe").load(text)
+        jsonschema.validate(job, schema(system))
+        assert COMMIT in text
+        # Each command is a verb with options that it has.
+        for words in re.findall(r"foundry/foundry (.+)", text):
+            verb, *options = words.split()
+            known = inspect.signature(getattr(tasks, verb).body).parameters
+            assert {word[2:].split("=")[0].replace("-", "_") for word in options if word.startswith("--")} <= {*known}
+    jobs = YAML(typ="safe").load((tmp_path / "sample/.github/workflows/plugin.yml").read_text())["jobs"]
+    assert set(jobs["prove"]["strategy"]["matrix"]["triton"]) == releases
+    (row,) = job["prove"]["parallel"]["matrix"]
+    assert set(row["TRITON"]) == releases

@@ -12,11 +12,13 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from toolchains.assembly.plugin import Plugin
 from toolchains.assembly.target_image import Inputs
 from toolchains.config import components, scaffold
 from toolchains.engine.client import Engine, ImageInfo
@@ -84,6 +86,51 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
         assert "TODO" in after[f"{package}/{file}"].decode()
     assert not [name for name in after.keys() - before.keys() if re.search(rb"@[A-Z]+@", after[name])]
     assert list((tree / "build").iterdir()) == []
+
+
+@pytest.mark.parametrize("like", scaffold.sources())
+def test_new_repository_is_whole_and_names_nothing_of_this_tree(like: str, tmp_path: Path) -> None:
+    folder = tmp_path / "sample"
+    target.target("new", NAME, like=like, out=str(folder), licence="Apache-2.0")
+    package = f"src/triton_{NAME}_backend"
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {
+        *("README.md", "LICENSE", "pyproject.toml", ".gitignore", ".gitlab-ci.yml", ".github/workflows/plugin.yml"),
+        *(f"{package}/{file}" for file in ("__init__.py", "compiler.py", "driver.py", "py.typed", "foundry.toml")),
+        f"tests/test_{NAME}.py",
+    }
+    assert not list(tmp_path.glob(".*"))
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in written}
+    assert not [name for name, text in texts.items() if re.search("@[A-Z]+@", text) or str(paths.ROOT) in text]
+    assert "Apache License" in texts["LICENSE"]
+    project = tomllib.loads(texts["pyproject.toml"])["project"]
+    assert (project["license"], project["version"]) == ("Apache-2.0", "0.1.0")
+    assert project["optional-dependencies"]["triton"] == ["triton>=3.6,<3.10"]
+    plugin = Plugin.read(str(folder))
+    assert plugin is not None and (plugin.name, plugin.package) == (NAME, f"triton_{NAME}_backend")
+    refused = tomllib.loads((paths.TARGETS / f"{like}.toml").read_text()).get("refused", {})
+    assert tomllib.loads(plugin.settings)["refused"] == refused
+    check("ruff", "check", "--no-cache", ".", cwd=folder)
+    check("ruff", "format", "--no-cache", "--check", ".", cwd=folder)
+
+
+def test_repository_is_not_written_over_files_or_without_a_known_licence(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(FileError, match="exists already"):
+        target.target("new", NAME, out=str(tmp_path))
+    with pytest.raises(UsageError, match="--licence=WTFPL is not known"):
+        target.target("new", NAME, out=str(tmp_path / "new"), licence="WTFPL")
+    with pytest.raises(UsageError, match="cannot be the name of a backend"):
+        target.target("new", "spirv", out=str(tmp_path / "new"))
+    with pytest.raises(UsageError, match="--licence is for a repository"):
+        target.target("new", NAME, licence="MIT")
+    with pytest.raises(UsageError, match="--out=x is for a new target"):
+        target.target("list", "", out="x")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    # A word of Foundry's code may name a backend in another repository.
+    target.target("new", "branch", out=str(tmp_path / "new"), licence="none")
+    assert 'license = "LicenseRef-Proprietary"' in (tmp_path / "new/pyproject.toml").read_text()
+    assert not (tmp_path / "new/LICENSE").exists()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolchains.assembly import target_image
+from toolchains.assembly.plugin import Plugin
 from toolchains.config import components
 from toolchains.engine.gpus import Gpus
 from toolchains.fetch import apt_sources
@@ -39,6 +40,7 @@ class Request:
         allow_drift: if the Debian archive no longer has a package as locked, take its current version.
         cache: use an image that exists.
         gpus: the GPUs of the machine that the image's containers get.
+        plugin: a plugin of the user's, which the image's containers get and use.
     """
 
     target: LockedTarget
@@ -49,6 +51,7 @@ class Request:
     allow_drift: bool = False
     cache: bool = True
     gpus: Gpus | None = None
+    plugin: Plugin | None = None
 
     @classmethod
     def read(
@@ -69,6 +72,7 @@ class Request:
         compiler_cache: str = "",
         built: bool = False,
         gpus: str = "",
+        plugin: str = "",
     ) -> Request:
         """Return the request for the values of a verb's options, which have the same names as on the command line.
 
@@ -78,6 +82,7 @@ class Request:
             sdk: see selection.select_sdk; None for a verb without this option, which uses our own part.
             from_source, source, profile, compiler_cache: see choice.read.
             gpus: see Gpus.read.
+            plugin: see Plugin.read.
             built: if nothing is to be built from source, use parts that have been built already; "none" uses no part.
 
         Raises:
@@ -106,7 +111,8 @@ class Request:
                 why="its image has no driver of one",
                 next=f"take a target that does: {', '.join(takers)}",
             )
-        return cls(locked, release, given, choice, offline, allow_drift, not no_cache, handed)
+        own = Plugin.read(plugin)
+        return cls(locked, release, given, choice, offline, allow_drift, not no_cache, handed, own)
 
     def for_target(self, name: str) -> Request:
         """Return the same request for another target, such as a variant; a default release becomes that target's.
@@ -145,7 +151,18 @@ class Request:
         elif selection.is_named(self.target, os.environ):
             words.append(f"--sdk={selection.REFERENCE}")
         words += [f"--gpus={self.gpus.text}"] if self.gpus else []
+        words += [f"--plugin={self.plugin.option}"] if self.plugin else []
         return words + (self.choice.options if self.choice else [])
+
+    @property
+    def subject(self) -> str:
+        """Return the name of what is proven, under which results are kept: the target, or the plugin in its image."""
+        return f"{self.plugin.name}-in-{self.target.name}" if self.plugin else self.target.name
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Return what results name besides the devices: the plugin, if there is one."""
+        return {"plugin": self.plugin.described} if self.plugin else {}
 
     def command(self, verb: str) -> str:
         """Return the command that runs a verb on this image."""

@@ -38,6 +38,10 @@ OPTIONS = {
         "--gpus=all       hand GPUs of this machine to the container, if the target takes them: all, a number or\n"
         "                 device=NAME for NVIDIA's; /dev/dri for AMD's and Intel's"
     ),
+    "plugin": Option(
+        "--plugin=PATH    use your plugin in this image: a wheel, a folder of wheels, or a folder with its sources;\n"
+        "                 see docs/own-plugin.md"
+    ),
     "sdk": Option("--sdk=PATH       the vendor's SDK in place of our own part; see `build`"),
     "sdk_sha256": Option(),
     "sdk_version": Option(),

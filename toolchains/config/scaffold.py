@@ -4,6 +4,10 @@ The TOML and the Dockerfile are copied from the existing target and adapted. The
 toolchains/templates: a small package whose classes derive from those of the existing target's plugin. It has a link to
 the repository's VERSION. In a template, @WORD@ is replaced by a value of _words(), and NAME in a file's name by the
 name of the target.
+
+    templates/plugin        the package and its tests
+    templates/target        what it needs in this tree
+    templates/repository    what it needs in a repository of its own, which runs in the image of the existing target
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import keyword
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +32,13 @@ from toolchains.system.errors import FileError, UsageError, suggestion
 
 _TEMPLATES = paths.ROOT / "toolchains" / "templates"
 _SUFFIX = ".in"
+# By the word for --licence: the expression of SPDX, and the file with its text; None for terms that nobody grants.
+LICENCES = {
+    "MIT": ("MIT", paths.ROOT / "LICENSE"),
+    # On every Debian and Ubuntu, of base-files.
+    "Apache-2.0": ("Apache-2.0", Path("/usr/share/common-licenses/Apache-2.0")),
+    "none": ("LicenseRef-Proprietary", None),
+}
 # The name is also used for a Python package, an image and a folder.
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 20
@@ -80,13 +91,7 @@ def write(name: str, like: str = "") -> list[Path]:
         UsageError: the name cannot be the name of a target, or no target is called `like`.
         FileError: a file or a folder with such a path exists. Nothing is ever overwritten.
     """
-    like = like or default_source()
-    if like not in sources():
-        raise UsageError(
-            f"a target cannot be made like {like}{suggestion(like, sources())}",
-            why=f"known: {', '.join(sources())}",
-            next=f"./foundry target new {name} --like={default_source()}",
-        )
+    source = _source(name, like)
     _check_name(name)
     # The target's file is written last, because the target exists as soon as its file exists.
     places = [paths.BACKENDS / name, paths.DOCKER / f"{name}.Dockerfile", paths.TARGETS / f"{name}.toml"]
@@ -101,7 +106,13 @@ def write(name: str, like: str = "") -> list[Path]:
     # Inside this repository, so that files can be renamed to their places.
     with TemporaryDirectory(dir=paths.BUILD, prefix="target-") as folder:
         work = Path(folder)
-        _write_all(work, name, components.target(like))
+        (work / f"{name}.toml").write_text(_toml(name, source), encoding="utf-8")
+        (work / f"{name}.Dockerfile").write_text(_dockerfile(name, source), encoding="utf-8")
+        how = {"TESTED": f"./foundry test --target={name} --plugin"}
+        _fill(work / name, ("plugin", "target"), _words(name, source) | how)
+        (work / name / paths.VERSION.name).symlink_to(Path("..", "..", paths.VERSION.name))
+        # Read the file, so that a mistake in it does not become a target.
+        components.target(name, work)
         moved: list[Path] = []
         try:
             for place in places:
@@ -114,19 +125,99 @@ def write(name: str, like: str = "") -> list[Path]:
     return places
 
 
-def _check_name(name: str) -> None:
-    """Raise UsageError with the reason if a name cannot be the name of a target."""
-    why = ""
+def write_repository(
+    name: str, folder: Path, *, releases: Sequence[str], commit: str, like: str = "", licence: str = ""
+) -> Target:
+    """Write a plugin that is a repository of its own, all of it or nothing.
+
+    Args:
+        name: the name of the backend.
+        folder: where to write; it must be new or empty.
+        releases: of Triton, with which its CI proves it.
+        commit: the commit of Triton Foundry that its CI takes.
+        like: the target whose plugin it derives from, and in whose image it is proven; default_source() if empty.
+        licence: a key of LICENCES; the first one if empty.
+
+    Returns:
+        The target that it is like.
+
+    Raises:
+        UsageError: the name cannot be the name of a backend, or there is no such target or licence.
+        FileError: the folder has something in it. Nothing is ever overwritten.
+    """
+    source, licence = _source(name, like), licence or next(iter(LICENCES))
+    if licence not in LICENCES:
+        known = ", ".join(LICENCES)
+        raise UsageError(f"--licence={licence} is not known", why=f"known: {known}", next="--licence=MIT")
+    if why := _unfit(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a backend", why=why, next="./foundry target new NAME --out=FOLDER"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileError(
+            f"{folder} exists already", why="nothing is ever overwritten", next="name a new folder by --out"
+        )
+    durable.require_writable(folder, f"--out={folder}")
+    expression, text = LICENCES[licence]
+    words = _words(name, source) | {
+        "LICENCE": expression,
+        "COMMIT": commit,
+        "RELEASES": ", ".join(map(json.dumps, releases)),
+        "RANGE": _range(releases),
+        "REFUSED": "\n".join(_line(key, value) for key, value in _raw(source).get("refused", {}).items()),
+        "TESTED": f"FOUNDRY/foundry run {source.name} --plugin=. -m pytest tests",
+    }
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
+        work = Path(temporary, folder.name)
+        _fill(work, ("plugin", "repository"), words)
+        if text:
+            terms = text.read_text(encoding="utf-8")
+            holder = f"the authors of triton-{words['DISTRIBUTION']}-backend"
+            terms = re.sub(r"(?m)^(Copyright \(c\) \d+) .*", rf"\1 {holder}", terms)
+            (work / "LICENSE").write_text(terms, encoding="utf-8")
+        durable.move(work, folder)
+    return source
+
+
+def _range(releases: Sequence[str]) -> str:
+    """Return a specifier of versions from the first of these releases to the last: ">=3.6,<3.10"."""
+    minors = sorted(tuple(map(int, release.split(".")[:2])) for release in releases)
+    return f">={minors[0][0]}.{minors[0][1]},<{minors[-1][0]}.{minors[-1][1] + 1}"
+
+
+def _source(name: str, like: str) -> Target:
+    """Return the target that a new one is made like.
+
+    Raises:
+        UsageError: no target with its own plugin is called so.
+    """
+    like = like or default_source()
+    if like not in sources():
+        raise UsageError(
+            f"a target cannot be made like {like}{suggestion(like, sources())}",
+            why=f"known: {', '.join(sources())}",
+            next=f"./foundry target new {name} --like={default_source()}",
+        )
+    return components.target(like)
+
+
+def _unfit(name: str) -> str:
+    """Return why no backend and no target may have a name; "" if one may."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
-        why = (
+        return (
             f"it must be a word of at most {_LONGEST} lower-case letters and digits that begins with a letter; "
             "underscores may separate words"
         )
-    elif name in components.names():
-        why = "there is a target of this name"
-    elif name in {path.stem for path in paths.PINS.glob("*.toml")} | {*projects.names()}:
+    return "there is a target of this name" if name in components.names() else ""
+
+
+def _check_name(name: str) -> None:
+    """Raise UsageError with the reason if a name cannot be the name of a target."""
+    why = _unfit(name)
+    if not why and name in {path.stem for path in paths.PINS.glob("*.toml")} | {*projects.names()}:
         why = "a component or an upstream project has this name, and `./foundry pin --update=NAME` accepts these, too"
-    elif found := next(_uses(name), ""):
+    elif not why and (found := next(_uses(name), "")):
         why = f"the code uses this word ({found}), and no code may name a target: tests/tree/test_names.py"
     if why:
         raise UsageError(f"{name!r} cannot be the name of a target", why=why, next="./foundry target new NAME")
@@ -173,23 +264,18 @@ def words(text: str) -> Iterator[tuple[int, str]]:
                     yield getattr(node, "lineno", 0), each
 
 
-def _write_all(work: Path, name: str, like: Target) -> None:
-    """Write all files into a folder: NAME.toml, NAME.Dockerfile, and the plugin's folder NAME."""
-    (work / f"{name}.toml").write_text(_toml(name, like), encoding="utf-8")
-    (work / f"{name}.Dockerfile").write_text(_dockerfile(name, like), encoding="utf-8")
-    words = _words(name, like)
-    for template in sorted(path for path in _TEMPLATES.rglob(f"*{_SUFFIX}") if path.is_file()):
-        place = str(template.relative_to(_TEMPLATES)).removesuffix(_SUFFIX).replace("NAME", name)
-        file = work / name / place
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
-    (work / name / paths.VERSION.name).symlink_to(Path("..", "..", paths.VERSION.name))
+def _fill(folder: Path, kinds: Sequence[str], words: Mapping[str, str]) -> None:
+    """Write the templates of these kinds into a folder."""
+    for kind in kinds:
+        for template in sorted(path for path in (_TEMPLATES / kind).rglob(f"*{_SUFFIX}") if path.is_file()):
+            place = str(template.relative_to(_TEMPLATES / kind)).removesuffix(_SUFFIX).replace("NAME", words["NAME"])
+            file = folder / place
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
     # The names determine the length of lines and the order of imports.
-    code = [str(path) for path in sorted((work / name).rglob("*.py"))]
-    for command in (["check", "--quiet", "--select=I", "--fix"], ["format", "--quiet"]):
+    code = [str(path) for path in sorted(folder.rglob("*.py"))]
+    for command in (["check", "--no-cache", "--quiet", "--select=I", "--fix"], ["format", "--no-cache", "--quiet"]):
         run([sys.executable, "-m", "ruff", *command, *code], cwd=paths.ROOT, log="target-new")
-    # Read the file, so that a mistake in it does not become a target.
-    components.target(name, work)
 
 
 def _words(name: str, like: Target) -> dict[str, str]:

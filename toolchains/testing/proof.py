@@ -47,7 +47,7 @@ def results_folder(request: Request, name: str = "", *, suffix: str = "", only: 
         UsageError: nothing can be written there.
     """
     kind = ("-sdk" if request.given else "") + ("-source" if request.choice else "")
-    folder = paths.RESULTS / ((name or request.target.name) + kind) / (triton_wheel.version(request.release) + suffix)
+    folder = paths.RESULTS / ((name or request.subject) + kind) / (triton_wheel.version(request.release) + suffix)
     folder = folder / PART if only else folder
     durable.require_writable(folder, f"{folder}, the folder for results,")
     return folder
@@ -81,7 +81,7 @@ def run(
     """
     docker, image = ensure.ensure_image(request)
     shutil.rmtree(results, ignore_errors=True)
-    verdict = Verdict()
+    verdict = Verdict(ran=request.named)
 
     def prepare(container: Sandbox) -> None:
         container_files.copy_checks(container, request.target, folders)

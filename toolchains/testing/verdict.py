@@ -85,9 +85,9 @@ class Ran(ShownDocument, kw_only=True, tag="ran"):
     """What every run of cases in an image says.
 
     Attributes:
-        target: the target.
+        target: the target; with --plugin, PLUGIN-in-TARGET.
         triton: the release of Triton.
-        ran: what the kernels ran on; empty if no case ran.
+        ran: what the kernels ran on, and with --plugin the wheel or the sources; empty if no case ran.
         partial: which share of the cases was to run, for people; "" if it was all of them.
         faults: errors of the run as a whole.
         results: the folder with the results of this run.
@@ -119,7 +119,7 @@ class Verdict:
     Attributes:
         plan: the cases to run; None before the plan arrives.
         of: number of cases that could have been planned.
-        title, ran: what ran, and on which devices.
+        title, ran: what ran, and on which devices. Of `ran`, values given at first are kept.
         results: by case, in order of arrival.
         faults: errors of the run as a whole.
     """
@@ -142,7 +142,7 @@ class Verdict:
             match record:
                 case {"plan": plan, "of": int(of), "title": str(title), "ran": ran} if self.plan is None:
                     self.plan = tuple(msgspec.convert(plan, list[Key]))
-                    self.of, self.title, self.ran = of, title, msgspec.convert(ran, dict[str, str])
+                    self.of, self.title, self.ran = of, title, msgspec.convert(ran, dict[str, str]) | dict(self.ran)
                 case {"began": began}:
                     key = msgspec.convert(began, Key)
                     if key not in (self.plan or ()) or key in self._began:

@@ -34,7 +34,7 @@ from toolchains.system import document, durable, json_text, paths
 from toolchains.system.console import Console
 from toolchains.system.errors import FileError, ProofError, UsageError
 from toolchains.system.terminal import make_console
-from toolchains.testing import operations, proof
+from toolchains.testing import operations, plugin_in_image, proof
 from toolchains.testing.verdict import BAD, FILES, NOT_RUN, OUTCOMES, PASS, Key, Ran, Verdict, outcome_of
 
 SUITE = paths.ROOT / "conformance" / "language"
@@ -156,7 +156,7 @@ def conformance(
         raise UsageError(f"--suite={suite}: there is no such folder", next="name a folder with files test_*.py")
     request = _with_torch(request, folder)
     target = request.target
-    last = proof.results_folder(request, f"{target.name}/conformance") / (folder.stem if suite else _OWN) / _LAST
+    last = proof.results_folder(request, f"{request.subject}/conformance") / (folder.stem if suite else _OWN) / _LAST
     results = last.parent / proof.PART if only or sample else last.parent
     if table:
         durable.require_writable(Path(table).parent, f"--table={table}")
@@ -176,8 +176,9 @@ def conformance(
         seed = secrets.randbelow(_SEEDS) if seed is None else seed
         command += ["--sample", str(sample), "--seed", str(seed)]
         print(f"a sample of {sample} tests; for the same ones: --sample={sample} --seed={seed}", flush=True)
-    env = {"PYTHONPATH": f"{_INSIDE}:{_PYTEST}", "FOUNDRY_SUITE": f"{_TESTS}/{folder.name}"}
-    verdict = Verdict()
+    env = plugin_in_image.environment(request.plugin, _INSIDE, _PYTEST)
+    env["FOUNDRY_SUITE"] = f"{_TESTS}/{folder.name}"
+    verdict = Verdict(ran=request.named)
     with (
         TemporaryDirectory(dir=paths.scratch()) as work,
         (results / "output.txt").open("w") as output,
@@ -193,6 +194,7 @@ def conformance(
         def prepare(container: Sandbox) -> None:
             for name, path in files.items():
                 container.copy_into(path, name)
+            plugin_in_image.install(container, request.plugin, target)
 
         def record(text: str) -> None:
             verdict.take(text)
@@ -224,7 +226,7 @@ def conformance(
         )
     _report(verdict, request, results, last)
     if not suite:
-        verdict.faults += _operations(verdict, request, target, table)
+        verdict.faults += _operations(verdict, request, table)
     counts = Counter(outcome_of(result) for result in verdict.results.values())
     bad = sum(counts[outcome] for outcome in BAD)
     if bad or verdict.faults or not counts[PASS] + counts["refused"]:
@@ -239,21 +241,23 @@ def conformance(
             ]
         )
         next = f"{request.command('shell')} --with={shlex.quote(str(folder if folder.is_dir() else folder.parent))}"
-        raise ProofError(f"{target.name} does not conform", why=why, next=next)
-    note = f"{verdict.partial} were run: this does not say that {target.name} conforms; " if verdict.partial else ""
+        raise ProofError(f"{request.subject} does not conform", why=why, next=next)
+    note = f"{verdict.partial} were run: this does not say that {request.subject} conforms; " if verdict.partial else ""
     print(f"{note}results in {results}")
     return results
 
 
-def _operations(verdict: Verdict, request: Request, target: LockedTarget, table: str) -> list[str]:
+def _operations(verdict: Verdict, request: Request, table: str) -> list[str]:
     """Write the target's section of a table, if one is asked for; else return what contradicts the committed one."""
     cells = operations.cells(verdict.results.values())
     release, suite = request.release.version, operations.digest(SUITE)
     if table:
-        operations.write(Path(table), target.name, operations.section(target.name, release, suite, verdict.ran, cells))
-        print(f"the operations of {target.name} are in {table}")
+        operations.write(
+            Path(table), request.subject, operations.section(request.subject, release, suite, verdict.ran, cells)
+        )
+        print(f"the operations of {request.subject} are in {table}")
         return []
-    return operations.contradictions(TABLE, target.name, release, suite, cells) if TABLE.is_file() else []
+    return operations.contradictions(TABLE, request.subject, release, suite, cells) if TABLE.is_file() else []
 
 
 # The files of conformance/ that the container needs.
@@ -340,7 +344,7 @@ def _report(verdict: Verdict, request: Request, results: Path, last: Path) -> No
             before = json_text.read(last, dict[str, str])
         except FileError as error:
             print(f"this run is compared with none: {error.what}: {error.why}")
-    common = verdict.described(request.target.name, request.release.version, results)
+    common = verdict.described(request.subject, request.release.version, results)
     reasons = {
         outcome: dict(Counter(case.reason for case in common["cases"] if case.outcome == outcome).most_common())
         for outcome in ("refused", "not applicable")

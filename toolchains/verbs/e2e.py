@@ -8,7 +8,7 @@ from toolchains.assembly.request import Request
 from toolchains.system import document
 from toolchains.system.console import Console
 from toolchains.system.errors import ProofError, UsageError
-from toolchains.testing import proof
+from toolchains.testing import plugin_in_image, proof
 from toolchains.testing.verdict import REFUSED, Ran
 
 
@@ -51,15 +51,22 @@ def e2e(request: Request, *, only: str = "") -> Path:
     if not only and (target.variant or request.release.version != target.default_triton):
         command.append("--not-anywhere")
     results = proof.results_folder(request, only=only)
-    verdict = proof.run(request, ["e2e"], command, {}, results)
+    verdict = proof.run(
+        request,
+        ["e2e"],
+        command,
+        plugin_in_image.environment(request.plugin),
+        results,
+        install=lambda container: plugin_in_image.install(container, request.plugin, target),
+    )
     if verdict.plan == () and only:
         raise UsageError(
             f"no case has {only!r} in its name", next="take a part of one of the names above, or leave out --only"
         )
     verdict.write(results)
-    common = verdict.described(target.name, request.release.version, results)
+    common = verdict.described(request.subject, request.release.version, results)
     document.show(Proof(**common, proven=verdict.proven))
     if not verdict.succeeded:
         why = proof.explain(verdict, results / "junit.xml")
-        raise ProofError(f"{target.name} is not proven", why=why, next=request.command("shell"))
+        raise ProofError(f"{request.subject} is not proven", why=why, next=request.command("shell"))
     return results

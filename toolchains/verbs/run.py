@@ -52,7 +52,7 @@ from toolchains.system.document import ShownDocument
 from toolchains.system.errors import CommandError, EngineError, FoundryError, UsageError
 from toolchains.system.values import read_size
 from toolchains.system.waiting import doing
-from toolchains.testing import proof
+from toolchains.testing import plugin_in_image, proof
 from toolchains.verbs import conformance
 
 WORK = f"{HOME}/work"
@@ -364,7 +364,7 @@ def run_script(
                     container.copy_into(Path(work), _PYTEST)
             argv = ["python", *(_PROFILE if profile else []), *program]
             with doing(f"running {place.script} in the image of {request.target.name}"):
-                status = container.interactive(inside(argv, place.environment), cwd=WORK)
+                status = container.interactive(inside(argv, _variables(request, place)), cwd=WORK)
         if kept:
             with suppress(EngineError):
                 container.copy_out(f"{WORK}/{_PROFILED}", kept, Bounds(_LARGEST_PROFILE), only="file")
@@ -413,7 +413,12 @@ def open_shell(request: Request, place: Place) -> int:
         container_files.copy_checks(container, request.target)
         container_files.copy_documents(container, request.target)
         with open_folder(container, place, with_torch=_with_torch(request, "shell", *place.given)):
-            return container.interactive(inside(["bash"], place.environment), cwd=WORK if place.folder else HOME)
+            command = inside(["bash"], _variables(request, place))
+            return container.interactive(command, cwd=WORK if place.folder else HOME)
+
+
+def _variables(request: Request, place: Place) -> dict[str, str]:
+    return plugin_in_image.environment(request.plugin, _PYTEST) | dict(place.environment)
 
 
 def _command(request: Request, verb: str, *words: str) -> str:
@@ -435,6 +440,7 @@ def open_container(request: Request, place: Place, *, with_jupyter: bool = False
         container_files.copy_user_folders(container, request.target)
         if packed:
             container.put(packed, HOME)
+        plugin_in_image.install(container, request.plugin, request.target)
         if request.gpus:
             done = container.run(["python", "-c", _DEVICE], cwd="/tmp")
             if done.status != 0:

@@ -1,13 +1,17 @@
 """The verb target: list targets, show the contents of one, write the files of a new one (config/scaffold.py).
 
+A new one is written into this tree, or with --out into a repository of its own.
+
 list and show send no request to an archive. Sizes come from the lock and the store; images come from the container
 engine, if there is one.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -29,7 +33,8 @@ from toolchains.fromsource.choice import TRITON
 from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
-from toolchains.system import document, paths
+from toolchains.sdk.libraries import version_key
+from toolchains.system import children, document, paths
 from toolchains.system.console import Console
 from toolchains.system.document import ShownDocument
 from toolchains.system.errors import EngineError, FoundryError, MissingToolError, UsageError, suggestion
@@ -164,18 +169,28 @@ class TargetParts(ShownDocument, kw_only=True, tag="target show"):
             console.print(f"  Triton {image.triton}: {image.name} ({image}{' MB' * (image.state == 'built')})")
 
 
-def target(action: str, name: str, *, like: str = "") -> None:
+def target(action: str, name: str, *, like: str = "", out: str = "", licence: str = "") -> None:
     """Run the verb `target`; its help is in tasks.py.
 
     Raises:
-        UsageError: no such target; a name that a new target cannot have; --like without `new`.
+        UsageError: no such target; a name that a new target cannot have; an option of `new` without it.
         FileError: a file to be written exists.
     """
-    if like and action != "new":
-        raise UsageError("--like is for a new target", next=f"./foundry target new {name or 'NAME'} --like={like}")
+    given = [f"--{option}={value}" for option, value in (("like", like), ("out", out), ("licence", licence)) if value]
+    if given and action != "new":
+        command = shlex.join(["target", "new", name or "NAME", *given])
+        raise UsageError(f"{given[0]} is for a new target", next=f"./foundry {command}")
+    if licence and not out:
+        raise UsageError(
+            "--licence is for a repository of its own",
+            why="a plugin in this tree has this tree's licence",
+            next=f"./foundry target new {name} --licence={licence} --out=FOLDER",
+        )
     if name and action == "list":
         raise UsageError("list takes no name", next=f"./foundry target show {name}")
     match action:
+        case "new" if out:
+            new_repository(name, Path(out), like, licence)
         case "new":
             new(name, like)
         case "list":
@@ -193,6 +208,21 @@ def new(name: str, like: str) -> None:
     for words in (f"pin --update={name}", f"test --target={name} --plugin", f"e2e {name}"):
         _console.print(f"  ./foundry {words}")
     _console.print("then replace each TODO: docs/new-target.md")
+
+
+def new_repository(name: str, folder: Path, like: str, licence: str) -> None:
+    """Write a plugin that is a repository of its own; print its files and the next commands."""
+    model = components.target(like or scaffold.default_source()).name
+    releases = sorted(locked_target(model).tritons, key=version_key)
+    commit = children.run(["git", "rev-parse", "HEAD"], cwd=paths.ROOT, log="target-new").stdout.strip()
+    scaffold.write_repository(name, folder, releases=releases, commit=commit, like=like, licence=licence)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        _console.print(f"wrote {path}")
+    _console.print("\nnow, without an edit:")
+    _console.print(f"  git -C {shlex.quote(str(folder))} init")
+    for words in (f"e2e {model} --plugin={folder}", f"run {model} --plugin={folder} --with={folder} -m pytest tests"):
+        _console.print(f"  ./foundry {words}")
+    _console.print("then replace each TODO: docs/own-plugin.md")
 
 
 def list_targets() -> Targets:
