@@ -85,7 +85,13 @@ def patch(c: Context, action: str, triton: str = "", tree: str = "", into: str =
 
 @verb(group="project", wordless=True, json=True)
 def doctor(
-    c: Context, what: str, python: str = "", target: str = "", check_store: bool = False, fix: bool = False
+    c: Context,
+    what: str,
+    python: str = "",
+    target: str = "",
+    triton: str = "",
+    check_store: bool = False,
+    fix: bool = False,
 ) -> None:
     """Find what is wrong with this machine, its store, a Triton, a plugin or an SDK.
 
@@ -94,6 +100,7 @@ def doctor(
         ./foundry doctor --check-store
         ./foundry doctor --python=VENV/bin/python
         ./foundry doctor PLUGIN.whl --python=VENV/bin/python
+        ./foundry doctor PLUGIN.whl --triton=3.9.0
         ./foundry doctor SDK.tar.gz --target=dpu
 
     Without a word, this checks programs, the engine, disk, memory, clocks, folders and the lock; and the Triton of
@@ -103,16 +110,20 @@ def doctor(
 
     WHAT is a wheel or a shared library that this Python loads: it is compared with this machine's libraries, with the
     Python, and with its libtriton.so (LLVM, symbols, compiler). With --target, WHAT is a vendor's SDK for that target.
+    The sources of a plugin are compared with each release of Triton (docs/triton-releases.md), and not imported: what
+    does not work with a release that the wheel requires, as in triton>=3.6,<3.10, will fail; the rest is a notice.
 
     --python=PATH    the Python that has Triton
     --target=NAME    dpu or vsi, or a variant: WHAT is an SDK for it
+    --triton=RELEASE a release that the plugin must work with, or the wheel of one, such as a nightly one: it is
+                     imported in a container, to see what it has
     --check-store    read every file in the store, and compare it with its digest; takes a minute
     --fix            repair what can be repaired without a loss: remove damaged files of the store and stale entries of
                      Triton's cache, which are made again
     """
     from toolchains.verbs import doctor
 
-    doctor.doctor(what, python=python, target=target, check_store=check_store, fix=fix)
+    doctor.doctor(what, python=python, target=target, triton=triton, check_store=check_store, fix=fix)
 
 
 @verb(group="use", iterable=["key"], request=tuple(OPTIONS), json=True)

@@ -5,6 +5,7 @@ versions    what it needs of glibc, libstdc++ and libgcc, against those of this 
 Python      the ABI in the names of its extension modules, against the Python that loads it
 Triton      symbols of LLVM and MLIR that libtriton.so does not have: it was built with another LLVM, or another
             libtriton; a second LLVM in it; the LLVM commits of both; entry points
+releases    of a plugin: what its sources need, against each release of Triton (plugin_sources.py)
 compiler    how type identifiers of MLIR are written, which differs between GCC and Clang: an identifier that both
             sides must agree on does not match then, and casts between types of MLIR fail silently
 loader      whether a process of the Python, with the same variables, loads it: only the loader knows which libstdc++
@@ -13,6 +14,7 @@ loader      whether a process of the Python, with the same variables, loads it: 
 
 from __future__ import annotations
 
+import email
 import os
 import platform
 import re
@@ -21,6 +23,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -30,7 +33,10 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 
 from toolchains.archives import confine
+from toolchains.archives.wheel_file import wheel_files
 from toolchains.artifacts.triton_wheel import llvm_hash
+from toolchains.assembly.plugin import backends_of
+from toolchains.health import plugin_sources, triton_releases
 from toolchains.health.machine import Problem
 from toolchains.sdk import elf
 from toolchains.sdk.elf import Elf
@@ -100,17 +106,18 @@ class Loading:
     variables: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
-def check(path: Path, loading: Loading, *, loaded_by_triton: bool = False) -> Iterator[Problem]:
+def check(path: Path, loading: Loading, *, loaded_by_triton: bool = False, triton: str = "") -> Iterator[Problem]:
     """Yield what is wrong with a wheel or a shared library.
 
     Args:
         loaded_by_triton: whether TRITON_PLUGIN_PATHS names it.
+        triton: with which release of Triton a plugin must work; see triton_releases.chosen.
 
     Raises:
         UsageError: it is neither.
     """
     if path.suffix == ".whl":
-        yield from _wheel(path, loading)
+        yield from _wheel(path, loading, triton)
         return
     try:
         with foreign.open_file(path) as file:
@@ -128,7 +135,7 @@ def check(path: Path, loading: Loading, *, loaded_by_triton: bool = False) -> It
         )
 
 
-def _wheel(path: Path, loading: Loading) -> Iterator[Problem]:
+def _wheel(path: Path, loading: Loading, triton: str) -> Iterator[Problem]:
     try:
         with (
             foreign.open_file(path) as file,
@@ -137,6 +144,7 @@ def _wheel(path: Path, loading: Loading) -> Iterator[Problem]:
         ):
             names = archive.namelist()
             yield from _entry_points(archive, names)
+            yield from _sources(archive, triton)
             if "triton/__init__.py" in names and not path.name.startswith("triton-"):
                 yield Problem(
                     f"{path.name} has the folder triton/",
@@ -183,6 +191,33 @@ def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Proble
                     "Triton imports both when it looks for backends, and stops",
                     f"let the entry point of the group {_GROUP} name the package that has them",
                 )
+
+
+def _sources(archive: zipfile.ZipFile, triton: str) -> Iterator[Problem]:
+    """Check the sources of a wheel's backends against releases of Triton."""
+    sources, packages, requires, size = dict[str, str](), list[str](), list[str](), 0
+    for entry in wheel_files(archive):
+        name, place = entry.filename, PurePosixPath(entry.filename)
+        is_text = name.endswith((".dist-info/entry_points.txt", ".dist-info/METADATA"))
+        if not is_text and place.suffix != ".py":
+            continue
+        with archive.open(entry) as file:
+            text = foreign.read(file, foreign.TEXT - size, f"the text of {name}, and before it").decode(
+                errors="replace"
+            )
+        size += len(text)
+        if place.suffix == ".py":
+            parts = place.with_suffix("").parts
+            sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = text
+        elif place.name == "METADATA":
+            requires = email.message_from_string(text).get_all("Requires-Dist") or []
+        else:
+            # _entry_points says what is wrong with it.
+            with suppress(UsageError):
+                packages += backends_of(text, name).values()
+    if packages:
+        releases = triton_releases.chosen(triton)
+        yield from plugin_sources.check(sources, packages, requires, releases, next(iter(releases)) if triton else "")
 
 
 def _library(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Problem]:

@@ -88,7 +88,7 @@ class Health(ShownDocument, kw_only=True, tag="doctor"):
             console.print(f"{self.of}: {'nothing that will fail' if remaining else 'nothing is wrong'}")
 
 
-def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool) -> None:
+def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool, triton: str = "") -> None:
     """Print all findings; with `fix`, repair those that can be repaired.
 
     Raises:
@@ -98,13 +98,15 @@ def doctor(what: str, *, python: str, target: str, check_store: bool, fix: bool)
     """
     if target and not what:
         raise UsageError("--target goes with an SDK", next="./foundry doctor SDK.tar.gz --target=TARGET")
+    if triton and not what.endswith(".whl"):
+        raise UsageError("--triton goes with a plugin's wheel", next=f"./foundry doctor PLUGIN.whl --triton={triton}")
     if not what:
         missing = host.provide()
         programs = [Program(each.name, each.describe() or "", each.purpose) for each in host.requirements()]
         problems = [*_machine(), *_python(python), *(machine.check_store(Store(paths.cache())) if check_store else ())]
     else:
         missing, programs = [], []
-        problems = list(_sdk(Path(what), target) if target else _file(Path(what), python))
+        problems = list(_sdk(Path(what), target) if target else _file(Path(what), python, triton))
     findings = [
         HealthFinding(each.what, each.why, each.next, each.fatal, each.fix() if fix and each.fix else "")
         for each in problems
@@ -137,11 +139,11 @@ def _python(python: str) -> Iterator[Problem]:
         yield from environment.check(shutil.which(program) or program, os.environ)
 
 
-def _file(path: Path, python: str) -> Iterator[Problem]:
+def _file(path: Path, python: str, triton: str) -> Iterator[Problem]:
     if not path.is_file():
         raise UsageError(f"there is no file {path}", next="./foundry doctor PLUGIN.whl")
     loading = environment.loading_of(shutil.which(python) or python, os.environ) if python else extension.Loading()
-    yield from extension.check(path, loading)
+    yield from extension.check(path, loading, triton=triton)
 
 
 def _sdk(path: Path, target: str) -> Iterator[Problem]:
