@@ -27,10 +27,15 @@ REMOVED = b"\r\x1b[2K"
 def on_terminal(text: str, *, term: str = "xterm", columns: int = 80, redirected: str = "") -> bytes:
     """Return what a program in Python wrote to its terminal."""
     ours, theirs = pty.openpty()
-    streams = {"stdout": theirs, "stderr": theirs} | ({redirected: subprocess.DEVNULL} if redirected else {})
+    stdout, stderr = (subprocess.DEVNULL if name == redirected else theirs for name in ("stdout", "stderr"))
     variables = {**os.environ, "TERM": term, "COLUMNS": str(columns)}
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(text)], cwd=paths.ROOT, env=variables, stdin=theirs, **streams
+        [sys.executable, "-c", PROGRAM.format(text)],
+        cwd=paths.ROOT,
+        env=variables,
+        stdin=theirs,
+        stdout=stdout,
+        stderr=stderr,
     ) as program:
         os.close(theirs)
         written = b""

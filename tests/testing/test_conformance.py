@@ -7,7 +7,6 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,7 +245,7 @@ def verdict_of(*, whole: bool = True, **outcomes: str) -> Verdict:
     return verdict
 
 
-REQUEST: Any = SimpleNamespace(target=SimpleNamespace(name="spirv"), release=SimpleNamespace(version="3.9.0"))
+REQUEST = Request.read("spirv", triton="3.9.0")
 
 
 def report(folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = True, **outcomes: str) -> str:
