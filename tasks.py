@@ -790,7 +790,7 @@ def target(c: Context, action: str, name: str, like: str = "", out: str = "", li
            the vendor's SDK); and the names of its images
     new    write toolchains/targets/NAME.toml, docker/NAME.Dockerfile and the plugin backends/NAME. They build, and pass
            e2e and their tests, as they are: the plugin derives from that of another target. A TODO is where the
-           hardware's own compiler and runtime go in. docs/new-target.md is the walk-through. Nothing is overwritten
+           hardware's own compiler and runtime go in. docs/target.md is the walk-through. Nothing is overwritten
 
     --like=TARGET  the target that a new one is made from; by default the one with the fewest parts
     --out=FOLDER   with `new`: write a plugin that is a repository of its own, with tests, a licence and CI for GitHub
@@ -952,6 +952,26 @@ def ci(c: Context, write: str = "") -> None:
         print(f"written to {ci.write(write, lock.load())}")
     else:
         print(ci.matrix(lock.load()))
+
+
+@verb(group="project")
+def docs(c: Context, serve: bool = False, port: str = "") -> None:
+    """Make the site of the documentation, and check its links.
+
+        ./foundry docs
+        ./foundry docs --serve
+
+    This writes build/docs/index.html: the pages of docs/, README.md, CHANGELOG.md, CONTRIBUTING.md and the pages that
+    they link to, with a search, for light and dark screens. It loads nothing from other servers. The exit status is 41
+    if a link, an anchor or a picture leads nowhere, or if a page is not in the navigation; the site of the last run
+    then stays. The first run installs Sphinx into build/venv-docs, from docs/site/requirements.lock.
+
+    --serve      serve the site to browsers on this machine, until Ctrl-C
+    --port=8000  the port to serve at
+    """
+    from toolchains.verbs import docs
+
+    docs.docs(serve=serve, port=read_number("--port", port, example=8001, default=docs.PORT, most=65535))
 
 
 @verb(group="project")

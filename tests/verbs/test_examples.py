@@ -31,7 +31,7 @@ print("6 types")
 """
 
 
-PAGES = {"readme": paths.ROOT / "README.md", "getting_started": paths.ROOT / "docs" / "getting-started.md"}
+PAGES = {"readme": paths.ROOT / "README.md", "kernel": paths.ROOT / "docs" / "kernel.md"}
 FIRST = paths.ROOT / "examples" / "get_started.py"
 HOST_CODE = Path(__file__).with_name("host_code.py")
 OF_SPIRV = {

@@ -428,7 +428,7 @@ def test_a_shell_has_instructions_an_editor_and_a_pip_and_its_changes_come_back(
     work.mkdir()
     gift(tmp_path / "wheels")
     gift(work / "more")
-    page = (paths.ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    page = (paths.ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     (tried,) = re.findall(r"Try `(python [^`]+)`", page)
     line = f"""
         {tried} --only 'n=1000 block=256 f32' | tail -1

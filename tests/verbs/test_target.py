@@ -157,14 +157,14 @@ def test_new_target_passes_linter_formatter_and_mypy(tree: Path, monkeypatch: py
 
 
 def test_the_name_in_the_walk_through_is_free_and_its_plugin_can_be_installed_from_the_sources(tree: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/new-target.md").read_text(encoding="utf-8")
-    name, like = re.findall(r"\./foundry target new (\w+) --like=(\w+)", page)[0]
+    first, second = ((Path(__file__).parents[2] / "docs" / page).read_text() for page in ("target.md", "new-target.md"))
+    name, like = re.findall(r"\./foundry target new (\w+) --like=(\w+)", first)[0]
     assert list(scaffold._uses(name)) == []
     # A user may have written it already.
     if name not in components.names():
         scaffold.write(name, like)
     # Of pip, only what no index is needed for: what the plugins require is installed here.
-    (install,) = re.findall(r"`pip (install -e [^`]+)`", page)
+    (install,) = re.findall(r"`pip (install -e [^`]+)`", second)
     check("pip", *install.split(), "--dry-run", "--no-index", "--no-build-isolation", cwd=tree)
 
 

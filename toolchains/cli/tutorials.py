@@ -25,7 +25,7 @@ _INDEX = """# Tutorials
 Each is one file that reads from top to bottom: kernels, their launches, how far their results may be from the exact
 ones, and a comparison in time. Each ends with an error if a result is wrong. `--bench` times it, too, and
 `./foundry bench TARGET --only=tutorials` times all of them, for `./foundry report`, where the target's measurements
-include them. The first one, vector addition with a table and a plot, is in [Getting started](../getting-started.md).
+include them. The first one, vector addition with a table and a plot, is in [Run scripts](../running.md).
 
 """
 
