@@ -20,6 +20,8 @@ _SOURCES = paths.ROOT / "examples" / "tutorials"
 _CELL = re.compile(r"^# %%\n((?:#.*\n)*)", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.*)\n(=+|-+)$", re.MULTILINE)
 _NOTE = "<!-- Written by `python -m toolchains.cli.tutorials` from {path}. Edit that instead. -->\n\n"
+# What tests/tree/documented.py reads.
+_RUN = "\n\n<!-- run by: tests/verbs/test_tutorials.py -->\n    ./foundry"
 _INDEX = """# Tutorials
 
 Each is one file that reads from top to bottom: kernels, their launches, how far their results may be from the exact
@@ -52,7 +54,7 @@ def page(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     code = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :])
-    blocks = [_marked(ast.get_docstring(tree) or "")]
+    blocks = [_marked(ast.get_docstring(tree) or "").replace("\n\n    ./foundry", _RUN, 1)]
     # The parts between the matches are code; each match is the text before the next one.
     for index, part in enumerate(_CELL.split(code)):
         if index % 2:
