@@ -36,12 +36,12 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _PROGRAMS = (
-    r"\./foundry|invoke|docker|pytest|python3?|pip3?|ruff|mypy|git|cd|export|source|apt|redis-server|cat|grep|opt|cmake|cc|"
+    r"(?:\.|FOUNDRY)/foundry|FOUNDRY/\S+|invoke|docker|pytest|python3?|pip3?|ruff|mypy|git|cd|export|source|apt|redis-server|cat|grep|opt|cmake|cc|"
     r"clang\+\+|llvm-objcopy|dpu-[\w-]+|bin/\w+|\./\S+|\$ "
 )
 _COMMAND = re.compile(rf"(?:\w+=\S* )*(?:{_PROGRAMS})(?=\s|$)|\$ ")
 # A word with letters, of a command or of a test.
-_VERB = re.compile(r"\./foundry (?:--yes )?([\w-]+)")
+_VERB = re.compile(r"(?:(?:\.|FOUNDRY)/foundry (?:--yes )?|python3? -m )([\w-]+)")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def commands(page: Path) -> Iterator[Command]:
 
 
 def verb(command: Command) -> str:
-    """Return the verb of a command of ours, or else its program."""
+    """Return the verb of a command of ours, or else its module of Python or its program."""
     found = _VERB.search(command.text)
     return found[1] if found else command.text.split()[0]
 
