@@ -70,9 +70,10 @@ def test_every_command_of_a_page_is_run_or_says_why_not(page: Path) -> None:
     for command in COMMANDS[page]:
         if command.by.startswith("tests/"):
             file = paths.ROOT / command.by
-            found = file.is_file() and re.search(rf"\b{re.escape(documented.verb(command))}\b", file.read_text())
+            text = file.read_text() if file.is_file() else ""
+            found = bool(re.search(rf"\b{re.escape(documented.verb(command))}\b", text))
         else:
-            found = command.by in ("host", "image", "suite") or re.fullmatch(r"nothing: .+", command.by)
+            found = command.by in ("host", "image", "suite") or command.by.startswith("nothing: ")
         if not found:
             wrong.append(f"{command.text}: {command.by or 'no mark'}")
     assert wrong == [], "write <!-- run by: ... --> above the block; tests/tree/documented.py says what"
