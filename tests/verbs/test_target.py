@@ -89,9 +89,12 @@ def test_a_new_target_has_a_file_that_is_read_strictly_a_dockerfile_and_a_plugin
 
 
 @pytest.mark.parametrize("like", scaffold.sources())
-def test_new_repository_is_whole_and_names_nothing_of_this_tree(like: str, tmp_path: Path) -> None:
+def test_new_repository_is_whole_and_names_nothing_of_this_tree(
+    like: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "sample"
-    target.target("new", NAME, like=like, out=str(folder), licence="Apache-2.0")
+    target.target("new", NAME, like=like, out="sample", licence="Apache-2.0")
     package = f"src/triton_{NAME}_backend"
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert written == {

@@ -10,23 +10,21 @@ import hashlib
 import re
 import tomllib
 import zipfile
-from collections.abc import Mapping
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from toolchains.archives import wheel_file
+from toolchains.config import components
 from toolchains.system import foreign
 from toolchains.system.errors import UsageError
 
 GROUP = "triton.backends"
 # Beside compiler.py in the package: what e2e expects of the backend.
 _SETTINGS = "foundry.toml"
-_KEYS = {"refused"}
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PACKAGE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 # The most bytes of a file of text, and of a plugin's wheel.
@@ -57,27 +55,43 @@ class Plugin:
     sources: Path | None
     settings: str
 
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or not _PACKAGE.fullmatch(self.package):
+            raise _error(self.option, f"its entry point {self.name!r} = {self.package!r} names no backend and package")
+        if self.name in components.names():
+            raise UsageError(
+                f"--plugin={self.option} has the name of a target: {self.name}",
+                why="an image may have the target's own backend, and it could run in place of the plugin",
+                next="give the backend another name, in its entry point and in get_current_target of its driver.py",
+            )
+        try:
+            settings = tomllib.loads(self.settings)
+        except tomllib.TOMLDecodeError as error:
+            raise _error(self.option, f"its {_SETTINGS} cannot be read: {error}") from error
+        refused = settings.get("refused", {})
+        is_known = settings.keys() <= {"refused"} and isinstance(refused, dict)
+        if not is_known or not all(map(_is_pattern, refused.values())):
+            why = f"its {_SETTINGS} may have one table, [refused], of types and regular expressions"
+            raise _error(self.option, why)
+
     @classmethod
     def read(cls, option: str) -> Plugin | None:
         """Return the plugin that --plugin names; None if it is empty.
 
         Raises:
-            UsageError: it names no plugin, or several.
-            UnsafeArchiveError: a wheel is damaged.
+            UsageError: it names no plugin, or several; or the plugin has the name of a target.
+            UnsafeArchiveError: a wheel is damaged, or has a path that leaves its folder.
         """
         if not option:
             return None
         path = Path(option)
         if (path / "pyproject.toml").is_file():
             return cls._of_sources(option, path)
-        wheels = tuple(sorted(path.glob("*.whl"))) if path.is_dir() else (path,) * (path.suffix == ".whl")
-        if not wheels or not all(wheel.is_file() for wheel in wheels):
-            why = (
-                "it has neither pyproject.toml nor a file *.whl"
-                if path.is_dir()
-                else "there is no such wheel or folder"
-            )
-            raise _error(option, why)
+        wheels = tuple(sorted(path.glob("*.whl"))) if path.is_dir() else (path,)
+        if not wheels:
+            raise _error(option, "it has neither pyproject.toml nor a file *.whl")
+        if not path.exists() or wheels[0].suffix != ".whl":
+            raise _error(option, "there is no such wheel or folder")
         found = [(wheel, *entry) for wheel in wheels for entry in _of_wheel(wheel)]
         if len(found) != 1:
             why = f"of {', '.join(wheel.name for wheel in wheels)}, {len(found)} name a backend, and one must"
@@ -89,39 +103,21 @@ class Plugin:
             distribution = str(parse_wheel_filename(wheel.name)[0])
         except InvalidWheelFilename as error:
             raise _error(option, str(error)) from error
-        return cls._checked(option, name, package, distribution, described, wheels, None, settings)
+        return cls(option, name, package, distribution, described, wheels, None, settings)
 
     @classmethod
     def _of_sources(cls, option: str, folder: Path) -> Plugin:
         try:
             project = tomllib.loads(foreign.read_file(folder / "pyproject.toml", _TEXT).decode())["project"]
-            backends = dict(project["entry-points"][GROUP])
-            ((name, package),) = backends.items()
+            ((name, package),) = project["entry-points"][GROUP].items()
             distribution = str(project["name"])
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, ValueError, TypeError) as error:
+            places = [top / package.replace(".", "/") / _SETTINGS for top in (folder / "src", folder)]
+        except (UnicodeDecodeError, LookupError, ValueError, TypeError, AttributeError) as error:
             needed = f'a name, and one backend below [project.entry-points."{GROUP}"]'
-            why = f"its pyproject.toml must have {needed}: {error!r}"
-            raise _error(option, why) from error
-        if not isinstance(package, str):
-            raise _error(option, f"the entry point {name} is no text")
-        inside = Path(package.replace(".", "/"), _SETTINGS)
-        places = [place for place in (folder / "src" / inside, folder / inside) if place.is_file()]
-        settings = foreign.read_file(places[0], _TEXT).decode(errors="replace") if places else ""
-        return cls._checked(option, name, package, distribution, f"the sources in {folder}", (), folder, settings)
-
-    @classmethod
-    def _checked(cls, option: str, name: str, package: str, *others: Any) -> Plugin:
-        if not _NAME.fullmatch(name) or not _PACKAGE.fullmatch(package):
-            raise _error(option, f"its entry point {name!r} = {package!r} names no backend and package")
-        plugin = cls(option, name, package, *others)
-        try:
-            settings = tomllib.loads(plugin.settings)
-        except tomllib.TOMLDecodeError as error:
-            raise _error(option, f"its {_SETTINGS} cannot be read: {error}") from error
-        refused = settings.get("refused", {})
-        if settings.keys() - _KEYS or not isinstance(refused, Mapping) or not all(map(_is_pattern, refused.values())):
-            raise _error(option, f"its {_SETTINGS} may have one table, [refused], of types and regular expressions")
-        return plugin
+            raise _error(option, f"its pyproject.toml must have {needed}: {error!r}") from error
+        settings = next((foreign.read_file(place, _TEXT) for place in places if place.is_file()), b"")
+        described = f"the sources in {folder.resolve()}"
+        return cls(option, name, package, distribution, described, (), folder, settings.decode(errors="replace"))
 
 
 def _of_wheel(wheel: Path) -> list[tuple[str, str, str]]:

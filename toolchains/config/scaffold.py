@@ -19,9 +19,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from packaging.version import Version
 
 from toolchains.config import components, projects
 from toolchains.config.components import Target
@@ -32,13 +35,8 @@ from toolchains.system.errors import FileError, UsageError, suggestion
 
 _TEMPLATES = paths.ROOT / "toolchains" / "templates"
 _SUFFIX = ".in"
-# By the word for --licence: the expression of SPDX, and the file with its text; None for terms that nobody grants.
-LICENCES = {
-    "MIT": ("MIT", paths.ROOT / "LICENSE"),
-    # On every Debian and Ubuntu, of base-files.
-    "Apache-2.0": ("Apache-2.0", Path("/usr/share/common-licenses/Apache-2.0")),
-    "none": ("LicenseRef-Proprietary", None),
-}
+# The expression of SPDX by the word for --licence; "none" for terms that nobody grants.
+_LICENCES = {"MIT": "MIT", "Apache-2.0": "Apache-2.0", "none": "LicenseRef-Proprietary"}
 # The name is also used for a Python package, an image and a folder.
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 20
@@ -125,18 +123,15 @@ def write(name: str, like: str = "") -> list[Path]:
     return places
 
 
-def write_repository(
-    name: str, folder: Path, *, releases: Sequence[str], commit: str, like: str = "", licence: str = ""
-) -> Target:
+def write_repository(name: str, folder: Path, *, commit: str, like: str = "", licence: str = "") -> Target:
     """Write a plugin that is a repository of its own, all of it or nothing.
 
     Args:
         name: the name of the backend.
         folder: where to write; it must be new or empty.
-        releases: of Triton, with which its CI proves it.
         commit: the commit of Triton Foundry that its CI takes.
         like: the target whose plugin it derives from, and in whose image it is proven; default_source() if empty.
-        licence: a key of LICENCES; the first one if empty.
+        licence: a key of _LICENCES; MIT if empty.
 
     Returns:
         The target that it is like.
@@ -145,10 +140,11 @@ def write_repository(
         UsageError: the name cannot be the name of a backend, or there is no such target or licence.
         FileError: the folder has something in it. Nothing is ever overwritten.
     """
-    source, licence = _source(name, like), licence or next(iter(LICENCES))
-    if licence not in LICENCES:
-        known = ", ".join(LICENCES)
-        raise UsageError(f"--licence={licence} is not known", why=f"known: {known}", next="--licence=MIT")
+    source, licence = _source(name, like), licence or "MIT"
+    if licence not in _LICENCES:
+        raise UsageError(
+            f"--licence={licence} is not known", why=f"known: {', '.join(_LICENCES)}", next="--licence=MIT"
+        )
     if why := _unfit(name):
         raise UsageError(
             f"{name!r} cannot be the name of a backend", why=why, next="./foundry target new NAME --out=FOLDER"
@@ -158,32 +154,33 @@ def write_repository(
             f"{folder} exists already", why="nothing is ever overwritten", next="name a new folder by --out"
         )
     durable.require_writable(folder, f"--out={folder}")
-    expression, text = LICENCES[licence]
+    releases = sorted(source.triton.release, key=Version)
+    first, last = Version(releases[0]), Version(releases[-1])
     words = _words(name, source) | {
-        "LICENCE": expression,
+        "LICENCE": _LICENCES[licence],
         "COMMIT": commit,
         "RELEASES": ", ".join(map(json.dumps, releases)),
-        "RANGE": _range(releases),
+        "RANGE": f">={first.major}.{first.minor},<{last.major}.{last.minor + 1}",
         "REFUSED": "\n".join(_line(key, value) for key, value in _raw(source).get("refused", {}).items()),
         "TESTED": f"FOUNDRY/foundry run {source.name} --plugin=. -m pytest tests",
     }
+    terms = ""
+    if licence == "MIT":
+        holder = f"the authors of triton-{words['DISTRIBUTION']}-backend"
+        ours = (paths.ROOT / "LICENSE").read_text(encoding="utf-8")
+        terms = re.sub(r"(?m)^(Copyright \(c\) \d+) .*", rf"\1 {holder}", ours)
+    elif licence == "Apache-2.0":
+        # A locked package that has this licence.
+        terms = metadata.distribution("packaging").read_text("licenses/LICENSE.APACHE") or ""
+        assert terms, "packaging has no licence"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
         work = Path(temporary, folder.name)
         _fill(work, ("plugin", "repository"), words)
-        if text:
-            terms = text.read_text(encoding="utf-8")
-            holder = f"the authors of triton-{words['DISTRIBUTION']}-backend"
-            terms = re.sub(r"(?m)^(Copyright \(c\) \d+) .*", rf"\1 {holder}", terms)
+        if terms:
             (work / "LICENSE").write_text(terms, encoding="utf-8")
         durable.move(work, folder)
     return source
-
-
-def _range(releases: Sequence[str]) -> str:
-    """Return a specifier of versions from the first of these releases to the last: ">=3.6,<3.10"."""
-    minors = sorted(tuple(map(int, release.split(".")[:2])) for release in releases)
-    return f">={minors[0][0]}.{minors[0][1]},<{minors[-1][0]}.{minors[-1][1] + 1}"
 
 
 def _source(name: str, like: str) -> Target:
@@ -273,7 +270,7 @@ def _fill(folder: Path, kinds: Sequence[str], words: Mapping[str, str]) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_filled(template.read_text(encoding="utf-8"), words), encoding="utf-8")
     # The names determine the length of lines and the order of imports.
-    code = [str(path) for path in sorted(folder.rglob("*.py"))]
+    code = [str(path) for path in sorted(folder.resolve().rglob("*.py"))]
     for command in (["check", "--no-cache", "--quiet", "--select=I", "--fix"], ["format", "--no-cache", "--quiet"]):
         run([sys.executable, "-m", "ruff", *command, *code], cwd=paths.ROOT, log="target-new")
 

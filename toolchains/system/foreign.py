@@ -56,7 +56,8 @@ def open_file(path: Path, most: int | None = None) -> BufferedReader:
             raise _no_file(path, status.st_mode)
         if most is not None and status.st_size > most:
             raise _too_large(str(path), most)
-        return os.fdopen(handle, "rb")
+        # So that its name is in errors of what reads it.
+        return open(path, "rb", opener=lambda *_: handle)
     except BaseException:
         os.close(handle)
         raise

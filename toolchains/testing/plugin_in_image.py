@@ -25,6 +25,10 @@ _TOOLS = f"{_WORK}/tools"
 # Without dependencies: the image has them, or a wheel in the same folder is one. `pip check` says what is missing.
 _PIP = ("python", "-m", "pip", "--disable-pip-version-check")
 _INSTALL = ("install", "--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--quiet", "--target", HOME)
+# What results are compared with, and what a release of Triton stands for, must be the image's.
+_COMPARED = {"numpy", "triton"}
+# The limit for importing the plugin (seconds), the status of timeout(1) at it, and the most characters of a message.
+_SECONDS, _TIMED_OUT, _SHOWN = 300, 124, 3000
 # Prints which driver Triton chose, and the backend that its target has.
 _ACTIVE = """
 import json, triton
@@ -52,8 +56,6 @@ def install(container: Container, plugin: Plugin | None, target: LockedTarget) -
     if plugin is None:
         return
     container.call(["mkdir", "-p", HOME, _TOOLS])
-    # Not among what is passed to programs that run kernels.
-    tools = {"PYTHONPATH": f"{HOME}:{_TOOLS}"}
     if plugin.sources:
         with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
             copy, distribution = Path(work, "sources"), Path(work, "tools")
@@ -67,13 +69,20 @@ def install(container: Container, plugin: Plugin | None, target: LockedTarget) -
         for wheel in plugin.wheels:
             container.copy_into(wheel, f"{_WORK}/{wheel.name}")
         what = [f"{_WORK}/{wheel.name}" for wheel in plugin.wheels]
-    done = container.run([*_PIP, *_INSTALL, *what], env=tools)
+    done = container.run([*_PIP, *_INSTALL, *what], env={"PYTHONPATH": f"{HOME}:{_TOOLS}"})
     if done.status != 0:
         raise CheckError(
             f"--plugin={plugin.option} cannot be installed in the image of {target.name}",
-            why=(done.stdout + done.stderr).strip(),
-            next="a build backend other than hatchling needs a wheel: pip wheel --no-deps --wheel-dir=dist ., and "
-            "--plugin=dist",
+            why=(done.stdout + done.stderr).strip()[-_SHOWN:],
+            next="a build backend other than hatchling needs a wheel: pip wheel --no-deps --wheel-dir=dist ."
+            if plugin.sources
+            else f"./foundry target show {target.name}, which names the Python that a wheel must be for",
+        )
+    if replaced := _COMPARED.intersection(container.call(["ls", HOME]).split()):
+        raise CheckError(
+            f"--plugin={plugin.option} has a {replaced.pop()} of its own",
+            why=f"it would replace that in the image of {target.name}, and nothing would be proven with it",
+            next="leave it out of the wheels",
         )
     checked = container.run([*_PIP, "check"], env={"PYTHONPATH": HOME})
     named = plugin.distribution.replace("_", "-").lower()
@@ -85,14 +94,20 @@ def install(container: Container, plugin: Plugin | None, target: LockedTarget) -
             why="\n".join(missing),
             next="put the wheels of what is missing beside the plugin's into one folder, and name it by --plugin",
         )
-    asked = container.run(["python", "-c", _ACTIVE], env=environment(plugin))
-    if asked.status != 0:
+    asked = container.run(["timeout", str(_SECONDS), "python", "-c", _ACTIVE], env=environment(plugin))
+    try:
+        if asked.status != 0:
+            raise ValueError("it failed")
+        module, backend = json_text.parse(asked.stdout.strip().rpartition("\n")[2], tuple[str, str])
+    except ValueError as error:
+        ended = f"Python ended with status {asked.status} before Triton chose a driver"
+        if asked.status == _TIMED_OUT:
+            ended = f"it did not answer within {_SECONDS} s"
         raise CheckError(
             f"Triton cannot use --plugin={plugin.option} in the image of {target.name}",
-            why=(asked.stdout + asked.stderr).strip(),
-            next=f"./foundry doctor {plugin.option}" if plugin.wheels else "fix what the last line names",
-        )
-    module, backend = json_text.parse(asked.stdout, tuple[str, str])
+            why=f"{(asked.stdout + asked.stderr).strip()[-_SHOWN:]}\n{ended}".strip(),
+            next="fix the error in the plugin's driver.py or compiler.py: both are imported with Triton",
+        ) from error
     if not f"{module}.".startswith(f"{plugin.package}.") or backend != plugin.name:
         raise CheckError(
             f"--plugin={plugin.option} is not what runs kernels",

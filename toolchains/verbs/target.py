@@ -33,7 +33,6 @@ from toolchains.fromsource.choice import TRITON
 from toolchains.images import provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
-from toolchains.sdk.libraries import version_key
 from toolchains.system import children, document, paths
 from toolchains.system.console import Console
 from toolchains.system.document import ShownDocument
@@ -212,16 +211,14 @@ def new(name: str, like: str) -> None:
 
 def new_repository(name: str, folder: Path, like: str, licence: str) -> None:
     """Write a plugin that is a repository of its own; print its files and the next commands."""
-    model = components.target(like or scaffold.default_source()).name
-    releases = sorted(locked_target(model).tritons, key=version_key)
     commit = children.run(["git", "rev-parse", "HEAD"], cwd=paths.ROOT, log="target-new").stdout.strip()
-    scaffold.write_repository(name, folder, releases=releases, commit=commit, like=like, licence=licence)
+    model = scaffold.write_repository(name, folder, commit=commit, like=like, licence=licence).name
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         _console.print(f"wrote {path}")
+    place = shlex.quote(str(folder.resolve()))
     _console.print("\nnow, without an edit:")
-    _console.print(f"  git -C {shlex.quote(str(folder))} init")
-    for words in (f"e2e {model} --plugin={folder}", f"run {model} --plugin={folder} --with={folder} -m pytest tests"):
-        _console.print(f"  ./foundry {words}")
+    for words in (f"e2e {model} --plugin={place}", f"run {model} --plugin={place} --with={place} -m pytest tests"):
+        _console.print(f"  ./foundry {words}", soft_wrap=True)
     _console.print("then replace each TODO: docs/own-plugin.md")
 
 
