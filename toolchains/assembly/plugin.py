@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-import zipfile
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from dataclasses import dataclass
@@ -123,20 +122,29 @@ class Plugin:
 def _of_wheel(wheel: Path) -> list[tuple[str, str, str]]:
     """Return the backends of a wheel: name, package, and the text of its settings."""
     with foreign.open_file(wheel, _WHEEL) as file, wheel_file.opened(file) as archive:
-        entries = {entry.filename: entry for entry in wheel_file.wheel_files(archive)}
+        entries = {entry.filename for entry in wheel_file.wheel_files(archive)}
+
+        def text(name: str) -> str:
+            with archive.open(name) as packed:
+                return foreign.read(packed, _TEXT, name).decode(errors="replace")
+
         found = []
         for path in (path for path in entries if path.endswith(".dist-info/entry_points.txt")):
-            for name, package in backends_of(_text(archive, path), wheel.name).items():
-                inside = f"{package.replace('.', '/')}/{_SETTINGS}"
-                found.append((name, package, _text(archive, inside) if inside in entries else ""))
+            try:
+                backends = backends_of(text(path))
+            except ValueError as error:
+                raise _error(wheel.name, f"its entry points cannot be read: {error}") from error
+            for name, package in backends.items():
+                settings = f"{package.replace('.', '/')}/{_SETTINGS}"
+                found.append((name, package, text(settings) if settings in entries else ""))
         return found
 
 
-def backends_of(entry_points: str, called: str) -> dict[str, str]:
+def backends_of(entry_points: str) -> dict[str, str]:
     """Return the backends in a file of entry points: the package by name.
 
     Raises:
-        UsageError: the file cannot be read.
+        ValueError: the file cannot be read.
     """
     read = ConfigParser(delimiters=("=",), interpolation=None)
     # Names of entry points differ by case.
@@ -144,13 +152,8 @@ def backends_of(entry_points: str, called: str) -> dict[str, str]:
     try:
         read.read_string(entry_points)
     except ConfigError as error:
-        raise _error(called, f"its entry points cannot be read: {error}") from error
+        raise ValueError(str(error)) from error
     return {name: package.strip() for name, package in (read.items(GROUP) if read.has_section(GROUP) else ())}
-
-
-def _text(archive: zipfile.ZipFile, name: str) -> str:
-    with archive.open(name) as file:
-        return foreign.read(file, _TEXT, name).decode(errors="replace")
 
 
 def _is_pattern(value: object) -> bool:

@@ -20,10 +20,7 @@ import platform
 import re
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as ConfigError
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -35,7 +32,7 @@ from elftools.elf.elffile import ELFFile
 from toolchains.archives import confine
 from toolchains.archives.wheel_file import wheel_files
 from toolchains.artifacts.triton_wheel import llvm_hash
-from toolchains.assembly.plugin import backends_of
+from toolchains.assembly.plugin import GROUP, backends_of
 from toolchains.health import plugin_sources, triton_releases
 from toolchains.health.machine import Problem
 from toolchains.sdk import elf
@@ -54,7 +51,6 @@ _COMPILER = re.compile("4llvm|4mlir")
 # What __PRETTY_FUNCTION__ says in llvm::getTypeName, from which MLIR derives identifiers of types.
 _TYPE_NAMES = {"GCC": b"[with DesiredTypeName = ", "Clang": b" [DesiredTypeName = "}
 _PYTHON = re.compile(r"\.cpython-(\d)(\d+)\w*-")
-_GROUP = "triton.backends"
 _SHOWN = 3
 # Prints why the last file cannot be loaded, after those before it and, if the first word says so, torch.
 _LOAD = """
@@ -143,8 +139,9 @@ def _wheel(path: Path, loading: Loading, triton: str) -> Iterator[Problem]:
             TemporaryDirectory(dir=paths.scratch()) as work,
         ):
             names = archive.namelist()
-            yield from _entry_points(archive, names)
-            yield from _sources(archive, triton)
+            packages = yield from _entry_points(archive, names)
+            if packages:
+                yield from _sources(archive, packages, triton)
             if "triton/__init__.py" in names and not path.name.startswith("triton-"):
                 yield Problem(
                     f"{path.name} has the folder triton/",
@@ -171,53 +168,49 @@ def _wheel(path: Path, loading: Loading, triton: str) -> Iterator[Problem]:
         raise UsageError(f"{path.name} is a damaged wheel", why=str(error), next="fetch or build it again") from error
 
 
-def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Iterator[Problem]:
-    """Check that each backend of a wheel is a package with what Triton imports."""
+def _entry_points(archive: zipfile.ZipFile, names: list[str]) -> Generator[Problem, None, list[str]]:
+    """Check that each backend of a wheel is a package with what Triton imports; return the packages."""
+    packages = []
     for name in names:
         if not name.endswith(".dist-info/entry_points.txt"):
             continue
-        read = ConfigParser(delimiters=("=",))
         try:
-            read.read_string(archive.read(name).decode())
-        except (ConfigError, UnicodeDecodeError) as error:
+            backends = backends_of(archive.read(name).decode())
+        except ValueError as error:
             yield Problem(f"{name} cannot be read", str(error), "build the wheel again")
             continue
-        for backend, module in read.items(_GROUP) if read.has_section(_GROUP) else ():
-            folder = module.strip().replace(".", "/")
+        for backend, module in backends.items():
+            packages.append(module)
+            folder = module.replace(".", "/")
             missing = [file for file in ("compiler.py", "driver.py") if f"{folder}/{file}" not in names]
             if missing:
                 yield Problem(
                     f"the backend {backend} has no {' and no '.join(missing)} in {folder}/",
                     "Triton imports both when it looks for backends, and stops",
-                    f"let the entry point of the group {_GROUP} name the package that has them",
+                    f"let the entry point of the group {GROUP} name the package that has them",
                 )
+    return packages
 
 
-def _sources(archive: zipfile.ZipFile, triton: str) -> Iterator[Problem]:
+def _sources(archive: zipfile.ZipFile, packages: list[str], triton: str) -> Iterator[Problem]:
     """Check the sources of a wheel's backends against releases of Triton."""
-    sources, packages, requires, size = dict[str, str](), list[str](), list[str](), 0
+    sources, requires, size = dict[str, str](), list[str](), 0
     for entry in wheel_files(archive):
-        name, place = entry.filename, PurePosixPath(entry.filename)
-        is_text = name.endswith((".dist-info/entry_points.txt", ".dist-info/METADATA"))
-        if not is_text and place.suffix != ".py":
+        place = PurePosixPath(entry.filename)
+        is_metadata = entry.filename.endswith(".dist-info/METADATA")
+        if place.suffix != ".py" and not is_metadata:
             continue
         with archive.open(entry) as file:
-            text = foreign.read(file, foreign.TEXT - size, f"the text of {name}, and before it").decode(
-                errors="replace"
-            )
-        size += len(text)
-        if place.suffix == ".py":
-            parts = place.with_suffix("").parts
-            sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = text
-        elif place.name == "METADATA":
-            requires = email.message_from_string(text).get_all("Requires-Dist") or []
+            content = foreign.read(file, foreign.TEXT - size, f"the text of {place}, and before it")
+        size += len(content)
+        if is_metadata:
+            requires = email.message_from_bytes(content).get_all("Requires-Dist") or []
         else:
-            # _entry_points says what is wrong with it.
-            with suppress(UsageError):
-                packages += backends_of(text, name).values()
-    if packages:
-        releases = triton_releases.chosen(triton)
-        yield from plugin_sources.check(sources, packages, requires, releases, next(iter(releases)) if triton else "")
+            parts = place.with_suffix("").parts
+            module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            sources[module] = content.decode(errors="replace")
+    releases = triton_releases.chosen(triton)
+    yield from plugin_sources.check(sources, packages, requires, releases, next(iter(releases)) if triton else "")
 
 
 def _library(path: Path, library: Elf, name: str, loading: Loading) -> Iterator[Problem]:

@@ -12,43 +12,36 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from packaging.requirements import Requirement
 
 from toolchains.health.machine import Problem
+from toolchains.health.triton_probe import OTHERS
 from toolchains.health.triton_releases import TritonRelease
 from toolchains.system import paths
 
-_BASES = {"BaseBackend": "triton.backends.compiler", "DriverBase": "triton.backends.driver"}
-_BASES["GPUDriver"] = "triton.backends.driver"
-_LIBRARY = "triton._C.libtriton"
-# The module of a backend's package, and the base classes of the class in it.
+_BASES = {"BaseBackend": "triton.backends.compiler"}
+_BASES |= dict.fromkeys(("DriverBase", "GPUDriver"), "triton.backends.driver")
+# Of these, functions are compared too. Classes are not looked into.
+_FUNCTIONS = ("triton._C.libtriton.passes.", "triton._C.libtriton.llvm.")
+# The base classes of the class in each module of a backend's package.
 _PARTS = {"compiler": ("BaseBackend",), "driver": ("DriverBase", "GPUDriver")}
 
 
 @dataclass(frozen=True)
 class _Class:
-    """A class: its module, its definition, and Triton's class that it derives from, or what could not be found."""
+    """The definition of a class, and its module."""
 
     module: str
     node: ast.ClassDef
 
 
-@dataclass(frozen=True)
-class _Use:
-    """A name of Triton that a module uses: where, the module of Triton, and the name, or "" for the module itself."""
-
-    where: str
-    module: str
-    name: str
-
-
 def check(
     sources: Mapping[str, str],
-    packages: Iterable[str],
+    packages: Sequence[str],
     requires: Iterable[str],
     releases: Mapping[str, TritonRelease],
     must: str,
@@ -69,13 +62,24 @@ def check(
         except (SyntaxError, ValueError, RecursionError) as error:
             broken.append(Problem(f"{module} is not Python", str(error), "build the wheel again"))
     yield from broken
-    promised = {must} if must else _promised(requires, releases)
+    specifiers = [each.specifier for each in map(Requirement, requires) if each.name == "triton" and each.specifier]
+    promised = {release for release in releases if specifiers and all(release in each for each in specifiers)}
+    promised = {must} if must else promised
+    uses = dict.fromkeys(use for module, tree in trees.items() for use in _uses(module, tree))
     found: dict[tuple[str, str], list[str]] = {}
-    for package in packages:
-        uses = [use for module, tree in trees.items() for use in _uses(module, tree)]
-        for version, release in releases.items():
-            for what, why in (*_absent(uses, release), *_parts(package, trees, release)):
-                found.setdefault((what, why), []).append(version)
+    for version, release in releases.items():
+        problems = [
+            (f"there is no {module}.{name}", where)
+            for where, module, name in uses
+            if name != "*"
+            and not OTHERS.match(f"{module}.{name}")
+            and f"{module}.{name}" not in release.names
+            and name not in release.names.get(module, ())
+        ]
+        for package in packages:
+            problems += _parts(package, trees, release)
+        for problem in problems:
+            found.setdefault(problem, []).append(version)
     bad = {version for versions in found.values() for version in versions}
     for (what, why), versions in found.items():
         fatal = bool(promised & set(versions)) or (not promised and not set(releases) - bad)
@@ -90,34 +94,29 @@ def check(
         yield Problem(f"nothing was found with Triton {', '.join(good) or 'of any release'}", fatal=False)
 
 
-def _promised(requires: Iterable[str], releases: Iterable[str]) -> set[str]:
-    specifiers = [each.specifier for each in map(Requirement, requires) if each.name == "triton" and each.specifier]
-    return {version for version in releases if specifiers and all(version in each for each in specifiers)}
-
-
-def _uses(module: str, tree: ast.Module) -> Iterator[_Use]:
-    """Yield the names of Triton that a module uses in each release."""
+def _uses(module: str, tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Yield the names of Triton that a module uses in each release: where, the module of Triton, and the name."""
     modules: dict[str, str] = {}
     for node in _unconditional(tree):
         where = f"{module}, line {getattr(node, 'lineno', 0)}"
         match node:
             case ast.Import(names):
                 for alias in names:
+                    if alias.name.startswith("triton."):
+                        owner, _, name = alias.name.rpartition(".")
+                        yield where, owner, name
                     if alias.name.partition(".")[0] == "triton":
-                        yield _Use(where, alias.name, "")
                         modules[alias.asname or "triton"] = alias.name if alias.asname else "triton"
             case ast.ImportFrom(str(origin), names, 0) if origin.partition(".")[0] == "triton":
                 for alias in names:
-                    yield _Use(where, origin, alias.name)
+                    yield where, origin, alias.name
                     modules[alias.asname or alias.name] = f"{origin}.{alias.name}"
-            case ast.Attribute() as node:
-                dotted = ast.unparse(node)
-                first, _, rest = dotted.partition(".")
-                if first in modules and re.fullmatch(r"[\w.]+", dotted):
-                    whole = f"{modules[first]}.{rest}"
-                    # Classes of libtriton.so, and of other modules, are not looked into.
-                    if whole.startswith((f"{_LIBRARY}.passes.", f"{_LIBRARY}.llvm.")):
-                        yield _Use(where, whole.rpartition(".")[0], whole.rpartition(".")[2])
+            case ast.Attribute():
+                first, _, rest = ast.unparse(node).partition(".")
+                whole = f"{modules.get(first, '')}.{rest}"
+                if whole.startswith(_FUNCTIONS) and re.fullmatch(r"[\w.]+", whole):
+                    owner, _, name = whole.rpartition(".")
+                    yield where, owner, name
 
 
 def _unconditional(tree: ast.AST) -> Iterator[ast.AST]:
@@ -126,21 +125,6 @@ def _unconditional(tree: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(node, ast.If | ast.IfExp | ast.Try):
             yield node
             yield from _unconditional(node)
-
-
-def _absent(uses: Iterable[_Use], release: TritonRelease) -> Iterator[tuple[str, str]]:
-    for use in dict.fromkeys(uses):
-        names = release.names.get(use.module)
-        whole = f"{use.module}.{use.name}" if use.name else use.module
-        known = whole in release.names or use.name == "*" or not _is_recorded(use.module)
-        if not known and (names is None or (use.name and use.name not in names)):
-            yield f"there is no {whole}", use.where
-
-
-def _is_recorded(module: str) -> bool:
-    """Return whether the releases say what a module has: triton_probe.py leaves some out."""
-    others = ("backends.nvidia", "backends.amd", "experimental", "language.extra", "tools", "profiler", "plugins")
-    return not module.startswith(tuple(f"triton.{name}" for name in others))
 
 
 def _parts(package: str, trees: Mapping[str, ast.Module], release: TritonRelease) -> Iterator[tuple[str, str]]:
@@ -158,7 +142,12 @@ def _parts(package: str, trees: Mapping[str, ast.Module], release: TritonRelease
                 for member in each.node.body:
                     if isinstance(member, ast.FunctionDef):
                         methods.setdefault(member.name, (each, member))
-            having = {*methods, *_assigned(classes)}
+            # Names that are set in a class or on `self` may be methods, too.
+            having = set(methods)
+            for owner in classes:
+                for inner in ast.walk(owner.node):
+                    if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Store):
+                        having.add(inner.id if isinstance(inner, ast.Name) else inner.attr)
             for name, method in release.classes[base].items():
                 if method.abstract and name not in having and not unknown:
                     yield (
@@ -172,14 +161,6 @@ def _parts(package: str, trees: Mapping[str, ast.Module], release: TritonRelease
                             f"{each.node.name}.{name} {why}",
                             f"{each.module}, line {member.lineno}; Triton calls {call}",
                         )
-
-
-def _assigned(classes: Iterable[_Class]) -> Iterator[str]:
-    """Yield names that are set in a class or on `self`, which may be methods."""
-    for each in classes:
-        for node in ast.walk(each.node):
-            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-                yield node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _misfit(method: ast.FunctionDef, call: str) -> str:

@@ -15,12 +15,12 @@ import pkgutil
 import re
 import sys
 import types
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-# Packages that no other backend imports from, or that need a device or torch.
-_OTHERS = re.compile(
+# Packages that are left out: no other backend imports from them, or they need a device or torch.
+OTHERS = re.compile(
     r"triton\.(backends\.(nvidia|amd)|experimental|language\.extra|tools|profiler|plugins|instrumentation|_internal_testing)\b"
 )
 # Objects of a backend in Triton's code, by the end of their text, and the packages whose calls are read.
@@ -40,7 +40,7 @@ def signature(function: Any) -> str:
 
 
 def methods(owner: type) -> dict[str, dict[str, Any]]:
-    """Return the methods of a base class: parameters, whether it is abstract, and what decorates it."""
+    """Return the methods of a base class: parameters, and whether it is abstract."""
     found = {}
     for name, value in inspect.getmembers_static(owner):
         function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
@@ -48,7 +48,6 @@ def methods(owner: type) -> dict[str, dict[str, Any]]:
             found[name] = {
                 "signature": signature(function),
                 "abstract": name in getattr(owner, "__abstractmethods__", ()),
-                "kind": type(value).__name__ if function is not value else "",
             }
     return found
 
@@ -87,14 +86,14 @@ def modules() -> dict[str, list[str]]:
 
     found = {}
     for info in pkgutil.walk_packages(triton.__path__, "triton.", onerror=lambda name: None):
-        if not _OTHERS.match(info.name):
+        if not OTHERS.match(info.name):
             try:
                 importlib.import_module(info.name)
             # Some need torch, or a device.
             except BaseException as error:
                 print(f"{info.name}: {error}", file=sys.stderr)
     for name, module in sorted(sys.modules.items()):
-        if name.partition(".")[0] == "triton" and not _OTHERS.match(name):
+        if name.partition(".")[0] == "triton" and not OTHERS.match(name):
             found[name] = public(module)
     pending = [sys.modules["triton._C.libtriton"]]
     while pending:
@@ -148,18 +147,19 @@ def main() -> None:
         owner = getattr(importlib.import_module(f"triton.backends.{vendor}.compiler"), name)
         options[vendor] = [field.name for field in fields(owner)]
     bases = {"BaseBackend": compiler.BaseBackend, "DriverBase": driver.DriverBase, "GPUDriver": driver.GPUDriver}
-    target = compiler.GPUTarget
+    made = {
+        "ASTSource.make_ir": [f"make_ir{signature(ASTSource.make_ir)}"],
+        "GPUTarget": [f"GPUTarget({', '.join(field.name for field in fields(compiler.GPUTarget))})"],
+    }
     print(
         json.dumps(
             {
                 "version": triton.__version__,
                 "classes": {name: methods(base) for name, base in bases.items()},
-                "target": [field.name for field in fields(target)] if is_dataclass(target) else [],
-                "calls": calls(package),
+                "calls": {**made, **calls(package)},
                 "stages": {vendor: stages(package / "backends" / vendor / "compiler.py") for vendor in options},
                 "options": options,
                 "hooks": hooks(),
-                "make_ir": signature(ASTSource.make_ir),
                 "names": modules(),
             }
         )

@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -34,17 +36,17 @@ PAGE = paths.ROOT / "docs" / "triton-releases.md"
 _PROBE = Path(__file__).with_name("triton_probe.py")
 _INSIDE = "/foundry/release"
 _SECONDS = 600
+_MARK = "<!-- generated: python -m toolchains.health.triton_releases -->"
 # What is imported of a wheel: not the programs that generate code for GPUs.
 _TAKEN = re.compile(r"triton/(.*\.py|_C/libtriton[^/]*\.so)")
 _ABI3 = re.compile(r"cp3(\d+)")
 
 
 class Method(msgspec.Struct, frozen=True):
-    """A method of one of Triton's base classes: its parameters, whether it is abstract, and its decorator."""
+    """A method of one of Triton's base classes: its parameters, and whether it is abstract."""
 
     signature: str
     abstract: bool
-    kind: str
 
 
 class TritonRelease(msgspec.Struct, frozen=True):
@@ -53,62 +55,50 @@ class TritonRelease(msgspec.Struct, frozen=True):
     Attributes:
         version: "3.9.0".
         classes: the methods of BaseBackend, DriverBase and GPUDriver.
-        target: the fields of GPUTarget.
         calls: how Triton calls its backends and drivers, by the method's name.
         stages: the stages of Triton's own backends, by vendor.
         options: the fields of their options.
         hooks: what programs may set.
-        make_ir: the parameters of ASTSource.make_ir.
         names: the public names of each module.
     """
 
     version: str
     classes: dict[str, dict[str, Method]]
-    target: list[str]
     calls: dict[str, list[str]]
     stages: dict[str, list[str]]
     options: dict[str, list[str]]
     hooks: list[str]
-    make_ir: str
     names: dict[str, list[str]]
 
 
 @cache
 def recorded() -> dict[str, TritonRelease]:
     """Return the releases in triton_releases.json by version, the oldest first."""
-    found = json_text.parse(FILE.read_text(encoding="utf-8"), dict[str, object])
-    shared = msgspec.convert(found.pop("names"), dict[str, dict[str, list[str]]])
-    releases = sorted(found, key=Version)
-    names: dict[str, dict[str, list[str]]] = {release: {} for release in releases}
-    for module, having in shared.items():
+    found = json_text.parse(FILE.read_text(encoding="utf-8"), dict[str, dict[str, Any]])
+    shared, releases = found.pop("names"), sorted(found, key=Version)
+    for place, release in enumerate(releases):
         # "0011" has the names of the last two of four releases.
-        for bits, each in having.items():
-            for release, bit in zip(releases, bits, strict=True):
-                if bit == "1":
-                    names[release].setdefault(module, []).extend(each)
-    filled = {
-        release: {**msgspec.convert(found[release], dict[str, object]), "names": names[release]} for release in releases
-    }
-    return msgspec.convert(filled, dict[str, TritonRelease])
+        names = {
+            module: [name for bits, each in having.items() if bits[place] == "1" for name in each]
+            for module, having in shared.items()
+        }
+        found[release]["names"] = {module: each for module, each in names.items() if each}
+    return {release: msgspec.convert(found[release], TritonRelease) for release in releases}
 
 
 def text(releases: Iterable[TritonRelease]) -> str:
     """Return the content of triton_releases.json, with the names that several releases have written once."""
-    ordered = sorted(releases, key=lambda release: Version(release.version))
-    names: dict[str, dict[str, list[str]]] = {}
-    for module in sorted({module for release in ordered for module in release.names}):
-        sets = [set(release.names.get(module, ())) for release in ordered]
-        for name in sorted(set().union(*sets)):
-            bits = "".join(str(int(name in each)) for each in sets)
-            names.setdefault(module, {}).setdefault(bits, []).append(name)
-    described = {}
-    for release in ordered:
-        described[release.version] = {**msgspec.to_builtins(release)}
-        del described[release.version]["names"]
-    lines = [f"{json.dumps(version)}: {json.dumps(each)}" for version, each in described.items()]
-    lines.append(
-        '"names": {\n' + ",\n".join(f"{json.dumps(name)}: {json.dumps(each)}" for name, each in names.items()) + "\n}"
-    )
+    described = [msgspec.to_builtins(release) for release in sorted(releases, key=lambda each: Version(each.version))]
+    names = [release.pop("names") for release in described]
+    lines = [f"{json.dumps(release['version'])}: {json.dumps(release)}" for release in described]
+    shared = []
+    for module in sorted(set().union(*names)):
+        having: dict[str, list[str]] = {}
+        for name in sorted(set().union(*(each.get(module, ()) for each in names))):
+            bits = "".join(str(int(name in each.get(module, ()))) for each in names)
+            having.setdefault(bits, []).append(name)
+        shared += [f"{json.dumps(module)}: {json.dumps(having)}"] if having else []
+    lines.append('"names": {\n' + ",\n".join(shared) + "\n}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -162,7 +152,14 @@ def probe(wheel: Path) -> TritonRelease:
     engine, image = ensure.ensure_image(Request.read(fitting[0].name))
     with TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         with foreign.open_file(wheel) as file, wheel_file.opened(file) as archive:
-            _unpack(archive, Path(work), wheel.name)
+            entries = [entry for entry in wheel_file.wheel_files(archive) if _TAKEN.fullmatch(entry.filename)]
+            if "triton/__init__.py" not in {entry.filename for entry in entries}:
+                raise UsageError(f"{wheel} is no wheel of Triton", next="name a file triton-*.whl")
+            for entry in entries:
+                place = confine.path_below(Path(work), entry.filename, wheel.name)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as packed, place.open("wb") as copy:
+                    foreign.copy(packed, copy, entry.filename)
         with engine.sandbox(image.info.id, seconds=_SECONDS) as container:
             container.copy_into(Path(work), _INSIDE)
             container.copy_into(_PROBE, "/foundry/probe.py")
@@ -170,17 +167,6 @@ def probe(wheel: Path) -> TritonRelease:
     if done.status != 0:
         raise CheckError(f"{wheel.name} cannot be imported", why=done.stderr.strip()[-2000:])
     return json_text.parse(done.stdout, TritonRelease)
-
-
-def _unpack(archive: zipfile.ZipFile, folder: Path, called: str) -> None:
-    entries = [entry for entry in wheel_file.wheel_files(archive) if _TAKEN.fullmatch(entry.filename)]
-    if "triton/__init__.py" not in {entry.filename for entry in entries}:
-        raise UsageError(f"{called} is no wheel of Triton", next="name a file triton-*.whl")
-    for entry in entries:
-        place = confine.path_below(folder, entry.filename, called)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(entry) as packed, place.open("wb") as file:
-            foreign.copy(packed, file, entry.filename)
 
 
 def _runs(interpreter: str, abi: str, python: str) -> bool:
@@ -201,91 +187,54 @@ def locked_wheels() -> list[Path]:
     return [store.path(artifact) for artifact in artifacts.values()]
 
 
-def tables(releases: Sequence[TritonRelease]) -> str:
-    """Return the tables of docs/triton-releases.md."""
-    columns = [".".join(release.version.split(".")[:2]) for release in releases]
+def page() -> str:
+    """Return docs/triton-releases.md with the tables of the recorded releases."""
+    releases = list(recorded().values())
     parts = [f"Asked of: {', '.join(release.version for release in releases)}."]
     for title, owner in (
         ("What a compiler must and may have", "BaseBackend"),
         ("What a driver must and may have", "DriverBase"),
     ):
-        having = [release.classes[owner] for release in releases]
-        parts.append(
-            f"## {title}: `{owner}`\n\n"
-            + _rows(
-                "method",
-                columns,
-                {f"`{name}`": [_method(methods.get(name)) for methods in having] for name in _order(having)},
-            )
-            + "\n\n"
-            + _changes(
-                releases,
-                [{name: method.signature for name, method in methods.items()} for methods in having],
-            )
-        )
+        methods = [release.classes[owner] for release in releases]
+        asked = [{name: "must" if method.abstract else "may" for name, method in each.items()} for each in methods]
+        signatures = [{name: method.signature for name, method in each.items()} for each in methods]
+        parts += [f"## {title}: `{owner}`", _grid("method", releases, asked), _changes(releases, signatures)]
     listed = {
-        **{
-            f"Stages of Triton's backend for {vendor}": _of(releases, "stages", vendor)
-            for vendor in releases[-1].stages
-        },
-        **{
-            f"Options of Triton's backend for {vendor}": _of(releases, "options", vendor)
-            for vendor in releases[-1].options
-        },
-        "Hooks that a program may set": [release.hooks for release in releases],
+        f"{kind.capitalize()} of Triton's backend for {vendor}": [getattr(each, kind)[vendor] for each in releases]
+        for kind in ("stages", "options")
+        for vendor in releases[-1].stages
     }
-    for title, names in listed.items():
-        rows = {f"`{name}`": ["yes" if name in each else "" for each in names] for name in _order(names)}
-        parts.append(f"## {title}\n\n{_rows('name', columns, rows)}")
-    parts.append(
-        "## How Triton calls a backend\n\n"
-        + _changes(
-            releases,
-            [
-                {
-                    "ASTSource.make_ir": f"make_ir{release.make_ir}",
-                    "GPUTarget": f"GPUTarget({', '.join(release.target)})",
-                }
-                | {name: "; ".join(texts) for name, texts in release.calls.items()}
-                for release in releases
-            ],
-        )
-    )
-    return "\n\n".join(parts)
+    for title, having in {**listed, "Hooks that a program may set": [release.hooks for release in releases]}.items():
+        parts += [f"## {title}", _grid("name", releases, [dict.fromkeys(names, "yes") for names in having])]
+    calls = [{name: "; ".join(texts) for name, texts in release.calls.items()} for release in releases]
+    parts += ["## How Triton calls a backend", _changes(releases, calls)]
+    head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
+    return "\n\n".join([f"{head}{mark}", *parts]) + "\n"
 
 
-def _of(releases: Sequence[TritonRelease], field: str, vendor: str) -> list[list[str]]:
-    return [getattr(release, field)[vendor] for release in releases]
-
-
-def _order(having: Iterable[Iterable[str]]) -> list[str]:
-    return list(dict.fromkeys(name for each in having for name in each))
-
-
-def _method(method: Method | None) -> str:
-    return "" if method is None else "must" if method.abstract else "may"
-
-
-def _rows(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
-    lines = [[title, *columns], ["---"] * (len(columns) + 1), *([name, *cells] for name, cells in rows.items())]
+def _grid(title: str, releases: Sequence[TritonRelease], having: Sequence[Mapping[str, str]]) -> str:
+    """Return a table with a column for each release."""
+    lines = [[title, *map(_short, releases)], ["---"] * (len(releases) + 1)]
+    for name in dict.fromkeys(name for each in having for name in each):
+        lines.append([f"`{name}`", *(each.get(name, "") for each in having)])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _changes(releases: Sequence[TritonRelease], having: Sequence[Mapping[str, str]]) -> str:
-    """Return a list of what each name is, with the releases in which it is so."""
-    lines = []
-    for name in sorted(_order(having)):
-        spans: list[tuple[str, list[str]]] = []
-        for release, each in zip(releases, having, strict=True):
-            if name in each and spans and spans[-1][0] == each[name]:
-                spans[-1][1].append(release.version)
-            elif name in each:
-                spans.append((each[name], [release.version]))
-        for said, versions in spans:
-            short = [".".join(version.split(".")[:2]) for version in versions]
-            when = short[0] if len(short) == 1 else f"{short[0]} to {short[-1]}"
-            lines.append(f"| `{name}` | {when} | `{said.replace('|', chr(92) + '|')}` |")
-    return "\n".join(["| name | releases | text |", "|---|---|---|", *lines])
+    """Return a table of what each name is, with the releases in which it is so."""
+    lines = ["| name | releases | text |", "|---|---|---|"]
+    for name in sorted({name for each in having for name in each}):
+        pairs = ((each.get(name), release) for release, each in zip(releases, having, strict=True))
+        for value, span in groupby(pairs, key=itemgetter(0)):
+            versions = [_short(release) for _, release in span]
+            if value is not None:
+                when = " to ".join(dict.fromkeys((versions[0], versions[-1])))
+                lines.append(f"| `{name}` | {when} | `{value.replace('|', chr(92) + '|')}` |")
+    return "\n".join(lines)
+
+
+def _short(release: TritonRelease) -> str:
+    return ".".join(release.version.split(".")[:2])
 
 
 def main(words: Sequence[str]) -> None:
@@ -296,19 +245,6 @@ def main(words: Sequence[str]) -> None:
         releases[asked.version] = asked
     durable.write(FILE, text(releases.values()))
     recorded.cache_clear()
-    write_page()
-
-
-def page() -> str:
-    """Return docs/triton-releases.md with the tables as they are now."""
-    head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
-    return f"{head}{mark}\n\n{tables(list(recorded().values()))}\n"
-
-
-_MARK = "<!-- generated: python -m toolchains.health.triton_releases -->"
-
-
-def write_page() -> None:
     durable.write(PAGE, page())
 
 
