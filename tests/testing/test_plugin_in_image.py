@@ -108,8 +108,14 @@ def test_broken_sources_are_built_in_the_container_and_fail_with_the_reason(
 
 @pytest.mark.docker
 @pytest.mark.slow
-def test_plugin_that_replaces_numpy_is_refused(repository: Path, docker: Engine, pytestconfig: pytest.Config) -> None:
-    with zipfile.ZipFile(build(repository), "a") as archive:
+def test_plugin_that_replaces_numpy_or_changes_after_it_was_read_is_refused(
+    repository: Path, docker: Engine, pytestconfig: pytest.Config
+) -> None:
+    wheel = build(repository)
+    before = read(wheel, pytestconfig)
+    with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("numpy/__init__.py", "")
+    with pytest.raises(CheckError, match="has changed since this command began"):
+        e2e.e2e(before, only=CASES)
     with pytest.raises(CheckError, match="has a numpy of its own"):
-        e2e.e2e(read(repository / "dist", pytestconfig), only=CASES)
+        e2e.e2e(read(wheel.parent, pytestconfig), only=CASES)

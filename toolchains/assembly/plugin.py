@@ -24,7 +24,7 @@ from toolchains.system.errors import UsageError
 GROUP = "triton.backends"
 # Beside compiler.py in the package: what e2e expects of the backend.
 _SETTINGS = "foundry.toml"
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _PACKAGE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 # The most bytes of a file of text, and of a plugin's wheel.
 _TEXT, _WHEEL = 1 << 20, 4 << 30

@@ -69,6 +69,9 @@ def install(container: Container, plugin: Plugin | None, target: LockedTarget) -
         for wheel in plugin.wheels:
             container.copy_into(wheel, f"{_WORK}/{wheel.name}")
         what = [f"{_WORK}/{wheel.name}" for wheel in plugin.wheels]
+        # It may have been built again while the image was.
+        if plugin.described.rpartition(" ")[2] not in container.call(["sha256sum", *what]):
+            raise CheckError(f"--plugin={plugin.option} has changed since this command began", next="try again")
     done = container.run([*_PIP, *_INSTALL, *what], env={"PYTHONPATH": f"{HOME}:{_TOOLS}"})
     if done.status != 0:
         raise CheckError(
