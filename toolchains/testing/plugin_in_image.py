@@ -17,6 +17,7 @@ from toolchains.engine.container import Container
 from toolchains.lockfile.lock import LockedTarget
 from toolchains.system import json_text, paths
 from toolchains.system.errors import CheckError
+from toolchains.system.waiting import doing
 from toolchains.testing import proof
 
 HOME = f"{proof.HOME}/plugin"
@@ -47,6 +48,7 @@ def environment(plugin: Plugin | None, *path: str) -> dict[str, str]:
     return {"PYTHONPATH": ":".join((HOME, *path)), "TRITON_DEFAULT_BACKEND": plugin.name}
 
 
+@doing("installing the plugin in the container, and asking Triton for it")
 def install(container: Container, plugin: Plugin | None, target: LockedTarget) -> None:
     """Install a plugin in a container, and check that Triton's driver is the plugin's.
 
