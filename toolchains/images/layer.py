@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -18,6 +18,7 @@ from toolchains.images import listing, provenance
 from toolchains.lockfile.lock import Artifact, digest
 from toolchains.system.errors import EngineError
 from toolchains.system.paths import scratch
+from toolchains.system.steps import side_by_side
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,30 @@ def layer(
     known = frozenset(known)
     with TemporaryDirectory(prefix="foundry-", dir=scratch()) as work:
         saved, normal = Path(work, "saved.tar"), Path(work, "image.tar")
-        with (
-            context(labelled(dockerfile), wheels, files) as packed,
-            engine.build(packed, arguments=arguments, labels=labels) as built,
-            saved.open("wb") as file,
-        ):
-            engine.save(built, file)
-        docker_archive.normalise(saved, normal, name=name, known=known, leave_out=True)
-        try:
-            engine.load(normal)
-        except EngineError:
+        with ExitStack() as build:
+            packed = build.enter_context(context(labelled(dockerfile), wheels, files))
+            built = build.enter_context(engine.build(packed, arguments=arguments, labels=labels))
+            with saved.open("wb") as file:
+                engine.save(built, file)
+            # The engine removes the images of the steps meanwhile, which takes it seconds.
+            side_by_side(
+                lambda: docker_archive.normalise(saved, normal, name=name, known=known, leave_out=True), build.close
+            )
+
+        def load() -> bool:
+            # Caught here: an error that side_by_side sees ends what other threads wait for.
+            with suppress(EngineError):
+                engine.load(normal)
+                return True
+            return False
+
+        loaded, config = side_by_side(load, lambda: listing.record(normal, store))
+        if not loaded:
             # Docker with the containerd store requires every layer in the archive, also those that it has.
             docker_archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
-        return provenance.note(name, require_image(engine, name), store, listing.record(normal, store))
+            config = listing.record(normal, store)
+        return provenance.note(name, require_image(engine, name), store, config)
 
 
 @contextmanager
