@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,16 @@ from fakes import FakeEngine
 from toolchains.archives import tar_file
 from toolchains.assembly import ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.assembly.target_image import Inputs
+from toolchains.assembly.target_image import Inputs, Layer
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
+from toolchains.images import base as rootfs
 from toolchains.images import layer, provenance
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
 from toolchains.repro import expected
-from toolchains.system import paths
-from toolchains.system.errors import OfflineError, UsageError
+from toolchains.system import children, paths
+from toolchains.system.errors import CommandError, FetchError, OfflineError, PinError, UsageError
 
 
 @pytest.fixture
@@ -194,6 +196,102 @@ def test_drifted_packages_make_another_image(target: LockedTarget, triton: Locke
 def test_image_of_another_store_is_not_taken(target: LockedTarget, triton: LockedTriton, tmp_path: Path) -> None:
     with pytest.raises(OfflineError, match=r"files are not in the store"):
         have(target, triton, FakeEngine({"": replace(MADE, id="sha256:2")}), tmp_path)
+
+
+class Arrivals(Store):
+    """A store into which packages arrive at once, and wheels when `wheels` returns.
+
+    Attributes:
+        asked: the kinds that each call of fetch asked for.
+    """
+
+    def __init__(self, root: Path, wheels: Callable[[], None] = lambda: None, *, offline: bool = False) -> None:
+        super().__init__(root, offline=offline)
+        self.wheels, self.asked = wheels, list[set[str]]()
+
+    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+        self.asked.append({artifact.kind for artifact in artifacts})
+        if self.asked[-1] == {"wheel"}:
+            self.wheels()
+        return list(artifacts)
+
+
+def without_engine(monkeypatch: pytest.MonkeyPatch, base: Callable[..., Any]) -> FakeEngine:
+    """Let the base image be what a function returns, and each layer an image that does nothing; return the engine."""
+    made = Layer("triton-foundry/toy:1", "BASE", b"", [])
+    monkeypatch.setattr(rootfs, "load_base", base)
+    monkeypatch.setattr(target_image, "python_layer", lambda *_: made)
+    monkeypatch.setattr(target_image, "_top", lambda *_: made)
+    monkeypatch.setattr(Layer, "make", lambda *_: MADE)
+    monkeypatch.setattr(layer, "require_image", lambda *_: MADE)
+    return FakeEngine()
+
+
+def test_base_image_is_made_while_wheels_arrive(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def base(*_: Any, **__: Any) -> tuple[str, tuple[str, ...]]:
+        both.wait()
+        return "base", ()
+
+    engine: Any = without_engine(monkeypatch, base)
+    store = Arrivals(tmp_path, lambda: [both.wait()].clear())
+    assert target_image.build_image(Inputs(target, triton), store=store, engine=engine).made
+    assert store.asked == [{"deb"}, {"wheel"}]
+
+
+@pytest.mark.parametrize("error", [FetchError("the index does not answer"), KeyboardInterrupt()])
+def test_failure_to_fetch_wheels_ends_the_base_image_and_a_second_run_goes_on(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    started, ended = threading.Event(), list[CommandError]()
+
+    def base(*_: Any, **__: Any) -> tuple[str, tuple[str, ...]]:
+        try:
+            children.run(["sh", "-c", "echo started; sleep 600"], log="test-base", line=lambda _: started.set())
+        except CommandError as failure:
+            ended.append(failure)
+            raise
+        raise AssertionError
+
+    def fail() -> None:
+        assert started.wait(60)
+        raise error
+
+    engine: Any = without_engine(monkeypatch, base)
+    with pytest.raises(type(error)) as raised:
+        target_image.build_image(Inputs(target, triton), store=Arrivals(tmp_path, fail), engine=engine)
+    assert raised.value is error and len(ended) == 1
+    monkeypatch.setattr(rootfs, "load_base", lambda *_, **__: ("base", ()))
+    assert target_image.build_image(Inputs(target, triton), store=Arrivals(tmp_path), engine=engine).made
+
+
+def test_failure_of_the_base_image_ends_the_fetch_of_wheels(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = threading.Event()
+
+    def base(*_: Any, **__: Any) -> None:
+        assert started.wait(60)
+        raise PinError("the base image failed")
+
+    def wheels() -> None:
+        children.run(["sh", "-c", "echo started; sleep 600"], log="test-wheels", line=lambda _: started.set())
+
+    engine: Any = without_engine(monkeypatch, base)
+    with pytest.raises(PinError, match="the base image failed"):
+        target_image.build_image(Inputs(target, triton), store=Arrivals(tmp_path, wheels), engine=engine)
+
+
+def test_without_a_network_all_that_is_missing_is_listed(
+    target: LockedTarget, triton: LockedTriton, tmp_path: Path
+) -> None:
+    engine: Any = FakeEngine()
+    with pytest.raises(OfflineError) as raised:
+        target_image.build_image(Inputs(target, triton), store=Store(tmp_path, offline=True), engine=engine)
+    assert target.debs[0].filename in raised.value.why and triton.wheel.filename in raised.value.why
 
 
 def test_requirements_have_the_locked_hash_and_not_that_of_the_file(tmp_path: Path) -> None:

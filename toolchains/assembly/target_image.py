@@ -120,6 +120,11 @@ class Inputs:
         return self.used or self.target
 
     @property
+    def wheels(self) -> tuple[Artifact, ...]:
+        """Return the wheels to fetch, Triton's among them."""
+        return *self.target.wheels, self.triton.wheel
+
+    @property
     def drift(self) -> str:
         """Describe the packages that are not the locked ones: "name locked -> used, ..."."""
         return _drift(self.target, self.system)
@@ -303,7 +308,7 @@ def build_image(inputs: Inputs, *, store: Store, engine: Engine, cache: bool = T
     info = find(name)
     made = info is None
     if info is None:
-        inputs = fetch(inputs, store)
+        inputs = fetch(inputs, store, wheels=False)
         if inputs.drift:
             name = inputs.name
             info = find(name)
@@ -314,9 +319,14 @@ def build_image(inputs: Inputs, *, store: Store, engine: Engine, cache: bool = T
             lower = inputs.python_name
             with store.locked(lower.replace("/", "-")):
                 if find(lower) is None:
+
+                    def middle() -> Layer:
+                        with step(f"{len(inputs.wheels)} locked wheels"):
+                            store.fetch(inputs.wheels, suite=inputs.target.suite, python=inputs.target.python)
+                        return python_layer(inputs, store, engine)
+
                     (base, known), layer = side_by_side(
-                        lambda: rootfs.load_base(inputs.system, what="base image", store=store, engine=engine),
-                        lambda: python_layer(inputs, store, engine),
+                        lambda: rootfs.load_base(inputs.system, what="base image", store=store, engine=engine), middle
                     )
                     with step(f"Python packages: {len(inputs.system.wheels)} and Triton"):
                         layer.make(engine, base, known, store)
@@ -383,12 +393,17 @@ def _top(inputs: Inputs, store: Store, engine: Callable[[], Engine]) -> Layer:
     )
 
 
-def fetch(inputs: Inputs, store: Store) -> Inputs:
-    """Fetch all files of an image into the store, and return the inputs with the files that are really used."""
+def fetch(inputs: Inputs, store: Store, *, wheels: bool = True) -> Inputs:
+    """Fetch all files of an image into the store, and return the inputs with the files that are really used.
+
+    Args:
+        wheels: also those; build_image fetches them while the base image is made. Without a network nothing is fetched,
+            and an error lists all that is missing.
+    """
     target = inputs.target
     if target.builder:
         target = replace(target, builder=native.fetch_if_needed(inputs.recipes, target.builder, store))
-    wanted = [*target.debs, *target.wheels, inputs.triton.wheel]
+    wanted = [*target.debs, *(inputs.wheels if wheels or store.offline else ())]
     with step(f"{len(wanted)} locked files"):
         artifacts = store.fetch(wanted, suite=target.suite, python=target.python)
     return replace(inputs, used=replace(target, debs=tuple(file for file in artifacts if file.kind == "deb")))
