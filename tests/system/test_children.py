@@ -13,6 +13,7 @@ import pytest
 
 from toolchains.system import children, paths
 from toolchains.system.children import run
+from toolchains.system.errors import CommandError, MissingToolError
 
 
 def gone(pid: int, seconds: float) -> bool:
@@ -81,3 +82,11 @@ def test_daemon_does_not_get_the_scratch_folder(tmp_path: Path, monkeypatch: pyt
     printed = (tmp_path / "daemon.log").read_text()
     assert "PATH=" in printed
     assert str(scratch) not in printed
+
+
+def test_child_that_gives_way_has_a_lower_priority_and_its_own_name_in_errors() -> None:
+    assert int(run(["nice"], log="test-run", niceness=3).stdout) == min(os.nice(0) + 3, 19)
+    with pytest.raises(CommandError, match=r"^false failed"):
+        run(["false"], log="test-run", niceness=3)
+    with pytest.raises(MissingToolError, match=r"^no-such-program is"):
+        run(["no-such-program"], log="test-run", niceness=3)

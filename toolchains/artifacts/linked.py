@@ -115,7 +115,8 @@ def _run_recipe(what: Linked, suite: str, work: Path, store: Store) -> None:
         f"deb [trusted=yes] copy://{quote(str(debs))} ./",
     ]
     try:
-        base.mmdebstrap(words, log=f"linked-{what.recipe}")
+        # The base image, which is made at the same time, is needed earlier.
+        base.mmdebstrap(words, log=f"linked-{what.recipe}", niceness=10)
     except CommandError:
         store.verify(what.debs)
         raise

@@ -144,8 +144,8 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
         )
 
 
-def mmdebstrap(words: Sequence[str], *, log: str) -> None:
-    """Run mmdebstrap, as root or in namespaces that it creates itself.
+def mmdebstrap(words: Sequence[str], *, log: str, niceness: int = 0) -> None:
+    """Run mmdebstrap, as root or in namespaces that it creates itself; for log and niceness see children.run.
 
     Raises:
         MissingToolError: it is not installed.
@@ -157,7 +157,7 @@ def mmdebstrap(words: Sequence[str], *, log: str) -> None:
         tool("newuidmap", package="uidmap")
     env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
     mode = f"--mode={'root' if as_root else 'unshare'}"
-    run([program, mode, *words], log=log, env=env, isolated=as_root, next="./foundry doctor")
+    run([program, mode, *words], log=log, env=env, isolated=as_root, next="./foundry doctor", niceness=niceness)
 
 
 def write_repository(folder: Path, suite: str, debs: Sequence[Artifact], store: Store) -> None:

@@ -103,6 +103,7 @@ def run(
     next: str = "",
     input: Path | None = None,
     output: Path | None = None,
+    niceness: int = 0,
 ) -> Completed:
     """Run a program to its end.
 
@@ -118,6 +119,7 @@ def run(
         next: the advice in a CommandError.
         input: a file for the program's stdin, which is otherwise empty.
         output: a file for the program's stdout, which is then not in the log; not together with `line`.
+        niceness: how much it gives way to other programs, up to 19.
 
     Raises:
         CommandError: exit status not zero and `check`; carries the last lines printed and the log's path.
@@ -134,9 +136,10 @@ def run(
     # The words before a command that make the kernel kill it when this process is killed.
     setpriv = shutil.which("setpriv")
     dying_with_us = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+    giving_way = ["nice", f"-n{niceness}"] if niceness else []
     with contextlib.ExitStack() as files:
         child = subprocess.Popen(
-            [*dying_with_us, *(_ISOLATED if isolated else ()), *words],
+            [*dying_with_us, *giving_way, *(_ISOLATED if isolated else ()), *words],
             cwd=cwd,
             env=child_environment,
             stdin=files.enter_context(input.open("rb")) if input else subprocess.DEVNULL,
