@@ -135,3 +135,11 @@ def entries(image: Path) -> set[str]:
         assert layer is not None
         with tarfile.open(fileobj=io.BytesIO(layer.read())) as inner:
             return {entry.name + "/" * entry.isdir() for entry in inner if entry.size or entry.isdir()}
+
+
+def test_dpkg_is_forced_to_its_own_defaults_and_not_to_wait_for_the_disk() -> None:
+    shown = subprocess.run(
+        ["dpkg", "--force-help"], env={"PATH": base._PATH}, capture_output=True, text=True, check=True
+    )
+    defaults = re.findall(r"^  \[\*\] (\S+)", shown.stdout, re.MULTILINE)
+    assert {*base._FORCE.split(",")} == {*defaults, "unsafe-io"}

@@ -27,6 +27,9 @@ from toolchains.system.paths import scratch
 from toolchains.system.steps import step
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# dpkg's own defaults, and that it does not wait for the disk after each file: what is interrupted is made again. As an
+# option for mmdebstrap it would be written into the image.
+_FORCE = "security-mac,downgrade,unsafe-io"
 # The revision of how packages become a file system: raise it whenever that changes. It is part of the image's identity.
 FORMAT = 2
 # Files that mmdebstrap and the packages' scripts leave: they depend on this machine, or contain a date.
@@ -155,7 +158,7 @@ def mmdebstrap(words: Sequence[str], *, log: str, niceness: int = 0) -> None:
     as_root = os.geteuid() == 0
     if not as_root:
         tool("newuidmap", package="uidmap")
-    env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH)}
+    env = {"PATH": _PATH, "HOME": "/", "TMPDIR": str(scratch()), "SOURCE_DATE_EPOCH": str(EPOCH), "DPKG_FORCE": _FORCE}
     mode = f"--mode={'root' if as_root else 'unshare'}"
     run([program, mode, *words], log=log, env=env, isolated=as_root, next="./foundry doctor", niceness=niceness)
 
