@@ -111,4 +111,5 @@ def verb(command: Command) -> str:
 def scripts(page: Path) -> dict[str, str]:
     """Return the files that a page tells its reader to save, by their names."""
     text = page.read_text(encoding="utf-8")
-    return dict(re.findall(r"[Ss]ave this as `([\w.]+)`(?:(?!```).)*?```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    saved = r"[Ss]ave this as `([\w.]+)`(?:(?!```).)*?```python\n(.*?)^```"
+    return dict(re.findall(saved, text, re.DOTALL | re.MULTILINE))

@@ -132,6 +132,7 @@ def test_several_processes_install_what_is_locked_and_a_failure_of_one_is_report
     (project / "requirements.lock").write_text("# Another.\n" + "".join(locked) + lock_line(index))
     status, _, stderr = foundry(project, env)
     assert status == 3 and "error: .venv could not be made: pip failed" in stderr and "madeup2" in stderr
+    assert "next: check network, proxy" in stderr
     assert len(list(packages.glob("madeup*.dist-info"))) == 4
 
 

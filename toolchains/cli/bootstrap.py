@@ -127,9 +127,15 @@ class Environment:
                         child.terminate()
                     child.wait()
         if failed:
-            tail = "\n".join(self.log.read_text().splitlines()[-20:])
-            print(f"{tail}\nerror: {self.folder.name} could not be made: {commands[0][2]} failed", file=sys.stderr)
-            print(f"  why:  see above; whole output: {self.log}\n  next: the same command again", file=sys.stderr)
+            # pip warns of each attempt to reach an index.
+            lines = [line for line in self.log.read_text().splitlines() if not line.startswith("WARNING: ")]
+            print(*lines[-20:], sep="\n", file=sys.stderr)
+            print(f"error: {self.folder.name} could not be made: {commands[0][2]} failed", file=sys.stderr)
+            print(f"  why:  see above; whole output: {self.log}", file=sys.stderr)
+            print(
+                "  next: check network, proxy (https_proxy) and `pip config list`, then the same command",
+                file=sys.stderr,
+            )
             sys.exit(3)
 
 
