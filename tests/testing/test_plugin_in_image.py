@@ -55,6 +55,27 @@ def test_wheel_of_a_new_repository_runs_kernels_in_the_image(
 
 @pytest.mark.docker
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "typed", "printed"),
+    [
+        (["run", "-m", "pytest", "tests"], "", " passed in "),
+        (["run", "kernel.py"], "", "equal to NumPy on"),
+        (["shell", "--with=."], "python -c 'import triton; print(triton.runtime.driver.active)'", "sample_npu"),
+        (["conformance", "--only=test_where"], "", "sample_npu-in-spirv"),
+    ],
+)
+def test_verbs_run_the_sources_that_the_current_folder_has(
+    words: list[str], typed: str, printed: str, repository: Path, docker: Engine
+) -> None:
+    (first,) = re.findall(r"```python\n(.*?)^```", (paths.ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (repository / "kernel.py").write_text(first)
+    command = [str(paths.ROOT / "foundry"), words[0], "spirv", "--plugin=.", *words[1:]]
+    done = subprocess.run(command, cwd=repository, input=typed, capture_output=True, text=True)
+    assert done.returncode == 0 and printed in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.slow
 def test_wheel_for_another_python_is_refused_in_the_image(
     repository: Path, docker: Engine, pytestconfig: pytest.Config
 ) -> None:
