@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # pytest-xdist hands out files in their order instead of those with the most tests first.
     config.option.loadscopereorder = False
+    # A shell that starts a run in the background lets it ignore Ctrl-C, and so all that the tests start.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # hypothesis would write into the checkout.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(paths.BUILD / "hypothesis"))
 

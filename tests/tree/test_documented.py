@@ -27,10 +27,10 @@ def named(page: Path) -> str:
     return str(page.relative_to(paths.ROOT))
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
     """Return a copy of the checkout with the scripts that the pages name; its .venv is that of the checkout."""
-    root = tmp_path_factory.mktemp("documented") / "checkout"
+    root = tmp_path / "checkout"
     shutil.copytree(paths.ROOT, root, symlinks=True, ignore=LEFT_OUT)
     (root / ".venv").symlink_to(paths.ROOT / ".venv")
     (first,) = documented.scripts(paths.ROOT / "README.md").values()

@@ -77,5 +77,8 @@ def test_a_browser_opens_the_notebook_and_what_is_saved_comes_back(
                 assert answer.status == 201
         finally:
             serving.send_signal(signal.SIGINT)
-            said = serving.communicate(timeout=120)[1]
+            try:
+                said = serving.communicate(timeout=120)[1]
+            finally:
+                serving.kill()
     assert (serving.returncode, (top / "saved.txt").read_text()) == (0, "saved"), said

@@ -354,8 +354,9 @@ def test_script_that_writes_too_much_keeps_what_fits(tmp_path: Path, mebibytes: 
     done = foundry("run", "spirv", "--disk=100MB", work / "x.py", mebibytes, seconds)
     assert done.returncode == LimitError.exit_code and "--disk=10GB" in done.stderr, done.stderr
     assert {path.name for path in work.iterdir()} - {"c.txt"} == {"x.py", "a.txt"}
-    assert (work / "c.txt").exists() or seconds != "0"
-    assert ("wrote more than 0.1 GB" in done.stderr) == (seconds != "0")
+    # The first script may have ended before it was looked at.
+    was_ended = "wrote more than 0.1 GB" in done.stderr
+    assert was_ended or (seconds == "0" and (work / "c.txt").exists())
 
 
 NOTEBOOK = """
