@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +25,10 @@ SHOWN = re.compile(rb"\r\x1b\[2K\x1b\[2m(.*?)\x1b\[22m")
 REMOVED = b"\r\x1b[2K"
 
 
-def on_terminal(text: str, *, term: str = "xterm", columns: int = 80, redirected: str = "") -> bytes:
-    """Return what a program in Python wrote to its terminal."""
+def on_terminal(
+    text: str, *, term: str = "xterm", columns: int = 80, redirected: str = "", hang_up: bool = False
+) -> bytes:
+    """Return what a program in Python wrote to its terminal; with `hang_up`, this is closed after the first output."""
     ours, theirs = pty.openpty()
     stdout, stderr = (subprocess.DEVNULL if name == redirected else theirs for name in ("stdout", "stderr"))
     variables = {**os.environ, "TERM": term, "COLUMNS": str(columns)}
@@ -42,9 +45,11 @@ def on_terminal(text: str, *, term: str = "xterm", columns: int = 80, redirected
         try:
             while more := os.read(ours, 65536):
                 written += more
+                if hang_up:
+                    break
         except OSError:
             pass
-    os.close(ours)
+        os.close(ours)
     assert program.returncode == 0, written
     return written.replace(b"\r\n", b"\n")
 
@@ -98,6 +103,19 @@ def test_a_step_that_began_later_is_named_until_it_ends_and_nothing_of_a_name_mo
     names = [shown.rpartition(b":")[0] for shown in SHOWN.findall(written)]
     assert list(dict.fromkeys(names)) == [b"inner", b"outer \\x1b[1A"]
     assert written.endswith(REMOVED)
+
+
+def test_work_goes_on_when_the_terminal_is_closed(tmp_path: Path) -> None:
+    written = on_terminal(
+        "with waiting.doing('it'):\n"
+        "    while not waiting._screen.shown: time.sleep(0.01)\n"
+        # So that the line is removed by this thread, and not by the one that shows it.
+        "    waiting._INTERVAL = 1000\n"
+        "    time.sleep(1)\n"
+        f"open({str(tmp_path / 'done')!r}, 'w')\n",
+        hang_up=True,
+    )
+    assert SHOWN.search(written) and (tmp_path / "done").exists()
 
 
 def test_it_fits_into_a_line() -> None:

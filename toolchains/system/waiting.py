@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import RLock, Thread
 from typing import Any
@@ -64,7 +64,9 @@ class _Screen:
 
     def write(self, data: bytes) -> None:
         assert self.terminal is not None
-        os.write(self.terminal.fileno(), data)
+        # The terminal may have been closed: what is being done must not fail by that.
+        with suppress(OSError):
+            os.write(self.terminal.fileno(), data)
 
 
 _screen = _Screen()
