@@ -1,8 +1,7 @@
-"""What happens at the same time while a Dockerfile's result becomes an image, and what an error of it leaves."""
+"""In which order a Dockerfile's result becomes an image, and what an error leaves."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,7 @@ from image_archives import layer as packed_layer
 from toolchains.archives import docker_archive
 from toolchains.engine.client import ImageInfo
 from toolchains.fetch.store import Store
-from toolchains.images import layer, listing
-from toolchains.system import steps
+from toolchains.images import layer
 from toolchains.system.errors import EngineError
 
 
@@ -80,20 +78,10 @@ def test_failure_while_normalising_removes_the_steps_and_loads_nothing(
     assert engine.done[2:] == ["build", "remove steps", "load"]
 
 
-def test_refused_archive_is_loaded_whole_and_ends_no_other_branch(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_archive_is_loaded_whole(archive: Path, tmp_path: Path) -> None:
     """An engine with the containerd store refuses an archive without the layers that it has: that is no failure."""
-    record, ended = listing.record, threading.Event()
-
-    def slow(*arguments: Any) -> str:
-        ended.wait(0.3)
-        return record(*arguments)
-
-    monkeypatch.setattr(listing, "record", slow)
-    monkeypatch.setattr(steps, "end_children", ended.set)
     engine = Builder(archive, refused=1)
     make(engine, tmp_path)
-    assert engine.done.count("load") == 2 and not ended.is_set()
+    assert engine.done.count("load") == 2
     with pytest.raises(EngineError, match="a layer is missing"):
         make(Builder(archive, refused=2), tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -77,21 +77,13 @@ def layer(
             side_by_side(
                 lambda: docker_archive.normalise(saved, normal, name=name, known=known, leave_out=True), build.close
             )
-
-        def load() -> bool:
-            # Caught here: an error that side_by_side sees ends what other threads wait for.
-            with suppress(EngineError):
-                engine.load(normal)
-                return True
-            return False
-
-        loaded, config = side_by_side(load, lambda: listing.record(normal, store))
-        if not loaded:
+        try:
+            engine.load(normal)
+        except EngineError:
             # Docker with the containerd store requires every layer in the archive, also those that it has.
             docker_archive.normalise(saved, normal, name=name, known=known)
             engine.load(normal)
-            config = listing.record(normal, store)
-        return provenance.note(name, require_image(engine, name), store, config)
+        return provenance.note(name, require_image(engine, name), store, listing.record(normal, store))
 
 
 @contextmanager
