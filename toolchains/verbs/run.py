@@ -494,7 +494,6 @@ def inside(argv: Sequence[str], environment: Mapping[str, str] | None = None) ->
         "PIP_NO_CACHE_DIR": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": _PYTEST,
         **jupyter.ENVIRONMENT,
     }
     words = [f"{key}={value}" for key, value in (settings | dict(environment or {})).items()]
