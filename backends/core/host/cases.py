@@ -188,11 +188,34 @@ def chosen() -> Case:
     return Case("chosen", (1, 1, 1), [a, b, np.full(16, 77, I32), I32(n), I32(0)], [a, b, expected])
 
 
+def picked() -> Case:
+    n = 4000
+    x = np.random.default_rng(14).integers(-900, 900, n).astype(F32)
+    # The places of equal elements are found from the left.
+    places = np.argsort(-x, kind="stable")[:8].astype(I32)
+    blank = [np.full(8, np.nan, F32), np.full(8, -1, I32)]
+    return Case("picked", (1, 1, 1), [x, *blank, I32(n)], [x, x[places], places])
+
+
+def sampled() -> Case:
+    random, n = np.random.default_rng(15), 4000
+    logits, uniform = random.standard_normal(n).astype(F32), random.uniform(0.01, 0.99, n).astype(F32)
+    uniform[1234] = 1 - 2e-6
+    exact = logits - np.log(-np.log(uniform.astype(np.float64)))
+    arguments = [logits, uniform, np.full(1, -1, I32), I32(n)]
+    return Case("sampled", (1, 1, 1), arguments, [logits, uniform, np.array([exact.argmax()], I32)])
+
+
+def top() -> Case:
+    x, n = np.random.default_rng(16).integers(-99, 99, 120).astype(I32), 120
+    return Case("top", (1, 1, 1), [x, np.full(8, 77, I32), I32(n)], [x, np.sort(x)[:-9:-1]])
+
+
 CASES: dict[str, Callable[[], Case]] = {
     function.__name__: function
     for function in (
         *(limits, softmax, matmul, histogram, transposes, exchanged, strided, gathered, largest, moved, in_place),
-        *(branches, sums, halves, diagonal, joined, chosen),
+        *(branches, sums, halves, diagonal, joined, chosen, picked, sampled, top),
     )
 }
 

@@ -230,6 +230,32 @@ def said(x, out, n, B: tl.constexpr):
     tl.store(out + offs, v + 1, mask=offs < n)
 
 
+@triton.jit
+def picked(x, values, places, n, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    v = tl.load(x + offs, mask=offs < n, other=float("-inf"))
+    for k in range(8):
+        most, at = tl.max(v, 0, return_indices=True)
+        tl.store(values + k, most)
+        tl.store(places + k, at)
+        v = tl.where(offs == at, float("-inf"), v)
+
+
+@triton.jit
+def sampled(logits, uniform, out, n, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    v = tl.load(logits + offs, mask=offs < n, other=float("-inf"))
+    noise = -tl.log(-tl.log(tl.load(uniform + offs, mask=offs < n, other=0.5)))
+    tl.store(out, tl.argmax(v + noise, 0, tie_break_left=False))
+
+
+@triton.jit
+def top(x, out, n, B: tl.constexpr):
+    offs = tl.arange(0, B)
+    v = tl.load(x + offs, mask=offs < n, other=-9999)
+    tl.store(out + tl.arange(0, 8), tl.topk(v, 8))
+
+
 class Text(NamedTuple):
     """A kernel, the types of its parameters, its constants, and options of its launch."""
 
@@ -263,6 +289,9 @@ TEXTS = {
     "diagonal": Text(diagonal, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"N": 16}),
     "joined": Text(joined, {"x": "*i32", "out": "*i32"}, {"B": 32}),
     "chosen": Text(chosen, {"a": "*i32", "b": "*i32", "out": "*i32", "n": "i32", "first": "i32"}, {"B": 16}),
+    "picked": Text(picked, {"x": "*fp32", "values": "*fp32", "places": "*i32", "n": "i32"}, {"B": 4096}),
+    "sampled": Text(sampled, {"logits": "*fp32", "uniform": "*fp32", "out": "*i32", "n": "i32"}, {"B": 4096}),
+    "top": Text(top, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 128}),
     "said": Text(said, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}, {"debug": True}),
 }
 _PLACE = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)

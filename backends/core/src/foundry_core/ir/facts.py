@@ -16,8 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from xdsl.dialects import arith
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.traits import OpTrait
 
 
@@ -57,14 +56,6 @@ class AlongAxis(OpTrait):
     keeps: bool
 
 
-# Operations that give the same with their operands exchanged. xDSL declares it of some of them only.
-_COMMUTATIVE = (
-    *(arith.AddiOp, arith.AddfOp, arith.MuliOp, arith.MulfOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp),
-    *(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp),
-    *(arith.MinnumfOp, arith.MaxnumfOp, arith.MinimumfOp, arith.MaximumfOp),
-)
-
-
 class Axis(NamedTuple):
     """The dimension along which elements are combined, and whether the results have it."""
 
@@ -86,13 +77,6 @@ def keeps_bits(op: object) -> bool:
 def is_product(op: object) -> bool:
     """Return whether an operation is a product of matrices."""
     return isinstance(op, Operation) and op.has_trait(MatrixProduct)
-
-
-def combines_in_any_order(block: Block) -> bool:
-    """Return whether a region that combines two elements is one operation for which their order does not matter."""
-    first, last = block.first_op, block.last_op
-    assert first is not None and last is not None
-    return isinstance(first, _COMMUTATIVE) and first.next_op is last and set(first.operands) == set(block.args)
 
 
 def first_number(op: object) -> int | None:

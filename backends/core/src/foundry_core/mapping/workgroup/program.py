@@ -82,7 +82,7 @@ class WorkGroupReduction(Reduction):
             return super()._fold(count, step, point)
         t, private, me = self._tiles.text, self._tiles.private, self._space.work_item
         lanes = 1 if self._folds_lanes(point) else point.lanes
-        if self._combination.is_commutative:
+        if self._in_any_order:
             # Neighbouring work-items read neighbouring vectors.
             parts, first, stride, end = most, self._space.times(me, t.integer(step)), most * step, t.integer(count)
         else:

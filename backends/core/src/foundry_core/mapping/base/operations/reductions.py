@@ -1,23 +1,23 @@
 """tt.reduce and tt.scan along one dimension, with any combining region.
 
-If the region of a reduction is one operation that commutes, vectors are combined first, then pairs of lanes of the last
-vector. With any other region, elements are combined in their order: the lanes of each vector first, each with its
-neighbour.
+If the region of a reduction may combine elements in any order (ir/combining.py), vectors are combined first, then pairs
+of lanes of the last vector. With any other region, elements are combined in their order: the lanes of each vector
+first, each with its neighbour.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir import tt
-from ....ir.arith import CmpfOp, CmpiOp, ConstantOp, SelectOp
+from ....ir.arith import ConstantOp
+from ....ir.combining import reduction_order
 from ....ir.elements import extents
-from ....ir.facts import combined_axis, combines_in_any_order
+from ....ir.facts import combined_axis
 from ....ops.elementwise import apply_row, is_elementwise
 from ....ops.numeric import element_name, in_register
 from ..buffers import Buffer
@@ -25,19 +25,12 @@ from ..emission import statement
 from ..mapping import Mapping
 from ..space import Memo, Point
 
-# The comparisons of tl.argmax and tl.argmin, of signed and unsigned integers and of floats.
-_BEYOND = ("sgt", "ugt", "ogt", "slt", "ult", "olt")
-_EQUAL = ("eq", "oeq")
-_BEFORE = ("slt", "ult")
-
 
 class Combination:
     """A region whose block takes two sets of scalars and returns one; of a map, the second set is empty.
 
     Attributes:
         is_elementwise: whether the region can be written on vectors. One with control flow takes scalars only.
-        is_commutative: whether the region is known to give the same in any order of the elements, but for the rounding
-            of sums and products, and for the place that is found next to a NaN.
     """
 
     def __init__(self, program: Mapping, block: Block) -> None:
@@ -47,10 +40,6 @@ class Combination:
         assert last is not None
         self._last = last
         self.is_elementwise = all(is_elementwise(op) or isinstance(op, ConstantOp) or op is last for op in block.ops)
-        only = block.first_op
-        self.is_commutative = _chooses_by_place(block, last) or (
-            combines_in_any_order(block) and only is not None and tuple(last.operands) == tuple(only.results)
-        )
 
     def lanes(self, wanted: int) -> int:
         """Return how many lanes the operands may have."""
@@ -83,41 +72,6 @@ class Combination:
         return [register(value) for value in self._last.operands]
 
 
-def _chooses_by_place(block: Block, last: Operation) -> bool:
-    """Return whether a region returns the larger or the smaller of two values with its place; of equal ones, the first.
-
-    That is what tl.argmax, and tl.max with return_indices, have by default: g = v1 > v2 or (v1 == v2 and i1 < i2).
-    """
-    if len(block.args) != 4 or len(last.operands) != 2:
-        return False
-    v1, i1, v2, i2 = block.args
-    value, place = (operand.owner for operand in last.operands)
-    if not isinstance(value, SelectOp) or not isinstance(place, SelectOp) or value.cond is not place.cond:
-        return False
-    if (value.lhs, value.rhs, place.lhs, place.rhs) != (v1, v2, i1, i2) or not isinstance(
-        value.cond.owner, arith.OrIOp
-    ):
-        return False
-    for beyond, tie in _both_ways(value.cond.owner):
-        if _compares(beyond, v1, v2, _BEYOND) and isinstance(tie.owner, arith.AndIOp):
-            for equal, first in _both_ways(tie.owner):
-                if _compares(equal, v1, v2, _EQUAL) and _compares(first, i1, i2, _BEFORE):
-                    return True
-    return False
-
-
-def _both_ways(op: Operation) -> tuple[tuple[SSAValue, SSAValue], tuple[SSAValue, SSAValue]]:
-    """Return the two operands of an operation, in either order."""
-    x, y = op.operands
-    return (x, y), (y, x)
-
-
-def _compares(value: SSAValue, x: SSAValue, y: SSAValue, predicates: Sequence[str]) -> bool:
-    """Return whether a value is a comparison of two others by one of some predicates."""
-    op = value.owner
-    return isinstance(op, CmpiOp | CmpfOp) and tuple(op.operands) == (x, y) and op.predicate_name in predicates
-
-
 # Vectors that are combined with each other before the sum of all is needed: a power of two.
 _AT_ONCE = 4
 
@@ -129,6 +83,8 @@ class Reduction:
         self._tiles = program.tiles
         self._op = op
         self._combination = Combination(program, op.regions[0].block)
+        order = reduction_order(op)
+        self._in_any_order = order.is_free and order.place is None
         along = combined_axis(op)
         assert along is not None
         self._axis = along.number
@@ -171,7 +127,7 @@ class Reduction:
 
     def _folds_lanes(self, point: Point) -> bool:
         """Return whether the elements read at a point are combined at once, to keep their order."""
-        return point.lane == self._axis and not self._combination.is_commutative
+        return point.lane == self._axis and not self._in_any_order
 
     def _fold(self, count: int, step: int, point: Point) -> list[Reg]:
         """Combine `count` elements along the axis, `step` apart, into registers of the point's lanes."""
@@ -179,7 +135,7 @@ class Reduction:
             return self._read(point)
         t = self._tiles.text
         along_lanes = point.lane == self._axis and point.lanes > 1
-        if along_lanes and self._combination.is_commutative and count >= 2 * _AT_ONCE * step:
+        if along_lanes and self._in_any_order and count >= 2 * _AT_ONCE * step:
             existing = self._tiles.point_bound(self._op.operands, point)
             if existing is not None:
                 return self._fold_several(count, step, point, *existing)

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ....emit.mlir import Reg
 from ....ir import tt
-from ....ir.facts import combines_in_any_order
+from ....ir.combining import Order, reduction_order
 from ....ops.numeric import in_memory
 from ..layouts import Layout, arrange_layout
 from ..program import SimtProgram, invocation_statement
@@ -28,11 +28,14 @@ from ..tiles import Rows, convert_layout, through_memory
 @invocation_statement(tt.ReduceOp)
 def _reduce(program: SimtProgram, op: tt.ReduceOp) -> None:
     axis = op.axis.value.data
-    commutes = combines_in_any_order(op.combine.block)
-    source, regs, bits = along_axis(program, op, axis, ordered=not commutes)
+    order = reduction_order(op)
+    source, regs, bits = along_axis(program, op, axis, ordered=not order.is_free)
     along = sum(bits)
     tile = {offset: [src[source.register_of[offset]] for src in regs] for offset in source.offsets}
-    rows = _unordered(program, op, tile, source, along) if commutes else _ordered(program, op, tile, source, bits)
+    if order.is_free:
+        rows = _unordered(program, op, order, tile, source, along)
+    else:
+        rows = _ordered(program, op, tile, source, bits)
     for number, result in enumerate(op.res):
         program.values[result] = _results(program, op, result, {k: v[number] for k, v in rows.items()}, source, axis)
 
@@ -58,29 +61,56 @@ def along_axis(
 
 
 def _unordered(
-    program: SimtProgram, op: tt.ReduceOp, tile: dict[int, list[Reg]], source: Layout, along: int
+    program: SimtProgram, op: tt.ReduceOp, order: Order, tile: dict[int, list[Reg]], source: Layout, along: int
 ) -> dict[int, list[Reg]]:
     """Return a partial result for each position outside the axis that this invocation has, by its index."""
     # The registers of this invocation.
     rows: dict[int, list[Reg]] = {}
     for offset, values in tile.items():
         key = offset & ~along
-        rows[key] = combine(program, op, rows[key], values) if key in rows else values
+        rows[key] = combine(program, op, rows[key], values, order.place) if key in rows else values
     # The other invocations of the subgroup.
     for bit, basis in enumerate(source.lanes):
         if basis & along:
-            for key, values in rows.items():
-                others = [shuffle(program, op, value, mask=1 << bit) for value in values]
-                rows[key] = combine(program, op, values, others)
+            _across_lanes(program, op, rows, 1 << bit, ordered=not order.commutes, place=order.place)
     warps = sum({basis for basis in source.warps if basis & along})
-    return _across_warps(program, op, rows, source, warps, along) if warps else rows
+    return _across_warps(program, op, rows, source, warps, along, order.place) if warps else rows
+
+
+def _across_lanes(
+    program: SimtProgram,
+    op: tt.ReduceOp,
+    rows: dict[int, list[Reg]],
+    bit: int,
+    *,
+    ordered: bool = True,
+    place: int | None = None,
+) -> None:
+    """Combine the partial results of lanes whose numbers differ in a bit, in place.
+
+    Args:
+        ordered: both lanes take the result of the lower one first.
+        place: see `combine`; it decides in place of `ordered`.
+    """
+    t = program.code
+    if ordered := ordered and place is None:
+        mine = t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32"))
+        upper = t.compare("ne", mine, t.integer(0, "i32"))
+    for key, values in rows.items():
+        others = [shuffle(program, op, value, mask=bit) for value in values]
+        first, second = values, others
+        if ordered:
+            pairs = list(zip(values, others, strict=True))
+            first = [t.select(upper, other, mine) for mine, other in pairs]
+            second = [t.select(upper, mine, other) for mine, other in pairs]
+        rows[key] = combine(program, op, first, second, place)
 
 
 def _ordered(
     program: SimtProgram, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, bits: Sequence[int]
 ) -> dict[int, list[Reg]]:
     """Do the same in the order of the axis, from its lowest bit: neighbours, then neighbouring pairs, and so on."""
-    t, reduced = program.code, 0
+    reduced = 0
     for number, basis in enumerate(bits):
         if basis & reduced:
             continue
@@ -89,16 +119,7 @@ def _ordered(
                 key: combine(program, op, values, rows[key | basis]) for key, values in rows.items() if not key & basis
             }
         elif basis in source.lanes:
-            bit = 1 << source.lanes.index(basis)
-            upper = t.compare(
-                "ne", t.binary("arith.andi", program.group.lane(), t.integer(bit, "i32")), t.integer(0, "i32")
-            )
-            for key, values in rows.items():
-                others = [shuffle(program, op, value, mask=bit) for value in values]
-                pairs = list(zip(values, others, strict=True))
-                first = [t.select(upper, other, mine) for mine, other in pairs]
-                second = [t.select(upper, mine, other) for mine, other in pairs]
-                rows[key] = combine(program, op, first, second)
+            _across_lanes(program, op, rows, 1 << source.lanes.index(basis))
         else:
             # All bits of warps that follow each other.
             warps = 0
@@ -138,10 +159,24 @@ def _through_places(program: SimtProgram, op: Operation, value: Reg, lane: Reg) 
 
 
 def combine(
-    program: SimtProgram, op: tt.ReduceOp | tt.ScanOp, first: Sequence[Reg], second: Sequence[Reg]
+    program: SimtProgram,
+    op: tt.ReduceOp | tt.ScanOp,
+    first: Sequence[Reg],
+    second: Sequence[Reg],
+    place: int | None = None,
 ) -> list[Reg]:
-    """Write the region of a reduction or a scan on two sets of values."""
+    """Write the region of a reduction or a scan on two sets of values.
+
+    Args:
+        place: if given, the set whose value of this number is less comes first.
+    """
     block = op.combine.block
+    if place is not None:
+        t = program.code
+        keeps = t.compare("slt", first[place], second[place])
+        pairs = list(zip(first, second, strict=True))
+        first = [t.select(keeps, x, y) for x, y in pairs]
+        second = [t.select(keeps, y, x) for x, y in pairs]
     for argument, reg in zip(block.args, (*first, *second), strict=True):
         program.values[argument] = [reg]
     for inner in block.ops:
@@ -152,13 +187,20 @@ def combine(
 
 
 def _across_warps(
-    program: SimtProgram, op: tt.ReduceOp, rows: dict[int, list[Reg]], source: Layout, along: int, reduced: int
+    program: SimtProgram,
+    op: tt.ReduceOp,
+    rows: dict[int, list[Reg]],
+    source: Layout,
+    along: int,
+    reduced: int,
+    numbers: int | None = None,
 ) -> dict[int, list[Reg]]:
     """Combine the partial results of the warps along the axis, through workgroup memory, in the order of the axis.
 
     Args:
         along: the bits of an index that these warps have.
         reduced: the bits of an index along which lanes hold the same partial results.
+        numbers: the operand that `combine` takes as a place.
     """
     t, group = program.code, program.group
     warps = sorted((bit for bit, basis in enumerate(source.warps) if basis & along), key=lambda bit: source.warps[bit])
@@ -170,7 +212,9 @@ def _across_warps(
     if bytes > program.arena.free and len(rows) > 1:
         keys, half = list(rows), len(rows) // 2
         parts = ({key: rows[key] for key in part} for part in (keys[:half], keys[half:]))
-        return {k: v for part in parts for k, v in _across_warps(program, op, part, source, along, reduced).items()}
+        return {
+            k: v for part in parts for k, v in _across_warps(program, op, part, source, along, reduced, numbers).items()
+        }
     found: dict[int, list[Reg]] = {key: list(values) for key, values in rows.items()}
     # The place of a partial result: which row, which lane outside the axis, and which warp.
     lane = _gathered(program, group.lane(), lanes)
@@ -213,7 +257,7 @@ def _across_warps(
             added: list[Reg] = []
             for row in range(len(rows)):
                 (values,) = partial_results(row, [t.binary("arith.addi", mine, beside)])
-                added += combine(program, op, totals[row * width : (row + 1) * width], values)
+                added += combine(program, op, totals[row * width : (row + 1) * width], values, numbers)
             return added
 
         one, initial = t.integer(1, "i32"), [reg for row in range(len(rows)) for reg in partial_results(row, [mine])[0]]
@@ -224,7 +268,7 @@ def _across_warps(
         for row, key in enumerate(rows):
             total, *more = partial_results(row, others)
             for values in more:
-                total = tuple(combine(program, op, total, values))
+                total = tuple(combine(program, op, total, values, numbers))
             found[key] = list(total)
     program.arena.release(first)
     return found
