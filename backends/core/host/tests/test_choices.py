@@ -331,6 +331,74 @@ def test_next_to_nan_all_invocations_find_one_element_and_its_own_place(
         np.testing.assert_array_equal(found, np.full_like(found, others[place]))
 
 
+def box(axis: int, counted: int, *, lanes: int) -> str:
+    """Return a kernel for the place of each row's or column's largest number, of equal ones the last.
+
+    Args:
+        axis: the one along which it looks.
+        counted: the axis along which the numbers of places grow.
+    """
+    slices = [f"#ttg.slice<{{dim = {1 - dim}, parent = #b}}>" for dim in (0, 1)]
+    ends, shapes = (ROWS, COLUMNS), (f"{ROWS}x1", f"1x{COLUMNS}")
+    tile, kept = f"tensor<{ROWS}x{COLUMNS}xELEM, #b>", f"tensor<{ends[1 - axis]}xELEM, {slices[1 - axis]}>"
+
+    def of(text: str, elem: str) -> str:
+        return text.replace("ELEM", elem)
+
+    numbers, pointers = of(tile, "i32"), of(tile, "!tt.ptr<f32>")
+    out, places = of(kept, "!tt.ptr<i32>"), of(kept, "i32")
+    made = []
+    for dim, (end, shape) in enumerate(zip(ends, shapes, strict=True)):
+        row, thin = f"tensor<{end}xi32, {slices[dim]}>", f"tensor<{shape}xi32, #b>"
+        made += [
+            f"%r{dim} = tt.make_range {{end = {end} : i32, start = 0 : i32}} : {row}",
+            f"%e{dim} = tt.expand_dims %r{dim} {{axis = {1 - dim} : i32}} : {row} -> {thin}",
+            f"%n{dim} = tt.broadcast %e{dim} : {thin} -> {numbers}",
+        ]
+    made += [
+        f"%columns = arith.constant dense<{COLUMNS}> : {numbers}",
+        f"%down = arith.muli %n0, %columns : {numbers}",
+        f"%at = arith.addi %down, %n1 : {numbers}",
+        f"%s = tt.splat %p0 : !tt.ptr<f32> -> {pointers}",
+        f"%a = tt.addptr %s, %at : {pointers}, {numbers}",
+        f"%x = tt.load %a : {pointers}",
+        f'%m:2 = "tt.reduce"(%x, %n{counted}) <{{axis = {axis} : i32}}> ({{',
+        "^bb0(%v: f32, %i: i32, %w: f32, %j: i32):",
+        "%g = arith.cmpf ogt, %v, %w : f32",
+        "%vg = arith.select %g, %v, %w : f32",
+        "%ig = arith.select %g, %i, %j : i32",
+        "tt.reduce.return %vg, %ig : f32, i32",
+        f"}}) : ({of(tile, 'f32')}, {numbers}) -> ({of(kept, 'f32')}, {places})",
+        f"%o = tt.splat %p1 : !tt.ptr<i32> -> {out}",
+        f"%q = tt.addptr %o, %r{1 - axis} : {out}, {places}",
+        f"tt.store %q, %m#1 : {out}",
+    ]
+    layout = f"sizePerThread = [1, 2], threadsPerWarp = [{lanes // 4}, 4], warpsPerCTA = [2, 2], order = [1, 0]"
+    head = (
+        f"#b = #ttg.blocked<{{{layout}}}>",
+        'module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "hip:gfx942", '
+        f'"ttg.threads-per-warp" = {lanes} : i32}} {{',
+        "tt.func public @kernel(%p0: !tt.ptr<f32>, %p1: !tt.ptr<i32>) attributes {noinline = false} {",
+    )
+    return "\n".join([*head, *made, "tt.return", "}", "}", ""])
+
+
+ROWS, COLUMNS = 64, 32
+
+
+@pytest.mark.parametrize("road", ["h100", "lavapipe", "least", "wide"])
+@pytest.mark.parametrize(("axis", "counted"), [(0, 0), (0, 1), (1, 1), (1, 0)])
+def test_places_of_a_box_count_along_their_own_axis_only(axis: int, counted: int, road: str) -> None:
+    target = WIDE[road]
+    text = box(axis, counted, lanes=target.warp_size)
+    (op,) = (op for op in parse(text).walk() if op.name == "tt.reduce")
+    assert reduction_order(op) == (BY_PLACE if axis == counted else KEPT)
+    x = np.random.default_rng(axis).integers(-2, 3, (ROWS, COLUMNS)).astype(np.float32)
+    _, found = run(text, target, [x, np.full(x.shape[1 - axis], 77, np.int32)])
+    last = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
+    np.testing.assert_array_equal(found, last if axis == counted else np.arange(x.shape[1 - axis]))
+
+
 def exchanges(text: str) -> tuple[int, int]:
     """Return how many shuffles and barriers a kernel has."""
     module = Module(lower_simt(text, H100).module)
