@@ -1,7 +1,7 @@
 """Atomic operations: each element once, by the invocation that holds it; the others are told the result.
 
 Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or
-the 64 bits, around the element.
+the 64 bits, around the element. Neighbours that are known to fill a word share a loop.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
     values = program.values[op.value]
     kind, elem = op.kind.data, atomic.elem
 
-    def change(number: int, address: Reg) -> Reg:
-        value = numeric.to_memory(values[number], elem)
+    def change(numbers: Sequence[int], address: Reg) -> Sequence[Reg]:
+        value = numeric.to_memory(values[numbers[0]], elem)
         if elem in ("i32", "i64") or (kind == "exch" and elem in ("f32", "f64")):
             bits = f"i{WIDTHS[value.elem]}"
             old = group.atomic(_INSTRUCTIONS[kind], address, t.cast("arith.bitcast", value, bits))
-            return t.cast("arith.bitcast", old, value.elem)
+            return [t.cast("arith.bitcast", old, value.elem)]
         if kind == "fadd" and elem in ("f32", "f64") and WIDTHS[elem] in program.target.atomic_adds:
-            return group.atomic("AtomicFAdd", address, value)
+            return [group.atomic("AtomicFAdd", address, value)]
 
-        def changed(bits: Reg) -> Reg:
+        def changed(number: int, bits: Reg) -> Reg:
             return numeric.to_memory(_changed(program, op, numeric.from_memory(bits, elem), values[number]), elem)
 
-        return _in_loop(program, atomic, address, changed)
+        return _in_loop(program, atomic, numbers, address, changed)
 
-    program.values[op.result] = atomic.write_and_share(change)
+    program.values[op.result] = atomic.write_and_share(change, max(1, 32 // WIDTHS[atomic.kind]))
 
 
 def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
@@ -70,42 +70,53 @@ def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> 
     raise unsupported(op, op.kind.data)
 
 
-def _in_loop(program: SimtProgram, atomic: OwnerAccess, address: Reg, changed: Callable[[Reg], Reg]) -> Reg:
-    """Exchange the word around an element until nothing else changed it meanwhile; return the element's old bits.
+def _in_loop(
+    program: SimtProgram,
+    atomic: OwnerAccess,
+    numbers: Sequence[int],
+    address: Reg,
+    changed: Callable[[int, Reg], Reg],
+) -> Sequence[Reg]:
+    """Exchange the word around elements until nothing else changed it meanwhile; return the elements' old bits.
 
     Args:
-        changed: returns the new bits of the element for the old ones.
+        numbers: the registers: one, or as many as fill a word.
+        changed: returns the new bits of an element for the old ones.
     """
     t, group = program.code, program.group
     width = WIDTHS[atomic.kind]
     word = "i64" if width == 64 else "i32"
-    shift = None
-    at = address
-    if width < 32:
+    at, shifts = address, [t.integer(place * width, "i32") for place in range(len(numbers))]
+    is_part = len(numbers) * width < 32
+    if is_part:
         at = t.binary("arith.andi", address, t.integer(~3, "i64"))
         t.state_multiple(at, 4)
         bytes = t.cast("arith.trunci", t.binary("arith.andi", address, t.integer(3, "i64")), "i32")
-        shift = t.binary("arith.muli", bytes, t.integer(8, "i32"))
+        shifts = [t.binary("arith.muli", bytes, t.integer(8, "i32"))]
 
-    def inside(bits: Reg) -> Reg:
-        """Return the element's bits of a word."""
-        if shift is None:
-            return t.cast("arith.bitcast", bits, atomic.kind)
-        return t.cast("arith.trunci", t.binary("arith.shrui", bits, shift), f"i{width}")
+    def inside(bits: Reg) -> list[Reg]:
+        """Return the elements' bits of a word."""
+        if width >= 32:
+            return [t.cast("arith.bitcast", bits, atomic.kind)]
+        return [t.cast("arith.trunci", t.binary("arith.shrui", bits, shift), f"i{width}") for shift in shifts]
 
-    def replaced(bits: Reg, new: Reg) -> Reg:
-        if shift is None:
-            return t.cast("arith.bitcast", new, word)
-        mask = t.binary("arith.shli", t.integer((1 << width) - 1, "i32"), shift)
-        kept = t.binary("arith.andi", bits, t.binary("arith.xori", mask, t.integer(-1, "i32")))
-        return t.binary("arith.ori", kept, t.binary("arith.shli", t.cast("arith.extui", new, "i32"), shift))
+    def replaced(bits: Reg, new: Sequence[Reg]) -> Reg:
+        if width >= 32:
+            return t.cast("arith.bitcast", new[0], word)
+        total = t.integer(0, word)
+        if is_part:
+            mask = t.binary("arith.shli", t.integer((1 << width) - 1, "i32"), shifts[0])
+            total = t.binary("arith.andi", bits, t.binary("arith.xori", mask, t.integer(-1, "i32")))
+        for each, shift in zip(new, shifts, strict=True):
+            total = t.binary("arith.ori", total, t.binary("arith.shli", t.cast("arith.extui", each, "i32"), shift))
+        return total
 
     def test(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
         return regs[1], regs
 
     def body(regs: Sequence[Reg]) -> Sequence[Reg]:
         expected = regs[0]
-        new = replaced(expected, changed(inside(expected)))
+        new = replaced(expected, [changed(*each) for each in zip(numbers, inside(expected), strict=True)])
         found = group.atomic("AtomicCompareExchange", at, new, expected)
         return [found, t.compare("ne", found, expected)]
 
@@ -120,13 +131,17 @@ def _cas(program: SimtProgram, op: tt.AtomicCASOp) -> None:
     atomic = OwnerAccess(program, op, op.ptr, None)
     bits = f"i{WIDTHS[atomic.kind]}"
 
-    def change(number: int, address: Reg) -> Reg:
+    def change(numbers: Sequence[int], address: Reg) -> Sequence[Reg]:
         compared, value = (
-            t.cast("arith.bitcast", numeric.to_memory(program.values[each][number], atomic.elem), bits)
+            t.cast("arith.bitcast", numeric.to_memory(program.values[each][numbers[0]], atomic.elem), bits)
             for each in (op.compare, op.value)
         )
         if WIDTHS[bits] < 32:
-            return _in_loop(program, atomic, address, lambda old: t.select(t.compare("eq", old, compared), value, old))
-        return t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)
+
+            def changed(number: int, old: Reg) -> Reg:
+                return t.select(t.compare("eq", old, compared), value, old)
+
+            return _in_loop(program, atomic, numbers, address, changed)
+        return [t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)]
 
     program.values[op.result] = atomic.write_and_share(change)

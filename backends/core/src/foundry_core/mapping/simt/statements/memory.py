@@ -10,6 +10,7 @@ Accesses that may meet at one element have a barrier between (front/order.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -25,6 +26,8 @@ from ..tiles import runs, through_memory
 
 # The most bytes of one access.
 _WIDEST = 16
+# Changes the elements of some registers, which have neighbouring addresses; the first one's is given.
+_Change: TypeAlias = Callable[[Sequence[int], Reg], Sequence[Reg]]
 
 
 @invocation_statement(tt.AddPtrOp)
@@ -110,8 +113,8 @@ def _load_once(program: SimtProgram, op: tt.LoadOp | tt.AtomicLoadOp) -> None:
     once = OwnerAccess(program, op, op.ptr, op.mask)
     size = WIDTHS[once.kind] // 8
 
-    def read(number: int, address: Reg) -> Reg:
-        (found,) = program.group.load(address, once.kind, 1, size, volatile=True)
+    def read(numbers: Sequence[int], address: Reg) -> list[Reg]:
+        found = program.group.load(address, once.kind, 1, size, volatile=True)
         program.group.fence()
         return found
 
@@ -130,8 +133,8 @@ def _poll(program: SimtProgram, op: tt.AtomicPollOp) -> None:
     t = program.code
     once, expected = OwnerAccess(program, op, op.ptr, None), program.values[op.expected]
 
-    def wait(number: int, address: Reg) -> Reg:
-        wanted = program.numeric.to_memory(expected[number], once.elem)
+    def wait(numbers: Sequence[int], address: Reg) -> list[Reg]:
+        wanted = program.numeric.to_memory(expected[numbers[0]], once.elem)
 
         def differs(regs: Sequence[Reg]) -> tuple[Reg, Sequence[Reg]]:
             (found,) = program.group.load(address, once.kind, 1, WIDTHS[once.kind] // 8, volatile=True)
@@ -139,7 +142,7 @@ def _poll(program: SimtProgram, op: tt.AtomicPollOp) -> None:
 
         t.loop([], differs, lambda regs: regs)
         program.group.fence()
-        return wanted
+        return [wanted]
 
     once.write(wait)
     program.group.barrier(of_all=True)
@@ -151,11 +154,11 @@ def _atomic_store(program: SimtProgram, op: tt.AtomicStoreOp) -> None:
     """Store each element in one invocation, after all that the program stored before."""
     once, values = OwnerAccess(program, op, op.ptr, op.mask), program.values[op.value]
 
-    def write(number: int, address: Reg) -> Reg:
-        value = program.numeric.to_memory(values[number], once.elem)
+    def write(numbers: Sequence[int], address: Reg) -> list[Reg]:
+        value = program.numeric.to_memory(values[numbers[0]], once.elem)
         program.group.fence()
         program.group.store(address, [value], WIDTHS[once.kind] // 8, volatile=True)
-        return value
+        return [value]
 
     once.write(write)
 
@@ -226,29 +229,43 @@ class OwnerAccess:
         is_tile = isinstance(pointer.type, TensorType)
         self._layout = program.layout(pointer) if is_tile else _scalar_layout(program)
         self._owner = owner_predicate(program, self._layout)
-        self._masks: Sequence[Reg | None] = [None] * len(self._addresses) if mask is None else program.values[mask]
+        masks = [None] * len(self._addresses) if mask is None else program.values[mask]
+        # tl.atomic_add without a mask has one that is always set.
+        always = program.code.integer(1, "i1")
+        self._masks = [None if each == always else each for each in masks]
 
-    def write(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
-        """Write `change` for each element: it gets the register's number and the address, and returns what was there.
+    def write(self, change: _Change, together: int = 1) -> list[Reg]:
+        """Write `change` for each element, with one branch for all those of one mask.
 
         Returns the old elements as registers. Only the owners have them.
+
+        Args:
+            change: gets the numbers of registers and the address of the first, and returns what was there.
+            together: so many neighbours, which begin at a multiple of their size, are changed at once; others alone.
         """
         layout, t = self._layout, self._program.code
         zero, found = t.integer(0, self.kind), dict[int, Reg]()
-        for number, address in enumerate(self._addresses):
-            if layout.register_of[layout.offsets[number]] != number:
-                continue
+        kept = layout.distinct
+        addresses, masks = [self._addresses[number] for number in kept], [self._masks[number] for number in kept]
+        groups: dict[Reg | None, list[list[int]]] = {}
+        for run in runs(t, addresses, masks, WIDTHS[self.kind] // 8, together):
+            numbers = [kept[place] for place in run]
+            parts = [numbers] if len(numbers) == together else [[number] for number in numbers]
+            groups.setdefault(self._masks[numbers[0]], []).extend(parts)
+        for mask, parts in groups.items():
 
-            def path(number: int = number, address: Reg = address) -> list[Reg]:
-                return [change(number, address)]
+            def path(parts: list[list[int]] = parts) -> list[Reg]:
+                return [reg for numbers in parts for reg in change(numbers, self._addresses[numbers[0]])]
 
-            condition = t.all_of(self._masks[number], self._owner)
-            (found[number],) = path() if condition is None else t.branch(condition, path, lambda: [zero])
+            every = [number for numbers in parts for number in numbers]
+            zeros, condition = [zero] * len(every), t.all_of(mask, self._owner)
+            regs = path() if condition is None else t.branch(condition, path, zeros.copy)
+            found.update(zip(every, regs, strict=True))
         return [found[layout.register_of[offset]] for offset in layout.offsets]
 
-    def write_and_share(self, change: Callable[[int, Reg], Reg]) -> list[Reg]:
-        """Write `change` for each element; if the operation's result is used, tell all invocations what it returned."""
-        regs: Sequence[Reg] = self.write(change)
+    def write_and_share(self, change: _Change, together: int = 1) -> list[Reg]:
+        """Do the same; if the operation's result is used, tell all invocations what it returned."""
+        regs: Sequence[Reg] = self.write(change, together)
         if self._owner is not None and any(list(result.uses) for result in self._op.results):
             regs = through_memory(self._program, self._op, regs, self._layout, self._layout, owner=self._owner)
         return [self._program.numeric.from_memory(reg, self.elem) for reg in regs]
