@@ -421,6 +421,16 @@ def of_single_operations(op: tt.ReduceOp) -> Order:
             for name in ("argmax", "argmax-fast", "last-argmax", "nan-argmax")
             for each, before in ((1, 320), (4, 80))
         ),
+        # Only the order of the axis decides: registers are combined first as far as they are neighbours.
+        *(
+            pytest.param(
+                kernel(CHOICES["argmax-fast-of-numbers"], "f32", lanes=32, size=4096, each=each),
+                shuffles,
+                shuffles,
+                id=f"neighbours-{each}",
+            )
+            for each, shuffles in ((1, 320), (4, 80), (32, 10))
+        ),
         *(
             pytest.param(CASES[name]().kernel(32).ttgir, shuffles, before, id=name)
             for name, shuffles, before in (("picked", 10, 80), ("sampled", 10, 80), ("top", 20, 20))
