@@ -21,6 +21,20 @@ def forward(heads: int, length: int, depth: int, kind: str, causal: bool) -> Pro
 
 
 @triton.jit
+def attend(q, k_ptr, v_ptr, at, inside, scale, largest, total, result):
+    """Go on with a softmax by some keys: its largest score and sum of exponentials, and the sum of values."""
+    k = tl.load(k_ptr + at, mask=inside[:, None], other=0.0)
+    scores = tl.where(inside[None, :], tl.dot(q, tl.trans(k)) * scale, -float("inf"))
+    new = tl.maximum(largest, tl.max(scores, axis=1))
+    weight = tl.exp(scores - new[:, None])
+    again = tl.exp(largest - new)
+    total = total * again + tl.sum(weight, axis=1)
+    v = tl.load(v_ptr + at, mask=inside[:, None], other=0.0)
+    result = result * again[:, None] + tl.dot(weight.to(v.dtype), v)
+    return new, total, result
+
+
+@triton.jit
 def decode_kernel(
     q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, out_ptr, scale, most,
     GROUP: constexpr, D: constexpr, PAGE: constexpr,
@@ -38,15 +52,9 @@ def decode_kernel(
         block = tl.load(table_ptr + sequence * most + page).to(tl.int64)
         place = ((block * PAGE + within) * heads + head) * D
         inside = page * PAGE + within < length
-        k = tl.load(k_ptr + place[:, None] + column[None, :], mask=inside[:, None], other=0.0)
-        scores = tl.where(inside[None, :], tl.dot(q, tl.trans(k)) * scale, -float("inf"))
-        new = tl.maximum(largest, tl.max(scores, axis=1))
-        weight = tl.exp(scores - new[:, None])
-        again = tl.exp(largest - new)
-        total = total * again + tl.sum(weight, axis=1)
-        v = tl.load(v_ptr + place[:, None] + column[None, :], mask=inside[:, None], other=0.0)
-        result = result * again[:, None] + tl.dot(weight.to(v.dtype), v)
-        largest = new
+        largest, total, result = attend(
+            q, k_ptr, v_ptr, place[:, None] + column[None, :], inside, scale, largest, total, result
+        )
     tl.store(out_ptr + at, (result / total[:, None]).to(out_ptr.dtype.element_ty))
 
 
@@ -78,6 +86,113 @@ def decode(sequences: int, heads: int, group: int, length: int, depth: int, page
     moved = 2 * int(lengths.sum()) * heads * depth * k.itemsize + q.nbytes + out.nbytes
     work, inputs = 4 * int(lengths.sum()) * heads * group * depth, (q, k, v, table, lengths)
     return Problem(title, "GB/s", moved, work, inputs, out, exact, allowed, launch, checked=checked)
+
+
+@triton.jit
+def part_kernel(
+    q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, part_ptr, sum_ptr, scale, most,
+    GROUP: constexpr, D: constexpr, PAGE: constexpr, BN: constexpr, SPLITS: constexpr,
+):  # fmt: skip
+    """One of SPLITS parts of a sequence, each key by the table; few heads of queries share one of keys."""
+    sequence, head, split, heads = tl.program_id(0), tl.program_id(1), tl.program_id(2), tl.num_programs(1)
+    # tl.dot has 16 rows at least.
+    query, column = tl.arange(0, 16), tl.arange(0, D)
+    at = (sequence * heads + head) * GROUP + query
+    q = tl.load(q_ptr + at[:, None] * D + column[None, :], mask=query[:, None] < GROUP, other=0.0)
+    length = tl.load(length_ptr + sequence)
+    low = tl.cdiv(tl.cdiv(length, BN), SPLITS) * BN * split
+    high = tl.minimum(low + tl.cdiv(tl.cdiv(length, BN), SPLITS) * BN, length)
+    largest = tl.full((16,), -float("inf"), tl.float32)
+    total = tl.zeros((16,), tl.float32)
+    result = tl.zeros((16, D), tl.float32)
+    for start in range(low, high, BN):
+        key = start + tl.arange(0, BN)
+        inside = key < high
+        block = tl.load(table_ptr + sequence * most + key // PAGE, mask=inside, other=0).to(tl.int64)
+        place = ((block * PAGE + key % PAGE) * heads + head) * D
+        largest, total, result = attend(
+            q, k_ptr, v_ptr, place[:, None] + column[None, :], inside, scale, largest, total, result
+        )
+    # There may be no keys in this part.
+    result = result / tl.where(total > 0, total, 1.0)[:, None]
+    at = at * SPLITS + split
+    tl.store(part_ptr + at[:, None] * D + column[None, :], result, mask=query[:, None] < GROUP)
+    tl.store(sum_ptr + at, largest + tl.log(total), mask=query < GROUP)
+
+
+@triton.jit
+def combine_kernel(part_ptr, sum_ptr, out_ptr, D: constexpr, SPLITS: constexpr):
+    at, split, column = tl.program_id(0), tl.arange(0, SPLITS), tl.arange(0, D)
+    sums = tl.load(sum_ptr + at * SPLITS + split)
+    weight = tl.exp(sums - tl.max(sums, axis=0))
+    parts = tl.load(part_ptr + (at * SPLITS + split[:, None]) * D + column[None, :])
+    result = tl.sum(parts * weight[:, None], axis=0) / tl.sum(weight, axis=0)
+    tl.store(out_ptr + at * D + column, result.to(out_ptr.dtype.element_ty))
+
+
+def decode_split(sequences: int, heads: int, group: int, length: int, depth: int, page: int, kind: str) -> Problem:
+    made = decode(sequences, heads, group, length, depth, page, kind)
+    rows = sequences * heads * group
+    # Of 16 parts at most. That they are combined is one more rescaling of sums, as after each page.
+    parts, sums = empty((rows * 16, depth), "f32"), empty((rows * 16,), "f32")
+
+    def launch(jit: Any, *arrays: Any, BN: int, SPLITS: int, **options: Any) -> Any:
+        *read, parts, sums, out = arrays
+        jit(part_kernel)[(sequences, heads, SPLITS)](
+            *read, parts, sums, depth**-0.5, -(-length // page), GROUP=group, D=depth, PAGE=page, BN=BN, SPLITS=SPLITS,
+            **options,
+        )  # fmt: skip
+        return jit(combine_kernel)[(rows,)](parts, sums, out, D=depth, SPLITS=SPLITS, num_warps=4)
+
+    return replace(made, title=f"{made.title}, in parts", inputs=(*made.inputs, parts, sums), launch=launch)
+
+
+@triton.jit
+def linear_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, scale, length, D: constexpr, CHUNK: constexpr, BV: constexpr
+):  # fmt: skip
+    """Causal, without softmax: scores within a chunk, and the sum of K^T V for what is before it."""
+    head, row, column = tl.program_id(0), tl.arange(0, CHUNK), tl.arange(0, D)
+    of_v = tl.program_id(1) * BV + tl.arange(0, BV)
+    state = tl.zeros((D, BV), tl.float32)
+    for start in range(0, length, CHUNK):
+        at = (head * length + start + row[:, None]) * D
+        q, k = tl.load(q_ptr + at + column[None, :]), tl.load(k_ptr + at + column[None, :])
+        v = tl.load(v_ptr + at + of_v[None, :])
+        scores = tl.where(row[:, None] >= row[None, :], tl.dot(q, tl.trans(k)), 0.0)
+        result = tl.dot(scores.to(v.dtype), v)
+        result = tl.dot(q, state.to(q.dtype), result)
+        state = tl.dot(tl.trans(k), v, state)
+        tl.store(out_ptr + at + of_v[None, :], (result * scale).to(out_ptr.dtype.element_ty))
+
+
+def linear(heads: int, length: int, depth: int, chunk: int, kind: str) -> Problem:
+    shape, scale = (heads, length, depth), depth**-0.5
+    q, k, v = (normal(shape, kind, seed) for seed in range(3))
+    out, checked = empty(shape, kind), [0, heads - 1]
+    exact, allowed = (np.empty((len(checked), length, depth)) for _ in range(2))
+    for number, head in enumerate(checked):
+        state, size = np.zeros((depth, depth)), np.zeros((depth, depth))
+        for start in range(0, length, chunk):
+            rows = slice(start, start + chunk)
+            x, y, z = (each[head, rows].astype(np.float64) for each in (q, k, v))
+            scores, sizes = np.tril(x @ y.T), np.tril(np.abs(x) @ np.abs(y).T)
+            exact[number, rows] = (scores @ z + x @ state) * scale
+            # Scores and the state are rounded to the type; a term of the sum is in three products at most.
+            rounded = unit(kind) * (np.abs(scores) @ np.abs(z) + np.abs(x) @ np.abs(state))
+            rounded += 2.0**-25 * (np.abs(z).sum(axis=0) + np.abs(x).sum(axis=1, keepdims=True))
+            summed = 2 * (2 * depth + length + 8) * F32 * (sizes @ np.abs(z) + np.abs(x) @ size)
+            allowed[number, rows] = (rounded + summed) * scale
+            state, size = state + y.T @ z, size + np.abs(y).T @ np.abs(z)
+    allowed += unit(kind) * np.abs(exact) + 2.0**-25
+
+    def launch(jit: Any, *arrays: Any, BV: int, **options: Any) -> Any:
+        grid = (heads, depth // BV)
+        return jit(linear_kernel)[grid](*arrays, scale, length, D=depth, CHUNK=chunk, BV=BV, **options)
+
+    title = f"linear attention {kind}, {heads} heads, {length} x {depth}, chunks of {chunk}"
+    work = heads * length * depth * (4 * chunk + 4 * depth)
+    return Problem(title, "TFLOP/s", 4 * q.nbytes, work, (q, k, v), out, exact, allowed, launch, checked=checked)
 
 
 def _attended(q: Any, k: Any, v: Any, kind: str, block: int) -> tuple[Any, Any]:

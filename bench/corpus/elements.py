@@ -46,6 +46,38 @@ def gated(rows: int, columns: int, kind: str, tanh: bool) -> Problem:
 
 
 @triton.jit
+def gated_gradient_kernel(g_ptr, a_ptr, b_ptr, out_ptr, n, BLOCK: constexpr):
+    """The gradients of a and b in silu(a) * b, one array after the other."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    g = tl.load(g_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    a = tl.load(a_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + at, mask=mask, other=0.0).to(tl.float32)
+    part = tl.sigmoid(a)
+    da = g * b * part * (1.0 + a * (1.0 - part))
+    tl.store(out_ptr + at, da.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(out_ptr + n + at, (g * a * part).to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def gated_gradient(rows: int, columns: int, kind: str) -> Problem:
+    g, a, b = (normal((rows, columns), kind, seed) for seed in range(3))
+    out, checked = empty((2, rows, columns), kind), spread(rows)
+    dy, x, gate = (each[checked].astype(np.float64) for each in (g, a, b))
+    part = 1 / (1 + np.exp(-x))
+    exact = np.stack([dy * gate * part * (1 + x * (1 - part)), dy * x * part])
+    # As in `gated`; 1 - part has the absolute error of part, and cancels at most what 1 + |x| has.
+    size = np.stack([np.abs(dy * gate) * part * (1 + np.abs(x)), np.abs(exact[1])])
+    allowed = size * (24 + 10 * np.abs(x)) * F32 + unit(kind) * np.abs(exact) + 2.0**-25
+
+    def launch(jit: Any, *arrays: Any, BLOCK: int, **options: Any) -> Any:
+        grid = (triton.cdiv(rows * columns, BLOCK),)
+        return jit(gated_gradient_kernel)[grid](*arrays, rows * columns, BLOCK=BLOCK, **options)
+
+    index, title = (slice(None), checked), f"swiglu, gradients {kind}, {rows} x {columns}"
+    return streamed(title, (g, a, b), out, exact, allowed, launch, checked=index)
+
+
+@triton.jit
 def rotary_kernel(x_ptr, cos_ptr, sin_ptr, y_ptr, heads, HALF: constexpr, BH: constexpr):
     token = tl.program_id(0)
     head = tl.program_id(1) * BH + tl.arange(0, BH)
@@ -315,3 +347,43 @@ def depthwise(planes: int, height: int, width: int) -> Problem:
 
     title = f"convolution of planes 3 x 3 f32, {planes} x {height} x {width}"
     return streamed(title, (x, w), y, exact, 10 * F32 * size, launch, checked=checked)
+
+
+@triton.jit
+def stencil_kernel(x_ptr, y_ptr, height, width, part, BH: constexpr, BW: constexpr):
+    """One step of heat in a box, whose faces stay as they are."""
+    plane, last = tl.program_id(2), tl.num_programs(2) - 1
+    line = tl.program_id(1) * BH + tl.arange(0, BH)[:, None]
+    column = tl.program_id(0) * BW + tl.arange(0, BW)[None, :]
+    mask = (line < height) & (column < width)
+    inner = (line > 0) & (line < height - 1) & (column > 0) & (column < width - 1) & (plane > 0) & (plane < last)
+    at = x_ptr + (plane * height + line) * width + column
+    x = tl.load(at, mask=mask, other=0.0)
+    near = tl.load(at - 1, mask=inner, other=0.0) + tl.load(at + 1, mask=inner, other=0.0)
+    near += tl.load(at - width, mask=inner, other=0.0) + tl.load(at + width, mask=inner, other=0.0)
+    near += tl.load(at - height * width, mask=inner, other=0.0) + tl.load(at + height * width, mask=inner, other=0.0)
+    y = tl.where(inner, x + part * (near - 6.0 * x), x)
+    tl.store(y_ptr + (plane * height + line) * width + column, y, mask=mask)
+
+
+def stencil(depth: int, height: int, width: int) -> Problem:
+    x, y = normal((depth, height, width), "f32"), empty((depth, height, width), "f32")
+    checked, part = spread(depth, 16), 0.125
+    exact, allowed = x[checked].astype(np.float64), np.zeros((len(checked), height, width))
+    for number, plane in enumerate(checked):
+        if 0 < plane < depth - 1:
+            box = x[plane - 1 : plane + 2].astype(np.float64)
+            own = box[1, 1:-1, 1:-1]
+            near = [box[0, 1:-1, 1:-1], box[2, 1:-1, 1:-1], box[1, :-2, 1:-1], box[1, 2:, 1:-1]]
+            near += [box[1, 1:-1, :-2], box[1, 1:-1, 2:]]
+            exact[number, 1:-1, 1:-1] = own + part * (sum(near) - 6 * own)
+            size = np.abs(own) + part * (sum(map(np.abs, near)) + 6 * np.abs(own))
+            allowed[number, 1:-1, 1:-1] = 9 * F32 * size
+
+    def launch(jit: Any, x: Any, y: Any, BH: int, BW: int, **options: Any) -> Any:
+        grid = (triton.cdiv(width, BW), triton.cdiv(height, BH), depth)
+        return jit(stencil_kernel)[grid](x, y, height, width, part, BH=BH, BW=BW, **options)
+
+    return streamed(
+        f"stencil of 7 points f32, {depth} x {height} x {width}", (x,), y, exact, allowed, launch, checked=checked
+    )

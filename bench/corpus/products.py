@@ -295,6 +295,55 @@ def weights(m: int, n: int, k: int, kind: str, bits: int) -> Problem:
 
 
 @triton.jit
+def packed_kernel(
+    a_ptr, b_ptr, scale_ptr, zero_ptr, c_ptr, m, n, k,
+    GROUP: constexpr, BM: constexpr, BN: constexpr, BK: constexpr,
+):  # fmt: skip
+    """Eight weights of 4 bits a word along K; GROUP rows share scales and zeros, of which a word has eight along N."""
+    row, column = swizzled(m, n, BM, BN, 8)
+    at_m = (row * BM + tl.arange(0, BM)) % m
+    at_n = (column * BN + tl.arange(0, BN)) % n
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        at_k = start + tl.arange(0, BK)
+        group = (at_k // GROUP)[:, None]
+        x = tl.load(a_ptr + at_m[:, None] * k + at_k[None, :])
+        words = tl.load(b_ptr + (at_k // 8)[:, None] * n + at_n[None, :])
+        scales = tl.load(scale_ptr + group * n + at_n[None, :])
+        zeros = tl.load(zero_ptr + group * (n // 8) + (at_n // 8)[None, :])
+        zeros = (zeros >> (at_n % 8 * 4)[None, :]) & 15
+        weights = (words >> (at_k % 8 * 4)[:, None]) & 15
+        total = tl.dot(x, (weights - zeros).to(scales.dtype) * scales, total)
+    at_m = row * BM + tl.arange(0, BM)
+    at_n = column * BN + tl.arange(0, BN)
+    mask = (at_m[:, None] < m) & (at_n[None, :] < n)
+    tl.store(c_ptr + at_m[:, None] * n + at_n[None, :], total.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+def packed(m: int, n: int, k: int, kind: str, group: int) -> Problem:
+    a, c = normal((m, k), kind), empty((m, n), kind)
+    b, zeros = normal((k // 8, n), "i32", 1), normal((k // group, n // 8), "i32", 2)
+    scales, checked = normal((k // group, n), kind, 3), spread(m, 48)
+    # No weight is subnormal, and no result beyond f16.
+    scales[:] = 0.01 * (1 + np.abs(scales))
+    shift = 4 * np.arange(8)
+    whole = (b[:, None, :] >> shift[:, None] & 15).reshape(k, n)
+    zero = (zeros[:, :, None] >> shift & 15).reshape(k // group, n)
+    x = a[checked].astype(np.float64)
+    y = (whole - np.repeat(zero, group, axis=0)) * np.repeat(scales.astype(np.float64), group, axis=0)
+    exact = x @ y
+
+    def launch(jit: Any, *arrays: Any, **options: Any) -> Any:
+        return _tiled(packed_kernel, m, n, k, jit, *arrays, GROUP=group, **options)
+
+    # A weight is rounded to the type once.
+    allowed = _bound(x, y, exact, kind) + unit(kind) * (np.abs(x) @ np.abs(y))
+    inputs = (a, b, scales, zeros)
+    title, moved = f"matmul {kind} x 4 bits in groups of {group}, {m} x {n} x {k}", sum(e.nbytes for e in (*inputs, c))
+    return Problem(title, "TFLOP/s", moved, 2 * m * n * k, inputs, c, exact, allowed, launch, checked=checked)
+
+
+@triton.jit
 def scaled_kernel(a_ptr, sa_ptr, b_ptr, sb_ptr, c_ptr, m, n, k, BM: constexpr, BN: constexpr, BK: constexpr):
     """A and B have a scale for each row or column and BK elements along K."""
     row, column = swizzled(m, n, BM, BN, 8)
@@ -439,3 +488,50 @@ def convolution(height: int, width: int, channels: int, out: int, kind: str) -> 
     title, moved = f"convolution 3 x 3 {kind}, {height} x {width} x {channels} -> {out}", x.nbytes + w.nbytes + y.nbytes
     work, allowed = 18 * y.size * channels, _bound(a, b, a @ b, kind)
     return Problem(title, "TFLOP/s", moved, work, (x, w), y, a @ b, allowed, launch, checked=checked)
+
+
+@triton.jit
+def strided_kernel(
+    x_ptr, w_ptr, y_ptr, images, channels, out, height, width, lines, columns,
+    BM: constexpr, BN: constexpr, BK: constexpr,
+):  # fmt: skip
+    """3 x 3 with a stride of 2 in the order of PyTorch, channels first, as a product of any sizes."""
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    column, line, image = place % columns, place // columns % lines, place // (columns * lines)
+    at_n = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = channels * 9
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, depth, BK):
+        at_k = start + tl.arange(0, BK)
+        y = (line * 2 - 1)[:, None] + (at_k % 9 // 3)[None, :]
+        x = (column * 2 - 1)[:, None] + (at_k % 3)[None, :]
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        inside = inside & (image[:, None] < images) & (at_k[None, :] < depth)
+        plane = image[:, None] * channels + (at_k // 9)[None, :]
+        a = tl.load(x_ptr + (plane * height + y) * width + x, mask=inside, other=0.0)
+        mask = (at_k[:, None] < depth) & (at_n[None, :] < out)
+        b = tl.load(w_ptr + at_n[None, :] * depth + at_k[:, None], mask=mask, other=0.0)
+        total = tl.dot(a, b, total)
+    at = (image[:, None] * out + at_n[None, :]) * (lines * columns) + (line * columns + column)[:, None]
+    mask = (image[:, None] < images) & (at_n[None, :] < out)
+    tl.store(y_ptr + at, total.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+def strided(images: int, channels: int, out: int, height: int, width: int, kind: str) -> Problem:
+    lines, columns = (height + 1) // 2, (width + 1) // 2
+    x, w = normal((images, channels, height, width), kind), normal((out, 9 * channels), kind, 1)
+    y = empty((images, out, lines, columns), kind)
+    image, line, column = np.unravel_index(spread(images * lines * columns), (images, lines, columns))
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    parts = [padded[i, :, 2 * j : 2 * j + 3, 2 * k : 2 * k + 3] for i, j, k in zip(image, line, column, strict=True)]
+    a, b = np.stack(parts).reshape(len(parts), -1), w.astype(np.float64).T
+    sizes = (images, channels, out, height, width, lines, columns)
+
+    def launch(jit: Any, *arrays: Any, BM: int, BN: int, **options: Any) -> Any:
+        grid = (triton.cdiv(images * lines * columns, BM), triton.cdiv(out, BN))
+        return jit(strided_kernel)[grid](*arrays, *sizes, BM=BM, BN=BN, **options)
+
+    title = f"convolution 3 x 3, stride 2 {kind}, {images} x {channels} x {height} x {width} -> {out}"
+    moved, index = x.nbytes + w.nbytes + y.nbytes, (image, slice(None), line, column)
+    work, allowed = 18 * y.size * channels, _bound(a, b, a @ b, kind)
+    return Problem(title, "TFLOP/s", moved, work, (x, w), y, a @ b, allowed, launch, checked=index)

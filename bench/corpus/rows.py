@@ -319,7 +319,7 @@ def topk_kernel(x_ptr, y_ptr, columns, K: constexpr, BLOCK: constexpr):
     tl.store(y_ptr + row * K + tl.arange(0, K), tl.topk(x, K))
 
 
-def _by_row(kernel: Any, rows: int, columns: int, jit: Any, *arrays: Any, **options: Any) -> Any:
+def by_row(kernel: Any, rows: int, columns: int, jit: Any, *arrays: Any, **options: Any) -> Any:
     block = triton.next_power_of_2(columns)
     return jit(kernel)[(rows,)](*arrays, columns, BLOCK=block, **options)
 
@@ -328,20 +328,20 @@ def cumsum(rows: int, columns: int, kind: str) -> Problem:
     x, y, checked = normal((rows, columns), kind), empty((rows, columns), "f32"), spread(rows)
     wide = x[checked].astype(np.float64)
     allowed = columns * F32 * np.abs(wide).cumsum(axis=1)
-    launch = partial(_by_row, cumsum_kernel, rows, columns)
+    launch = partial(by_row, cumsum_kernel, rows, columns)
     title = f"cumulative sum {kind}, {rows} x {columns}"
     return streamed(title, (x,), y, wide.cumsum(axis=1), allowed, launch, checked=checked)
 
 
 def sort(rows: int, columns: int, kind: str) -> Problem:
     x, y = normal((rows, columns), kind), empty((rows, columns), kind)
-    launch = partial(_by_row, sort_kernel, rows, columns)
+    launch = partial(by_row, sort_kernel, rows, columns)
     return streamed(f"sort {kind}, {rows} x {columns}", (x,), y, np.sort(x, axis=1), 0, launch)
 
 
 def topk(rows: int, columns: int, k: int, kind: str) -> Problem:
     x, y = normal((rows, columns), kind), empty((rows, k), kind)
-    launch = partial(_by_row, topk_kernel, rows, columns, K=k)
+    launch = partial(by_row, topk_kernel, rows, columns, K=k)
     exact = np.ascontiguousarray(np.sort(x, axis=1)[:, : -k - 1 : -1])
     return streamed(f"largest {k} {kind}, {rows} x {columns}", (x,), y, exact, 0, launch)
 
@@ -364,7 +364,7 @@ def quantise(rows: int, columns: int, kind: str) -> Problem:
     scaled = wide * (127 / np.abs(wide).max(axis=1, keepdims=True)) + 0.5
 
     def launch(jit: Any, x: Any, scales: Any, y: Any, **options: Any) -> Any:
-        return _by_row(quantise_kernel, rows, columns, jit, x, y, scales, **options)
+        return by_row(quantise_kernel, rows, columns, jit, x, y, scales, **options)
 
     # Where the scaled number is as near to the next integer as its error, either is right.
     close = np.abs(scaled - np.round(scaled)) <= 128 * 4 * F32
@@ -394,3 +394,84 @@ def dequantise(rows: int, columns: int, kind: str) -> Problem:
     allowed = np.abs(exact) * (F32 + unit(kind)) * 1.001 + (2.0**-25 if TYPES[kind] == np.float16 else 0)
     title = f"dequantise rows i8 -> {kind}, {rows} x {columns}"
     return streamed(title, (x, scales), y, exact, allowed, launch, checked=checked)
+
+
+@triton.jit
+def group_norm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, channels, plane, groups, eps, BLOCK: constexpr):
+    """Normalise a group of an image's channels, whose planes are next to each other; weights are of channels."""
+    program = tl.program_id(0)
+    size = channels // groups * plane
+    base = program.to(tl.int64) * size
+    first, second = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, size, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + base + at, mask=at < size, other=0.0).to(tl.float32)
+        first += x
+        second += x * x
+    mean = tl.sum(first, axis=0) / size
+    scale = tl.rsqrt(tl.sum(second, axis=0) / size - mean * mean + eps)
+    for start in range(0, size, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        mask = at < size
+        channel = program % groups * (channels // groups) + at // plane
+        x = tl.load(x_ptr + base + at, mask=mask, other=0.0).to(tl.float32)
+        w = tl.load(w_ptr + channel, mask=mask, other=0.0).to(tl.float32)
+        b = tl.load(b_ptr + channel, mask=mask, other=0.0).to(tl.float32)
+        tl.store(y_ptr + base + at, ((x - mean) * scale * w + b).to(y_ptr.dtype.element_ty), mask=mask)
+
+
+def group_norm(images: int, channels: int, plane: int, groups: int, kind: str) -> Problem:
+    size = channels // groups * plane
+    x, y = (make((images * groups, size), kind) for make in (normal, empty))
+    w, b, checked = normal((channels,), kind, 1), normal((channels,), kind, 2), spread(images * groups)
+    wide = x[checked].astype(np.float64)
+    of_group = np.repeat(np.stack([w, b]).astype(np.float64), plane, axis=1).reshape(2, groups, size)
+    weight, bias = of_group[:, checked % groups]
+    mean, square = wide.mean(axis=1, keepdims=True), (wide**2).mean(axis=1, keepdims=True)
+    variance = wide.var(axis=1, keepdims=True) + 1e-5
+    normed = (wide - mean) / np.sqrt(variance)
+    # Of a sum whose lanes add a 64th of the elements before their tree; and of the difference of squares.
+    of_sum = (size / 64 + 80) * F32
+    of_mean = of_sum * np.abs(wide).mean(axis=1, keepdims=True)
+    of_scale = (2 * of_sum * square + 2 * np.abs(mean) * of_mean) / variance + 8 * F32
+    error = np.abs(normed) * of_scale + (of_mean + 2 * F32 * (np.abs(wide) + np.abs(mean))) / np.sqrt(variance)
+    exact = normed * weight + bias
+
+    def launch(jit: Any, *arrays: Any, **options: Any) -> Any:
+        return jit(group_norm_kernel)[(images * groups,)](*arrays, channels, plane, groups, 1e-5, **options)
+
+    allowed = np.abs(weight) * error + 4 * F32 * (np.abs(normed * weight) + np.abs(bias))
+    allowed += unit(kind) * np.abs(exact) + 2.0**-25
+    title = f"group norm {kind}, {images} x {channels} x {plane}, {groups} groups"
+    return streamed(title, (x, w, b), y, exact, allowed, launch, checked=checked)
+
+
+@triton.jit
+def segments_kernel(x_ptr, starts_ptr, y_ptr, columns, BR: constexpr, BC: constexpr):
+    """Sum rows starts[s] to starts[s + 1]; how many these are, only memory says."""
+    segment = tl.program_id(0)
+    column = tl.program_id(1) * BC + tl.arange(0, BC)
+    low, high = tl.load(starts_ptr + segment), tl.load(starts_ptr + segment + 1)
+    total = tl.zeros((BR, BC), tl.float32)
+    for start in range(low, high, BR):
+        row = start + tl.arange(0, BR)
+        mask = (row[:, None] < high) & (column[None, :] < columns)
+        total += tl.load(x_ptr + row[:, None] * columns + column[None, :], mask=mask, other=0.0).to(tl.float32)
+    tl.store(y_ptr + segment * columns + column, tl.sum(total, axis=0), mask=column < columns)
+
+
+def segments(rows: int, columns: int, count: int, kind: str) -> Problem:
+    x, starts, y = normal((rows, columns), kind), empty((count + 1,), "i32"), empty((count, columns), "f32")
+    starts[:] = np.sort(np.random.default_rng(1).integers(0, rows, count + 1))
+    # The first is empty.
+    starts[:2], starts[-1] = 0, rows
+    checked = spread(count, 256)
+    parts = [x[starts[each] : starts[each + 1]].astype(np.float64) for each in checked]
+    exact, size = (np.stack([part.sum(axis=0) for part in of]) for of in (parts, map(np.abs, parts)))
+
+    def launch(jit: Any, *arrays: Any, BC: int, **options: Any) -> Any:
+        return jit(segments_kernel)[(count, triton.cdiv(columns, BC))](*arrays, columns, BC=BC, **options)
+
+    allowed = np.array([[len(part) + 8] for part in parts]) * F32 * size
+    title = f"sums of {count} segments {kind}, {rows} x {columns}"
+    return streamed(title, (x, starts), y, exact, allowed, launch, checked=checked)
