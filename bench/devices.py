@@ -130,6 +130,9 @@ class Vulkan(_Gpu):
     def numpy(self, array: Any) -> Array:
         return array.numpy()  # type: ignore[no-any-return]
 
+    def compiled(self, returned: Any) -> str:
+        return getattr(getattr(returned, "metadata", None), "fitted", "")
+
 
 class Cuda(_Gpu):
     """Triton's CUDA backend, with torch's tensors."""

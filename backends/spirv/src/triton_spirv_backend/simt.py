@@ -9,8 +9,10 @@ import functools
 import math
 import os
 import re
+import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foundry_core.backend.compiler import (
     LEAST_SHARED,
@@ -21,8 +23,13 @@ from foundry_core.backend.compiler import (
     uses_addresses,
 )
 from foundry_core.backend.gpu import make_ttgir
+from foundry_core.errors import LoweringError, TooLarge
 from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.vulkan.library import VALIDATION_VARIABLE
+from triton._C.libtriton import ir
+
+if TYPE_CHECKING:
+    from foundry_core.mapping.simt.lower import Simt
 
 # The extents of a tile, and the number of subgroups that a kernel in TTGIR is for.
 _EXTENTS = re.compile(r"tensor<((?:[0-9]+x)+)")
@@ -43,9 +50,11 @@ def add_stages(stages: dict[str, Any], options: SimtOptions, device: SimtTarget)
     """Add the stages from TTIR to SPIR-V for a device."""
     known = replace(device, warps=options.num_warps)
     stages["ttir"] = _make_ttir
+    lower = functools.partial(_lowered, target=known, named=options.debug, check=bool(options.check))
     # Checks see through no pipeline.
-    stages["ttgir"] = functools.partial(_make_ttgir, target=known, stages=1 if options.check else options.num_stages)
-    stages["spv"] = functools.partial(_make_spirv, target=known, named=options.debug, check=bool(options.check))
+    most = 1 if options.check else options.num_stages
+    stages["ttgir"] = functools.partial(_make_ttgir, target=known, stages=most, lower=lower)
+    stages["spv"] = functools.partial(_make_spirv, target=known, lower=lower)
 
 
 def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
@@ -53,23 +62,68 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
     return clean_up(module, metadata, block_pointers=True)
 
 
-def _make_ttgir(module: Any, metadata: dict[str, Any], *, target: SimtTarget, stages: int) -> Any:
-    tiles = (extents[:-1].split("x") for extents in _EXTENTS.findall(str(module)))
+def _make_ttgir(
+    module: Any, metadata: dict[str, Any], *, target: SimtTarget, stages: int, lower: Callable[[str], Simt]
+) -> Any:
+    """Run the stage ttgir with the most stages of loops, up to `stages`, whose tiles fit into workgroup memory."""
+    ttir = str(module)
+    tiles = (extents[:-1].split("x") for extents in _EXTENTS.findall(ttir))
     wide = target.widen(max((math.prod(map(int, extents)) for extents in tiles), default=1))
-    return make_ttgir(module, metadata, warps=wide.warps, warp_size=wide.warp_size, stages=stages)
+    for left in range(stages, min(stages, 1) - 1, -1):
+        # The passes have changed the module that did not fit.
+        source = module if left == stages else _parsed(ttir, module.context)
+        made = make_ttgir(source, metadata, warps=wide.warps, warp_size=wide.warp_size, stages=left)
+        if left <= 1 or _fits(str(made), lower):
+            break
+    metadata["num_stages"] = left
+    metadata["fitted"] = f"num_stages={left} instead of {stages}" if left < stages else ""
+    return made
 
 
-def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, named: bool, check: bool) -> bytes:
-    from foundry_core.errors import TooLarge
+def _parsed(text: str, context: Any) -> Any:
+    """Return a module in Triton's IR; Triton reads it from files only."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return module
+
+
+def _fits(ttgir: str, lower: Callable[[str], Simt]) -> bool:
+    """Return whether the device has the workgroup memory for a kernel; what else is wrong, the next stage says."""
+    if "ttg.local_alloc" in ttgir:
+        try:
+            lower(ttgir)
+        except TooLarge as error:
+            return error.resource != "workgroup memory"
+        except LoweringError:
+            pass
+    return True
+
+
+@functools.lru_cache(1)
+def _lowered(ttgir: str, *, target: SimtTarget, named: bool, check: bool) -> Simt:
+    """Translate a kernel, for the stage that asks whether it fits and for the one that follows."""
     from foundry_core.mapping.simt.lower import lower_simt
+
+    return lower_simt(ttgir, _of_kernel(ttgir, target), named=named, check=check)
+
+
+def _of_kernel(ttgir: str, target: SimtTarget) -> SimtTarget:
+    """Return the device with as many subgroups a program as a kernel is for."""
+    warps = _WARPS.search(ttgir)
+    return replace(target, warps=int(warps[1])) if warps else target
+
+
+def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, lower: Callable[[str], Simt]) -> bytes:
     from triton.runtime.errors import OutOfResources
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
-    if warps := _WARPS.search(ttgir):
-        target = replace(target, warps=int(warps[1]))
+    target = _of_kernel(ttgir, target)
     try:
-        lowered = lower_simt(ttgir, target, named=named, check=check)
+        lowered = lower(ttgir)
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"{error.resource} ({error})") from error
