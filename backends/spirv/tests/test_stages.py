@@ -1,4 +1,4 @@
-"""Loops get fewer stages than a kernel asks for, where the device has not the workgroup memory for them."""
+"""Loops get fewer stages than a kernel asks for, and products parts, where workgroup memory is too small."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ def test_loop_has_as_many_stages_as_fit(kib: int, asked: int, taken: int) -> Non
     assert taken == 1 or f"memdesc<{taken - 1}x64x32xf32" in ttgir
 
 
+def test_product_is_divided_along_k_where_one_stage_does_not_fit() -> None:
+    made = compiled(8, 3)
+    assert made.metadata.fitted == "num_stages=1 instead of 3, products in 2 parts along K"
+    assert made.metadata.shared <= 8 << 10
+
+
 @pytest.mark.parametrize("stages", [1, 3])
-def test_kernel_that_does_not_fit_with_one_stage_is_refused(stages: int) -> None:
-    with pytest.raises(OutOfResources, match=r"workgroup memory.*text_kernels.py:\d+.*of which the device has 8192"):
-        compiled(8, stages)
+def test_kernel_that_does_not_fit_with_one_stage_in_parts_is_refused(stages: int) -> None:
+    with pytest.raises(OutOfResources, match=r"workgroup memory.*text_kernels.py:\d+.*of which the device has 4096"):
+        compiled(4, stages)

@@ -63,7 +63,7 @@ def _make_ttir(module: Any, metadata: dict[str, Any]) -> Any:
 
 
 def _make_ttgir(
-    module: Any, metadata: dict[str, Any], *, target: SimtTarget, stages: int, lower: Callable[[str], Simt]
+    module: Any, metadata: dict[str, Any], *, target: SimtTarget, stages: int, lower: Callable[[str, int], Simt]
 ) -> Any:
     """Run the stage ttgir with the most stages of loops, up to `stages`, whose tiles fit into workgroup memory."""
     ttir = str(module)
@@ -90,11 +90,11 @@ def _parsed(text: str, context: Any) -> Any:
     return module
 
 
-def _fits(ttgir: str, lower: Callable[[str], Simt]) -> bool:
+def _fits(ttgir: str, lower: Callable[[str, int], Simt]) -> bool:
     """Return whether the device has the workgroup memory for a kernel; what else is wrong, the next stage says."""
     if "ttg.local_alloc" in ttgir:
         try:
-            lower(ttgir)
+            lower(ttgir, 1)
         except TooLarge as error:
             return error.resource != "workgroup memory"
         except LoweringError:
@@ -103,11 +103,11 @@ def _fits(ttgir: str, lower: Callable[[str], Simt]) -> bool:
 
 
 @functools.lru_cache(1)
-def _lowered(ttgir: str, *, target: SimtTarget, named: bool, check: bool) -> Simt:
+def _lowered(ttgir: str, parts: int, *, target: SimtTarget, named: bool, check: bool) -> Simt:
     """Translate a kernel, for the stage that asks whether it fits and for the one that follows."""
     from foundry_core.mapping.simt.lower import lower_simt
 
-    return lower_simt(ttgir, _of_kernel(ttgir, target), named=named, check=check)
+    return lower_simt(ttgir, _of_kernel(ttgir, target), named=named, check=check, parts=parts)
 
 
 def _of_kernel(ttgir: str, target: SimtTarget) -> SimtTarget:
@@ -116,14 +116,17 @@ def _of_kernel(ttgir: str, target: SimtTarget) -> SimtTarget:
     return replace(target, warps=int(warps[1])) if warps else target
 
 
-def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, lower: Callable[[str], Simt]) -> bytes:
+def _make_spirv(
+    module: Any, metadata: dict[str, Any], *, target: SimtTarget, lower: Callable[[str, int], Simt]
+) -> bytes:
+    from foundry_core.mapping.simt.lower import lower_to_fit
     from triton.runtime.errors import OutOfResources
 
     metadata["name"] = kernel_name(module)
     ttgir = str(module)
     target = _of_kernel(ttgir, target)
     try:
-        lowered = lower(ttgir)
+        lowered = lower_to_fit(functools.partial(lower, ttgir))
     except TooLarge as error:
         # Triton's own error: its autotuner takes another configuration.
         raise OutOfResources(error.required, error.limit, f"{error.resource} ({error})") from error
@@ -131,6 +134,9 @@ def _make_spirv(module: Any, metadata: dict[str, Any], *, target: SimtTarget, lo
         from foundry_core.codegen.tools import check_spirv
 
         check_spirv(lowered.module, "vulkan1.3")
+    if lowered.parts > 1:
+        in_parts = f"products in {lowered.parts} parts along K"
+        metadata["fitted"] = ", ".join(filter(None, (metadata["fitted"], in_parts)))
     metadata["written"] = lowered.writes
     metadata["shared"] = max(lowered.local_bytes, LEAST_SHARED)
     metadata["argument_offsets"] = lowered.offsets

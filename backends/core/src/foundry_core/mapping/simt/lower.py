@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
+from ...errors import TooLarge
 from ...front.assertions import end_failed_programs
 from ...front.calls import inline_calls, replace_functions
 from ...front.records import replace_prints
@@ -19,6 +22,7 @@ from ...log import Site
 from . import statements  # noqa: F401  it registers how operations are written
 from .program import SimtProgram
 from .slices import slice_large_tiles
+from .steps import divide_products
 from .target import SimtTarget
 
 
@@ -35,6 +39,7 @@ class Simt(NamedTuple):
         writes: the arguments that the kernel may write through.
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
+        parts: how many products along K are made of each that workgroup memory does not hold.
     """
 
     module: bytes
@@ -44,8 +49,11 @@ class Simt(NamedTuple):
     writes: WriteSet
     local_bytes: int
     sites: list[Site]
+    parts: int = 1
 
 
+# How many parts of a product are tried.
+_PARTS = (2, 4, 8)
 # The shape of the allocation that a tile in workgroup memory is a part of.
 _ALLOCATED = re.compile(r"(#\w+, #\w+(?:, mutable)?), [0-9x]+>")
 # The left operand of a product, and the type of its result.
@@ -94,12 +102,31 @@ def _square(count: int, rows: int, columns: int, height: int, width: int) -> tup
     return min(fitting or pairs, key=lambda pair: (abs(math.log2(pair[0] * height / (pair[1] * width))), pair[0]))
 
 
-def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False) -> Simt:
+def lower_to_fit(lower: Callable[[int], Simt]) -> Simt:
+    """Translate a kernel, with as few parts of each product along K as workgroup memory asks for.
+
+    Args:
+        lower: translates it with so many parts.
+
+    Raises:
+        TooLarge: the refusal without parts, if nothing helps.
+    """
+    try:
+        return lower(1)
+    except TooLarge as refused:
+        for parts in _PARTS if refused.resource == "workgroup memory" else ():
+            with suppress(TooLarge):
+                return lower(parts)
+        raise
+
+
+def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False, parts: int = 1) -> Simt:
     """Translate one kernel.
 
     Args:
         check: whether it checks its accesses (foundry_core.checked).
         named: whether registers have the names of values, for a person who reads the module.
+        parts: see Simt.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -119,9 +146,13 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
             instrument(function, sites)
         end_failed_programs(function)
         widen_sums(function.body.block)
+        if parts > 1:
+            divide_products(module, parts)
         if target.compiles_slowly:
             slice_large_tiles(module)
         program = SimtProgram(function, target, named=named)
         binary = program.write()
     group = program.group
-    return Simt(binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites)
+    return Simt(
+        binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites, parts
+    )

@@ -195,6 +195,28 @@ class Rows:
                 yield number, invocation.numeric.from_memory(reg, self._elem)
 
 
+def part_registers(
+    invocation: Invocation, layout: Layout, part: int, mask: int
+) -> Iterator[tuple[list[int], Reg | None]]:
+    """Yield registers that are in a part of a tile, and under which condition an invocation's are; None if all are.
+
+    Args:
+        part: what the indices of its elements are in the bits of the mask.
+    """
+    t = invocation.code
+    lanes, warps = (tuple(basis & mask for basis in bases) for bases in (layout.lanes, layout.warps))
+    moves = {0}
+    for basis in (*lanes, *warps):
+        moves |= {moved ^ basis for moved in moves}
+    found: dict[int, list[int]] = {}
+    for number, offset in enumerate(layout.offsets):
+        found.setdefault(offset & mask ^ part, []).append(number)
+    for moved in sorted(moves & found.keys()):
+        own = invocation.first_index(Layout(layout.shape, (), lanes, warps))
+        here = t.compare("eq", own, t.integer(moved, "i32")) if len(moves) > 1 else None
+        yield found[moved], here
+
+
 class Division:
     """The parts in which a tile passes through workgroup memory, one after another; all of it at once, if it fits.
 
@@ -267,27 +289,6 @@ class Division:
             found = t.binary("arith.addi", found, t.binary("arith.andi", moved, t.integer(run, "i32")))
         return found
 
-    def registers(
-        self, invocation: Invocation, layout: Layout, part: int, mask: int | None = None
-    ) -> Iterator[tuple[list[int], Reg | None]]:
-        """Yield registers that are in a part, and the condition under which an invocation's are; None if all are.
-
-        Args:
-            mask: the bits of an index that count. Default: those that tell parts apart.
-        """
-        t, mask = invocation.code, self.cut if mask is None else mask
-        lanes, warps = (tuple(basis & mask for basis in bases) for bases in (layout.lanes, layout.warps))
-        moves = {0}
-        for basis in (*lanes, *warps):
-            moves |= {moved ^ basis for moved in moves}
-        found: dict[int, list[int]] = {}
-        for number, offset in enumerate(layout.offsets):
-            found.setdefault(offset & mask ^ part, []).append(number)
-        for moved in sorted(moves & found.keys()):
-            own = invocation.first_index(Layout(layout.shape, (), lanes, warps))
-            here = t.compare("eq", own, t.integer(moved, "i32")) if len(moves) > 1 else None
-            yield found[moved], here
-
     def write(
         self,
         invocation: Invocation,
@@ -303,13 +304,13 @@ class Division:
 
         Args:
             start: where the part begins in workgroup memory, in elements.
-            mask: see `registers`.
+            mask: see `part_registers`. Default: the bits that tell parts apart.
             owner: whether this invocation writes; others have the same elements. Default: all write.
         """
         t = invocation.code
         invocation.group.order(self.rows.span(invocation, start), writes=True)
         inner = layout.drop_bits(self.cut | self._dropped)
-        for numbers, condition in self.registers(invocation, layout, part, mask):
+        for numbers, condition in part_registers(invocation, layout, part, self.cut if mask is None else mask):
 
             def write(numbers: list[int] = numbers) -> None:
                 self.rows.write(invocation, inner, start, [regs[number] for number in numbers], numbers)
@@ -324,7 +325,7 @@ class Division:
                 replaces it.
         """
         inner = layout.drop_bits(self.cut | self._dropped)
-        for numbers, condition in self.registers(invocation, layout, part):
+        for numbers, condition in part_registers(invocation, layout, part, self.cut):
             for number, reg in zip(numbers, self.rows.read(invocation, inner, start, numbers), strict=True):
                 merge(invocation, number, reg, condition, found)
 

@@ -15,7 +15,7 @@ from ....ops.numeric import element_name
 from ..invocation import Invocation
 from ..layouts import Layout, union_bits
 from ..target import SimtTarget
-from ..tiles import Division, Rows
+from ..tiles import Division, Rows, part_registers
 from .instructions import Matrices
 from .plan import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
 
@@ -105,7 +105,7 @@ class _Way:
         program, t = self._program, self._program.code
         inner = self._layout.drop_bits(self.division.cut | self._own)
         first = program.combine_bases(inner.warps, program.group.warp())
-        ((numbers, _),) = self.division.registers(program, self._layout, part)
+        ((numbers, _),) = part_registers(program, self._layout, part, self.division.cut)
         for number in numbers:
             index = t.binary("arith.addi", first, t.integer(inner.offsets[number], "i32"))
             yield number, t.binary("arith.addi", self.division.rows.place(program, index), start)

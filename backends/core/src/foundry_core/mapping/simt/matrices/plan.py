@@ -25,6 +25,7 @@ from ....ir.elements import index_mapping, is_same, source
 from ....ops.numeric import element_name
 from .. import layouts
 from ..layouts import Layout
+from ..steps import OF
 from ..target import Fragment, SimtTarget
 from ..tiles import Rows
 from .instructions import Matrix, Use
@@ -381,7 +382,7 @@ def _load(function: tt.FuncOp, plan: CooperativePlan) -> None:
                 if is_same(op):
                     _passes(op.operands[0], fragments, plan)
     for op in list(function.body.walk()):
-        if isinstance(op, ttg.LocalAllocOp) and op.src is not None:
+        if isinstance(op, ttg.LocalAllocOp) and op.src is not None and OF not in op.attributes:
             loads = _users(op.result)
             divisions = {plan.factors.get(load) for load in loads if isinstance(load, ttg.LocalLoadOp)}
             fragments = next(iter(divisions), None)

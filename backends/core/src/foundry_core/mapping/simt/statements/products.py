@@ -19,7 +19,8 @@ from ..layouts import Layout
 from ..matrices.fragments import define, elements, fragments_of, matrices, to_fragments
 from ..matrices.plan import Fragments, Product
 from ..program import SimtProgram, invocation_statement
-from ..tiles import Rows
+from ..steps import AXIS, OF, PART
+from ..tiles import Rows, part_registers
 
 
 def _tile(value: SSAValue, op: Operation) -> tuple[tuple[int, ...], str]:
@@ -125,7 +126,27 @@ def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     program.values[op.result] = [start]
     if op.src is not None:
         with _accessed(program, op.result):
-            stored.write(program, program.layout(op.src), start, program.values[op.src])
+            if OF in op.attributes:
+                _write_part(program, op, stored, start)
+            else:
+                stored.write(program, program.layout(op.src), start, program.values[op.src])
+
+
+def _write_part(program: SimtProgram, op: ttg.LocalAllocOp, stored: SharedTile, start: Reg) -> None:
+    """Write the part of a tile that an allocation is for; see steps.py."""
+    assert op.src is not None
+    t, layout, regs = program.code, program.layout(op.src), program.values[op.src]
+    axis, part, count = (int(op.attributes[name].value.data) for name in (AXIS, PART, OF))  # type: ignore[attr-defined]
+    length = layout.shape[axis] // count * prod(layout.shape[axis + 1 :])
+    mask = (count - 1) * length
+    inner = layout.drop_bits(mask).permute(stored.dims)
+    program.group.order(stored.rows.span(program, start), writes=True)
+    for numbers, condition in part_registers(program, layout, part * length, mask):
+
+        def write(numbers: list[int] = numbers) -> None:
+            stored.rows.write(program, inner, start, [regs[number] for number in numbers], numbers)
+
+        t.do_when(condition, write)
 
 
 @invocation_statement(ttg.LocalDeallocOp)
