@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from foundry_core.analysis.integers import INTEGERS, OperationForm, form, integer_bits, wrap_integer
 from foundry_core.analysis.interpret import Interpreter, Part
-from foundry_core.footprint.integers import INTEGERS, OperationForm, form, wrap_integer
-from foundry_core.footprint.values import integer_bits, item_bytes
+from foundry_core.footprint.values import item_bytes
 from foundry_core.ir import tile, tt
 from foundry_core.ir.arith import ConstantOp
 from foundry_core.ir.effects import reads, writes

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from foundry_core.footprint import interval as iv
-from foundry_core.footprint.interval import Interval
+from foundry_core.analysis import interval as iv
+from foundry_core.analysis.interval import Interval
 
 
 def truncated(a: int, b: int) -> int:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from foundry_core.footprint.integers import INTEGERS, OperationForm
-from foundry_core.footprint.interval import exactly, fit
+from foundry_core.analysis.integers import INTEGERS, OperationForm
+from foundry_core.analysis.interval import exactly, fit
 
 WIDTH = 32
 SAME, ONE_BIT = OperationForm(WIDTH, WIDTH), OperationForm(1, WIDTH)

@@ -2,7 +2,7 @@
 
 The domains are intervals for all programs at once (footprint/walk.py), C code for a host without Python
 (footprint/code.py), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define
-what the others compute. The meaning of operations on integers is one table for all of them (footprint/integers.py).
+what the others compute. The meaning of operations on integers is one table for all of them (analysis/integers.py).
 """
 
 from __future__ import annotations

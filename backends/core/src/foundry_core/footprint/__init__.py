@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..analysis.integers import integer_bits, wrap_integer
+from ..analysis.interval import Interval, exactly, fit
 from ..front.structured import kernel
 from ..ir import tt
 from ..ir.parse import read_structured
 from .accesses import ByteRanges
-from .integers import wrap_integer
-from .interval import Interval, exactly, fit
-from .values import Pointer, Value, integer_bits
+from .values import Pointer, Value
 from .walk import Walk
 from .work import Count, Work, covered_bytes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .interval import Bound, Interval, Truth, add, exactly, fit, mul, rem
+from ..analysis.interval import Bound, Interval, Truth, add, exactly, fit, mul, rem
 from .values import Axis, Pointer, Range
 
 _INFINITY = float("inf")

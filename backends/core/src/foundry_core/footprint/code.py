@@ -24,6 +24,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from ..analysis.integers import INTEGERS, form
 from ..analysis.interpret import Interpreter, Part
 from ..errors import unsupported
 from ..front.masks import sufficient
@@ -34,7 +35,6 @@ from ..ir.arith import ConstantOp, ExtSIOp
 from ..ir.effects import reads, writes
 from ..ir.facts import pointer_sum
 from ..ir.parse import read_structured
-from .integers import INTEGERS, form
 
 _WIDTHS = (1, 8, 16, 32, 64)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import FixedBitwidthType, IndexType, IntegerType, TensorType
+from xdsl.dialects.builtin import FixedBitwidthType
 from xdsl.ir import Attribute
 
+from ..analysis.integers import element_type, integer_bits
+from ..analysis.interval import Interval, add, fit, full_interval, join
 from ..ir import tile, tt
-from .interval import Interval, add, fit, full_interval, join
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,6 @@ class Range:
 
 # None is a value on which no address can depend, such as a float.
 Value: TypeAlias = "Interval | Pointer | Axis | Range | None"
-
-
-def element_type(type: Attribute) -> Attribute:
-    """Return the type of a tensor's elements. The analysis treats a tensor as any one of its elements."""
-    return type.element_type if isinstance(type, TensorType) else type
-
-
-def integer_bits(type: Attribute) -> int | None:
-    """Return the bits of an integer or of a tensor of integers; None for any other type."""
-    match element_type(type):
-        case IntegerType() as integer:
-            return int(integer.width.data)
-        case IndexType():
-            return 64
-        case _:
-            return None
 
 
 def item_bytes(pointer: Attribute) -> int:

@@ -14,16 +14,16 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from ..analysis.integers import INTEGERS, form, integer_bits
 from ..analysis.interpret import Interpreter, Part
+from ..analysis.interval import Interval, Truth, add, choose, exactly, fit, full_interval, mul
 from ..ir import tile, tt
 from ..ir.arith import ConstantOp, SelectOp
 from ..ir.effects import reads, writes
 from ..ir.elements import extents, selected_operands
 from ..ir.facts import first_number, pointer_sum
 from .accesses import ByteRanges, box
-from .integers import INTEGERS, form
-from .interval import Interval, Truth, add, choose, exactly, fit, full_interval, mul
-from .values import Axis, Pointer, Range, Value, either, integer_bits, item_bytes, unknown_value
+from .values import Axis, Pointer, Range, Value, either, item_bytes, unknown_value
 
 _INFINITY = float("inf")
 

@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Operation
 
 from ..analysis.interpret import Part
+from ..analysis.interval import Interval
 from ..ir import tile, tt
 from ..ir.facts import combined_axis, is_product
 from ..ops.elementwise import is_elementwise
 from .accesses import ByteRanges
-from .interval import Interval
 from .values import Value
 from .walk import Walk, loop_trips
 

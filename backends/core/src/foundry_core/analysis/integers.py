@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
+from xdsl.ir import Attribute, Operation
 
 from ..ir.arith import CmpiOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
 from . import interval
 from .interval import Interval
-from .values import integer_bits
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,22 @@ class Meaning:
     intervals: Callable[[OperationForm, Sequence[Interval]], Interval | None]
     c: Callable[[OperationForm, Sequence[str]], str | None]
     number: Callable[[OperationForm, Sequence[int]], int]
+
+
+def element_type(type: Attribute) -> Attribute:
+    """Return the type of a tensor's elements. The analysis treats a tensor as any one of its elements."""
+    return type.element_type if isinstance(type, TensorType) else type
+
+
+def integer_bits(type: Attribute) -> int | None:
+    """Return the bits of an integer or of a tensor of integers; None for any other type."""
+    match element_type(type):
+        case IntegerType() as integer:
+            return int(integer.width.data)
+        case IndexType():
+            return 64
+        case _:
+            return None
 
 
 def form(op: Operation) -> OperationForm | None:
