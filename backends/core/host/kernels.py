@@ -32,6 +32,8 @@ def elementwise(
     lanes: int,
     warps: int = 4,
     size: int,
+    numbers: Sequence[str] = (),
+    each: int = 4,
 ) -> str:
     """Return a kernel on arrays of `size` elements a program.
 
@@ -40,7 +42,8 @@ def elementwise(
         inputs: the types of arrays, which are the values %x0, %x1 and so on.
         outputs: the values that are stored, with their types.
         lines: what computes these values. TILE(f32) stands for the type of a tile of f32.
-        size: an invocation has four neighbours at a time.
+        size, each: an invocation has so many neighbours at a time.
+        numbers: further parameters, such as "%n: i32".
     """
 
     def tile(elem: str) -> str:
@@ -64,8 +67,8 @@ def elementwise(
     made += [_with_tiles(line, tile) for line in lines]
     for k, (value, type) in enumerate(outputs.items(), len(inputs)):
         made.append(f"tt.store %a{k}, {value} : {tile(f'!tt.ptr<{type}>')}")
-    layout = f"blocked<{{sizePerThread = [4], threadsPerWarp = [{lanes}], warpsPerCTA = [{warps}], order = [0]}}>"
-    return _module({"b": layout}, warps, lanes, _parameters(types), made)
+    layout = f"blocked<{{sizePerThread = [{each}], threadsPerWarp = [{lanes}], warpsPerCTA = [{warps}], order = [0]}}>"
+    return _module({"b": layout}, warps, lanes, ", ".join([_parameters(types), *numbers]), made)
 
 
 def _with_tiles(line: str, tile: Callable[[str], str]) -> str:

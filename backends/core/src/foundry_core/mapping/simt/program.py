@@ -7,13 +7,14 @@ invocations, or global memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...analysis.axes import LARGEST_NATURAL, MOST_PROGRAMS, Fact, Hope
 from ...emit.mlir import Reg
 from ...errors import LoweringError, TooLarge, UnsupportedOperation, source_line, unsupported
 from ...front.order import BarrierPlan, Meetings
@@ -22,12 +23,13 @@ from ...ir.arith import AssumeOp, ConstantOp
 from ...ir.elements import ElementMap, source
 from ...ir.facts import is_product
 from ...ops.elementwise import apply_row, is_elementwise
-from ...ops.numeric import element_name, in_memory, in_register
+from ...ops.numeric import element_name, in_memory, in_register, scalar_type
 from ..base.emission import Statement, Writers
 from . import layouts
 from .invocation import write_loop
 from .matrices.fragments import Values, combine_fragments, define, fragments_of
 from .matrices.plan import Fragments
+from .runs import Derived, Runs, derived, divisor_of_first
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 
 # Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
@@ -61,6 +63,8 @@ class SimtProgram(Values):
         self._named = named
         self.resident: dict[tuple[SSAValue, Fragments], Sequence[Reg]] = {}
         self.barriers = BarrierPlan(function, Meetings(function, self.invocations)).before
+        self.runs = Runs(function, self.layout)
+        self.facts: Mapping[SSAValue, Fact] = self.runs.certain
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -93,9 +97,56 @@ class SimtProgram(Values):
             self.values[argument] = [self.read_argument(argument, reg)]
         if self.plan.scratch:
             self.scratch = self.arena.take(next(iter(self.plan.products)), self.plan.scratch * self.target.warps)
-        self.block(body)
+        self._variants(body)
         self.group.local_bytes = self.arena.most
         return self.group.finish(self.function.sym_name.data)
+
+    def _variants(self, body: Block) -> None:
+        """Write the kernel; twice if a launch may turn out such that accesses are wider."""
+        t, hopes = self.code, self.runs.hopes
+        if not hopes:
+            self.block(body)
+            return
+        arena = self.arena.save()
+        if self.target.compiles_slowly:
+            saved = t.save()
+            self.block(body)
+            if 2 * 4 * len(t.module.body) > MOST_FOR_SLOW_COMPILER:
+                return
+            t.restore(saved)
+
+        def write(facts: Mapping[SSAValue, Fact]) -> Sequence[Reg]:
+            self.facts = facts
+            self.arena.restore(arena)
+            self.resident.clear()
+            self.block(body)
+            return []
+
+        def write_hoped() -> Sequence[Reg]:
+            # From here on, so that the other variant does not rely on it.
+            for hope in hopes:
+                if hope.kind == "multiple":
+                    t.state_multiple(self.scalar(body.args[hope.number]), hope.of)
+            return write(self.runs.hoped)
+
+        holds = t.all_of(*(self._holds(hope, body) for hope in hopes))
+        assert holds is not None
+        # As for scf.if. All invocations of a workgroup go the same way.
+        choose = t.when_in_turn if self.target.flavour == "kernel" else t.branch
+        fails = t.binary("arith.xori", holds, t.integer(1, "i1"))
+        choose(fails, lambda: write(self.runs.certain), write_hoped)
+
+    def _holds(self, hope: Hope, body: Block) -> Reg | None:
+        """Return whether a launch is as hoped."""
+        t = self.code
+        if hope.kind == "programs":
+            return t.compare("sle", self.group.num_programs(hope.number), t.integer(MOST_PROGRAMS, "i32"))
+        number = self.scalar(body.args[hope.number])
+        zero = t.integer(0, number.elem)
+        if hope.kind == "multiple":
+            return t.compare("eq", t.binary("arith.andi", number, t.integer(hope.of - 1, number.elem)), zero)
+        most = t.integer(LARGEST_NATURAL, number.elem)
+        return t.all_of(t.compare("sge", number, zero), t.compare("sle", number, most))
 
     def declare(self, value: SSAValue) -> None:
         """Declare an argument: a pointer, or a number as it is in memory."""
@@ -156,6 +207,9 @@ class SimtProgram(Values):
             raise
         except LoweringError as error:
             raise unsupported(op, str(error)) from error
+        if not (op.regions or is_elementwise(op)):
+            for result in op.results:
+                self._join_runs(result)
         for result in op.results if self._named else ():
             for number, reg in enumerate(self.values.get(result, ())):
                 self.code.name(reg, f"{result.name_hint or op.name}.{number}")
@@ -171,7 +225,36 @@ class SimtProgram(Values):
     def elementwise(self, op: Operation) -> None:
         """Write an operation on each register."""
         (result,) = op.results
-        self.values[result] = [apply_row(self.numeric, op, regs) for regs in zip(*self.operands(op), strict=True)]
+        rows = list(zip(*self.operands(op), strict=True))
+        firsts = {first for first, _ in self._derived(result)} or range(len(rows))
+        self.values[result] = [
+            apply_row(self.numeric, op, regs) if number in firsts else regs[0] for number, regs in enumerate(rows)
+        ]
+        self._join_runs(result)
+
+    def _derived(self, value: SSAValue) -> Derived:
+        """Return which registers of a tile follow from others; nothing if all are on their own."""
+        fact = self.facts.get(value)
+        if fact is None or not isinstance(value.type, TensorType) or not value.type.get_shape():
+            return ()
+        if isinstance(scalar_type(value.type), tt.PointerType):
+            return ()
+        return derived(self.layout(value), fact.consecutive, fact.equal)
+
+    def _join_runs(self, value: SSAValue) -> None:
+        """Let registers of a run be its first one plus a constant, or the same one."""
+        runs, t = self._derived(value), self.code
+        if not runs or value not in self.values:
+            return
+        regs = self.values[value]
+        if regs[0].elem[0] == "i" and regs[0].elem != "i1":
+            multiple = divisor_of_first(self.layout(value), self.facts[value])
+            for first in {first for first, _ in runs}:
+                t.state_multiple(regs[first], multiple)
+        self.values[value] = [
+            t.binary("arith.addi", regs[first], t.integer(more, regs[first].elem)) if more else regs[first]
+            for first, more in runs
+        ]
 
     # Control flow.
 
