@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from foundry_core.mapping.simt.layouts import Layout
 from foundry_core.mapping.simt.program import SimtProgram
+from foundry_core.mapping.simt.runs import derived
 from foundry_core.mapping.simt.spirv.vulkan import ShaderWorkgroup
 from foundry_core.mapping.simt.target import SimtTarget
 
@@ -45,3 +46,21 @@ def test_the_bases_of_the_bits_that_are_set_are_combined_by_exclusive_or(bases: 
     for number in range(8):
         place = program.combine_bases(bases, group.code.integer(number, "i32"))
         assert group.code.value(place) == layout.offset(number)
+
+
+# Registers may differ in the lowest bits, in higher ones, or in bits in which lanes differ too.
+@pytest.mark.parametrize(
+    ("registers", "lanes"),
+    [((1, 2), (4, 8)), ((4, 8), (1, 2)), ((1, 8), (2, 4)), ((1, 2), (3, 12)), ((3, 4), (1, 8))],
+)
+@pytest.mark.parametrize("run", [1, 2, 4, 16])
+def test_register_of_a_run_is_its_first_one_and_a_constant(
+    registers: tuple[int, ...], lanes: tuple[int, ...], run: int
+) -> None:
+    layout = Layout((16,), registers, lanes, ())
+    runs = derived(layout, (run,), (1,))
+    for lane in range(4):
+        moved = (lanes[0] * (lane & 1)) ^ (lanes[1] * (lane >> 1))
+        # Each run of the tile begins anywhere.
+        numbers = [100 * (index // run) + index % run for index in (offset ^ moved for offset in layout.offsets)]
+        assert numbers == [numbers[of] + more for of, more in runs]
