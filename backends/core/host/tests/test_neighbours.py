@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from foundry_core.mapping.simt.lower import lower_simt
 
+from ..cases import TEXTS
 from ..devices import DEVICES, launch_on
 from ..kernels import elementwise
 from ..memory import Array
@@ -115,7 +118,7 @@ def unsigned(x: Array) -> Array:
 
 
 # Lines that make %z, and what it is: x are the numbers %x, n is %n.
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[str, Callable[[Array, Any], Array]]] = {
     "remainder of 48": ("%z = arith.remsi %x, %c48 : TILE(i32)", lambda x, n: x - 48 * quotient(x, 48)),
     "remainder without sign": ("%z = arith.remui %x, %ns : TILE(i32)", lambda x, n: unsigned(x) % unsigned(n)),
     "quotient of 16": ("%z = arith.divsi %x, %c16 : TILE(i32)", lambda x, n: quotient(x, 16)),
@@ -346,3 +349,34 @@ def test_remainder_of_what_a_loop_moves_finds_what_numpy_finds(step: int, device
     x = np.stack([i + step * turn for turn in range(turns)])
     wanted = table[MIDDLE + x - 48 * quotient(x, 48)].astype(np.int64).sum(0).astype(np.int16)
     np.testing.assert_array_equal(found, wanted)
+
+
+def four_neighbours(divisible: bool) -> str:
+    """Return the product of Triton's tutorial, its rows and columns modulo M and N, with four neighbours at a time."""
+    made = (TEXTS / "matmul.32.ttgir").read_text()
+    for before, after in (
+        ("sizePerThread = [1, 1], threadsPerWarp = [2, 16]", "sizePerThread = [1, 4], threadsPerWarp = [8, 4]"),
+        ("sizePerThread = [1], ", "sizePerThread = [4], "),
+        ("sizePerThread = [1, 1], threadsPerWarp = [1, 32]", "sizePerThread = [1, 4], threadsPerWarp = [1, 32]"),
+    ):
+        assert made.count(before) == 1
+        made = made.replace(before, after)
+    if divisible:
+        made = re.sub(r"(%(n|k|sa|sb|sc)): i32(?=[,)])", r"\1: i32 {tt.divisibility = 16 : i32}", made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "divisible"),
+    [(27, 32, 48, True), (27, 24, 40, False), (27, 21, 40, False), (5, 4, 3, False), (33, 48, 16, True)],
+)
+def test_product_modulo_its_extents_is_right_and_has_wide_loads(m: int, n: int, k: int, divisible: bool) -> None:
+    made = lower_simt(four_neighbours(divisible), DEVICES["h100"])
+    random = np.random.default_rng(2)
+    a, b = (random.integers(-8, 8, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    arguments = [a, b, np.full((m, n), np.nan, np.float32), *map(np.int32, (m, n, k, k, n, n))]
+    grid = (-(-m // 16), -(-n // 16), 1)
+    result = launch_on(made, DEVICES["h100"], arguments, grid)
+    np.testing.assert_array_equal(result.arrays[2], a @ b)
+    # Without hopes, the columns modulo N are loaded one by one, and where no attribute says more, all elements.
+    assert load_widths(made.module) == ({4: 16, 16: 12} if divisible else {4: 32, 16: 8})

@@ -1,8 +1,8 @@
 """Walks a kernel in structured form, with its loops and branches. A domain defines what a value is.
 
-The domains are intervals for all programs at once (footprint/walk.py), C code for a host without Python
-(footprint/code.py), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define
-what the others compute. The meaning of operations on integers is one table for all of them (analysis/integers.py).
+The domains are intervals for all programs at once (footprint/walk.py), runs of neighbours (axes.py), C code for a host
+without Python (footprint/code.py), and plain numbers for one program (ir/plain_numbers.py, of the tests), which define
+what the others compute. The meaning of operations on integers is one table for all of them (integers.py).
 """
 
 from __future__ import annotations

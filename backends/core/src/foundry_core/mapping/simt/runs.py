@@ -19,6 +19,7 @@ from ...analysis.axes import Axes, Fact, Hope
 from ...analysis.integers import integer_bits
 from ...ir import tt
 from ...ir.arith import SelectOp
+from ...ir.elements import extents
 from .layouts import Layout
 
 # For each register, the one that it is a constant away from, and the constant.
@@ -62,7 +63,7 @@ def divisor_of_first(layout: Layout, fact: Fact) -> int:
 
 def _bent(function: tt.FuncOp) -> list[SSAValue]:
     """Return the tiles of integers whose runs the writer of sums cannot see."""
-    found = []
+    found: list[SSAValue] = []
     for op in function.body.walk():
         if isinstance(op, _BENT + _BENT_TOO) or any(hint in op.attributes for hint in _HINTS):
             found += [value for value in op.results if _is_tile(value)]
@@ -85,11 +86,12 @@ class Runs:
     def __init__(self, function: tt.FuncOp, layout: Callable[[SSAValue], Layout]) -> None:
         self._function = function
         self._bent = {value: layout(value) for value in _bent(function)}
-        self._reached = {
-            op.operands[0]: layout(op.operands[0])
+        self._accesses = [
+            op
             for op in function.body.walk()
-            if isinstance(op, tt.LoadOp | tt.StoreOp) and isinstance(op.operands[0].type, TensorType)
-        }
+            if isinstance(op, tt.LoadOp | tt.StoreOp) and isinstance(op.ptr.type, TensorType)
+        ]
+        self._layout = layout
         self.certain: dict[SSAValue, Fact] = {}
         self.hoped: dict[SSAValue, Fact] = {}
         self.hopes: list[Hope] = []
@@ -115,11 +117,13 @@ class Runs:
         return [derived(layout, facts[value].consecutive, facts[value].equal) for value, layout in self._bent.items()]
 
     def _widths(self, facts: Mapping[SSAValue, Fact]) -> list[Derived]:
-        """Return which elements of each access are neighbours that begin at a multiple of their number."""
+        """Return which registers each access has in one instruction, as far as is known from here."""
         found = []
-        for value, layout in self._reached.items():
-            aligned = tuple(facts[value].aligned(d) for d in range(len(layout.shape)))
-            found.append(derived(layout, aligned, (1,) * len(aligned)))
+        for op in self._accesses:
+            layout, ones = self._layout(op.ptr), [1] * len(extents(op.ptr))
+            pointer, mask = facts[op.ptr], None if op.mask is None else facts[op.mask]
+            runs = [min(pointer.aligned(d), mask.equal[d] if mask else pointer.aligned(d)) for d in range(len(ones))]
+            found.append(derived(layout, tuple(runs), tuple(ones)))
         return found
 
 
