@@ -149,23 +149,29 @@ class Workgroup(ABC):
 
     def _unpacked(self, vector: int, elem: str, lanes: int) -> list[Reg]:
         """Return the elements of what was read."""
-        kind, count = _form(elem, lanes)
-        if kind == elem:
-            return self._split(vector, elem, lanes)
-        part = lanes // count
+        return self._elements(self._split(vector, *_form(elem, lanes)), elem, lanes)
+
+    def _elements(self, words: Sequence[Reg], elem: str, lanes: int) -> list[Reg]:
+        """Return the elements of words, which may be elements."""
+        if words[0].elem == elem:
+            return list(words)
+        part = lanes // len(words)
         type = self._vector(elem, part)
-        words = [self.module.result("Bitcast", type, self.code.id(word)) for word in self._split(vector, kind, count)]
-        return [reg for word in words for reg in self._split(word, elem, part)]
+        vectors = [self.module.result("Bitcast", type, self.code.id(word)) for word in words]
+        return [reg for vector in vectors for reg in self._split(vector, elem, part)]
+
+    def _words(self, values: Sequence[Reg], kind: str, count: int) -> list[Reg]:
+        """Return elements as so many words of a type, which may be theirs."""
+        if values[0].elem == kind:
+            return list(values)
+        part, word = len(values) // count, self.code.type(kind)
+        joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
+        return [Reg(f"%{self.module.result('Bitcast', word, each)}", kind) for each in joined]
 
     def _packed(self, values: Sequence[Reg]) -> tuple[int, str, int]:
         """Return what is written, and the type and number of its components."""
-        elem = values[0].elem
-        kind, count = _form(elem, len(values))
-        if kind != elem:
-            part, word = len(values) // count, self.code.type(kind)
-            joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
-            values = [Reg(f"%{self.module.result('Bitcast', word, each)}", kind) for each in joined]
-        return self._joined(values), kind, count
+        kind, count = _form(values[0].elem, len(values))
+        return self._joined(self._words(values, kind, count)), kind, count
 
     def _split(self, vector: int, elem: str, lanes: int) -> list[Reg]:
         if lanes == 1:
@@ -189,12 +195,32 @@ class Workgroup(ABC):
     def _pointer(self, address: Reg, elem: str, lanes: int) -> int:
         """Return a pointer to neighbouring elements of global memory."""
 
-    def load(self, address: Reg, elem: str, lanes: int, alignment: int, *, volatile: bool = False) -> list[Reg]:
-        """Read neighbouring elements of global memory, 1 to 16 bytes; if `volatile`, each time and from memory."""
+    def load(
+        self,
+        address: Reg,
+        elem: str,
+        lanes: int,
+        alignment: int,
+        *,
+        volatile: bool = False,
+        otherwise: tuple[Reg, Sequence[Reg]] | None = None,
+    ) -> list[Reg]:
+        """Read neighbouring elements of global memory, 1 to 16 bytes.
+
+        Args:
+            volatile: whether to read each time and from memory.
+            otherwise: a condition, and the elements that are taken for those of memory where it does not hold.
+        """
         kind, count = _form(elem, lanes)
         pointer, how = self._pointer(address, kind, count), self.aligned | _VOLATILE * volatile
         read = self.module.result("Load", self._vector(kind, count), pointer, how, alignment)
-        return self._unpacked(read, elem, lanes)
+        words = self._split(read, kind, count)
+        if otherwise is not None:
+            # Whole words: what is only moved on is never taken apart by the device's compiler.
+            condition, others = otherwise
+            others = self._words(others, kind, count)
+            words = [self.code.select(condition, *row) for row in zip(words, others, strict=True)]
+        return self._elements(words, elem, lanes)
 
     def store(self, address: Reg, values: Sequence[Reg], alignment: int, *, volatile: bool = False) -> None:
         """Write neighbouring elements of global memory, 1 to 16 bytes."""

@@ -94,12 +94,11 @@ def _load(program: SimtProgram, op: tt.LoadOp) -> None:
             # A branch around each load would keep them from being in flight together.
             assert program.spare is not None
             address = t.select(mask, address, program.spare)
-        regs = [
-            program.numeric.from_memory(reg, elem) for reg in program.group.load(address, stored, len(run), alignment)
-        ]
+        otherwise = None
         if mask is not None and op.other is not None:
-            regs = [t.select(mask, reg, others[k]) for k, reg in zip(run, regs, strict=True)]
-        found.update(zip(run, regs, strict=True))
+            otherwise = mask, [program.numeric.to_memory(others[k], elem) for k in run]
+        regs = program.group.load(address, stored, len(run), alignment, otherwise=otherwise)
+        found.update(zip(run, (program.numeric.from_memory(reg, elem) for reg in regs), strict=True))
     program.values[op.result] = [found[seen[key]] for key in zip(addresses, masks, others, strict=True)]
 
 
