@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerAttr, TensorType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
@@ -42,14 +42,14 @@ class Hope(NamedTuple):
     """What a launch may turn out to be.
 
     Attributes:
-        kind: "multiple": an argument is one of `of`; "natural": it is between 0 and LARGEST_NATURAL; "programs": the
+        kind: "multiple": a scalar is one of `multiple`; "natural": it is between 0 and LARGEST_NATURAL; "programs": the
             grid's extent is at most MOST_PROGRAMS.
-        number: of the argument, or of the dimension of the grid.
+        of: the scalar, or the dimension of the grid.
     """
 
     kind: str
-    number: int
-    of: int = 1
+    of: SSAValue | int
+    multiple: int = 1
 
 
 class Fact(NamedTuple):
@@ -106,18 +106,18 @@ class Axes(Interpreter[Fact]):
         arguments = []
         for argument, given in zip(body.args, attributes, strict=True):
             known = given.data.get("tt.divisibility") if given else None
-            fact = self._argument(argument)
+            fact = self._hoped(argument, _unknown(argument))
             divisor = _lowest(known.value.data) // _unit(argument.type) if isinstance(known, IntegerAttr) else 1
             arguments.append(fact._replace(divisor=(max(divisor, *fact.divisor),)))
         self.interpret(body, arguments)
 
-    def _argument(self, argument: BlockArgument) -> Fact:
-        found = _unknown(argument)
+    def _hoped(self, value: SSAValue, found: Fact) -> Fact:
         for hope in self._hopes:
-            if hope.number == argument.index and hope.kind == "multiple":
-                found = found._replace(divisor=(hope.of,))
-            if hope.number == argument.index and hope.kind == "natural":
-                found = found._replace(range=Interval(0.0, float(LARGEST_NATURAL)))
+            if hope.of is value and hope.kind == "multiple":
+                found = found._replace(divisor=(max(hope.multiple, *found.divisor),))
+            if hope.of is value and hope.kind == "natural":
+                low, high = found.range.low, found.range.high
+                found = found._replace(range=Interval(max(low, 0.0), min(high, float(LARGEST_NATURAL))))
         return found
 
     def operation(self, op: Operation) -> None:
@@ -162,7 +162,7 @@ class Axes(Interpreter[Fact]):
     # Operations.
 
     def compute(self, op: Operation, operands: Sequence[Fact]) -> list[Fact]:
-        return [self._result(op, operands, result) for result in op.results]
+        return [self._hoped(result, self._result(op, operands, result)) for result in op.results]
 
     def _result(self, op: Operation, operands: Sequence[Fact], result: SSAValue) -> Fact:
         shape, bits = _shape(result.type), integer_bits(result.type)

@@ -408,8 +408,9 @@ class OpenCLDevice:
 
     @functools.cached_property
     def spare(self) -> cl.Buffer:
-        """16 bytes that loads whose mask is not set may read."""
-        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, 16)
+        """16 bytes of zeros, which loads read whose mask is not set."""
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        return cl.Buffer(self.context, flags, hostbuf=np.zeros(16, np.uint8))
 
     def build(self, spirv: bytes) -> cl.Program:
         """Compile a SPIR-V module for the device.

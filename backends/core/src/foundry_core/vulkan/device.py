@@ -392,8 +392,10 @@ class VulkanDevice:
 
     @functools.cached_property
     def spare(self) -> DeviceBuffer:
-        """16 bytes that loads whose mask is not set may read."""
-        return DeviceBuffer(self, 16, of_host=False)
+        """16 bytes of zeros, which loads read whose mask is not set."""
+        found = DeviceBuffer(self, 16, of_host=False)
+        self.fill(found, 0, found.size, 0)
+        return found
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:

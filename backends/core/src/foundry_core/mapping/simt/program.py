@@ -29,7 +29,7 @@ from . import layouts
 from .invocation import write_loop
 from .matrices.fragments import Values, combine_fragments, define, fragments_of
 from .matrices.plan import Fragments
-from .runs import Derived, Runs, derived, divisor_of_first
+from .runs import Derived, Runs, derived, divisor_of_first, early
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 
 # Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
@@ -43,7 +43,7 @@ class SimtProgram(Values):
 
     Attributes:
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
-            address of 16 bytes that can always be read, if it has masked loads.
+            address of 16 bytes of zeros, if it has masked loads.
         allocated: the first byte of each tile in workgroup memory.
         column_allocations: the allocations whose tiles are transposed; None until products.py has decided.
         resident: fragments that were made before all loops, by the tile that they were made from.
@@ -125,26 +125,28 @@ class SimtProgram(Values):
         def write_hoped() -> Sequence[Reg]:
             # From here on, so that the other variant does not rely on it.
             for hope in hopes:
-                if hope.kind == "multiple":
-                    t.state_multiple(self.scalar(body.args[hope.number]), hope.of)
+                if hope.kind == "multiple" and isinstance(hope.of, SSAValue):
+                    t.state_multiple(self.scalar(hope.of), hope.multiple)
             return write(self.runs.hoped)
 
-        holds = t.all_of(*(self._holds(hope, body) for hope in hopes))
+        holds = t.all_of(*map(self._holds, hopes))
         assert holds is not None
         # As for scf.if. All invocations of a workgroup go the same way.
         choose = t.when_in_turn if self.target.flavour == "kernel" else t.branch
         fails = t.binary("arith.xori", holds, t.integer(1, "i1"))
         choose(fails, lambda: write(self.runs.certain), write_hoped)
 
-    def _holds(self, hope: Hope, body: Block) -> Reg | None:
+    def _holds(self, hope: Hope) -> Reg | None:
         """Return whether a launch is as hoped."""
         t = self.code
-        if hope.kind == "programs":
-            return t.compare("sle", self.group.num_programs(hope.number), t.integer(MOST_PROGRAMS, "i32"))
-        number = self.scalar(body.args[hope.number])
+        if isinstance(hope.of, int):
+            return t.compare("sle", self.group.num_programs(hope.of), t.integer(MOST_PROGRAMS, "i32"))
+        for op in early(hope.of) or ():
+            self.operation(op)
+        number = self.scalar(hope.of)
         zero = t.integer(0, number.elem)
         if hope.kind == "multiple":
-            return t.compare("eq", t.binary("arith.andi", number, t.integer(hope.of - 1, number.elem)), zero)
+            return t.compare("eq", t.binary("arith.andi", number, t.integer(hope.multiple - 1, number.elem)), zero)
         most = t.integer(LARGEST_NATURAL, number.elem)
         return t.all_of(t.compare("sge", number, zero), t.compare("sle", number, most))
 

@@ -13,13 +13,14 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from ...analysis.axes import Axes, Fact, Hope
 from ...analysis.integers import integer_bits
 from ...ir import tt
-from ...ir.arith import SelectOp
+from ...ir.arith import ConstantOp, SelectOp
 from ...ir.elements import extents
+from ...ops.elementwise import is_elementwise
 from .layouts import Layout
 
 # For each register, the one that it is a constant away from, and the constant.
@@ -27,6 +28,8 @@ Derived = tuple[tuple[int, int], ...]
 # Operations after which a register that was a sum is no longer one, whatever is known of it.
 _BENT = (arith.RemSIOp, arith.RemUIOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp, arith.AndIOp)
 _BENT_TOO = (arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, SelectOp)
+# What a program is told.
+_GIVEN = (ConstantOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _HINTS = ("tt.contiguity", "tt.constancy", "tt.divisibility")
 # Nobody hopes for more: what is a multiple of 16, Triton says itself.
 _MOST_HOPED = 8
@@ -138,10 +141,35 @@ def _most_derived(layout: Layout) -> int:
 
 def _all_hopes(function: tt.FuncOp, multiple: int) -> list[Hope]:
     hopes = []
-    for number, argument in enumerate(function.body.block.args):
+    for argument in function.body.block.args:
         if (integer_bits(argument.type) or 0) >= 32:
-            hopes += [Hope("multiple", number, multiple), Hope("natural", number)]
+            hopes += [Hope("multiple", argument, multiple), Hope("natural", argument)]
     axes = {
         op.axis.value.data for op in function.body.walk() if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)
     }
-    return [*hopes, *(Hope("programs", axis) for axis in sorted(axes))]
+    hopes += [Hope("programs", axis) for axis in sorted(axes)]
+    # Where a block begins is often a quotient by a number of which nobody says that it is positive.
+    known = Axes(function, hopes).values
+    starts = (op.src for op in function.body.block.ops if isinstance(op, tt.SplatOp))
+    return hopes + [
+        Hope("natural", start)
+        for start in dict.fromkeys(starts)
+        if (integer_bits(start.type) or 0) >= 32 and known[start].range.low < 0 and early(start) is not None
+    ]
+
+
+def early(value: SSAValue) -> list[Operation] | None:
+    """Return what computes a scalar from a kernel's arguments and the program's ids; None if it takes more."""
+    found: list[Operation] = []
+    needed, op = {value}, value.owner
+    if isinstance(op, Block):
+        return [] if isinstance(op.parent_op(), tt.FuncOp) else None
+    at: Operation | None = op
+    while at is not None:
+        if any(result in needed for result in at.results):
+            if not (is_elementwise(at) or isinstance(at, _GIVEN)):
+                return None
+            found.append(at)
+            needed.update(at.operands)
+        at = at.prev_op
+    return found[::-1]

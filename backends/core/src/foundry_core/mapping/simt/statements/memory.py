@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from ....emit.mlir import WIDTHS, Reg
 from ....errors import unsupported
 from ....ir import tt
-from ....ir.arith import SelectOp
+from ....ir.arith import ConstantOp, SelectOp
 from ....ops.numeric import element_name, in_memory, in_register, scalar_type
 from ..layouts import Layout, scalar_layout
 from ..program import SimtProgram, invocation_statement
@@ -76,6 +76,7 @@ def _load(program: SimtProgram, op: tt.LoadOp) -> None:
     masks = program.values[op.mask] if op.mask is not None else [None] * len(addresses)
     zero = t.float_constant(0.0, held) if held[0] == "f" else t.integer(0, held)
     others = program.values[op.other] if op.other is not None else [zero] * len(addresses)
+    is_zero = op.other is not None and isinstance(op.other.owner, ConstantOp) and op.other.owner.splat == 0
     found: dict[int, Reg] = {}
     # Registers that hold the same element, as they do where a layout repeats, are read once.
     seen: dict[tuple[object, ...], int] = {}
@@ -95,7 +96,8 @@ def _load(program: SimtProgram, op: tt.LoadOp) -> None:
             assert program.spare is not None
             address = t.select(mask, address, program.spare)
         otherwise = None
-        if mask is not None and op.other is not None:
+        # The spare bytes are zeros. To select a zero would be to wait for what was loaded.
+        if mask is not None and op.other is not None and not is_zero:
             otherwise = mask, [program.numeric.to_memory(others[k], elem) for k in run]
         regs = program.group.load(address, stored, len(run), alignment, otherwise=otherwise)
         found.update(zip(run, (program.numeric.from_memory(reg, elem) for reg in regs), strict=True))
