@@ -319,6 +319,52 @@ def test_mask_that_is_not_uniform_along_neighbours_keeps_narrow_loads(limit: int
         np.testing.assert_array_equal(result.arrays[1], np.where(i < limit, i % 16, -3))
 
 
+@pytest.mark.parametrize("device", ["h100", "lavapipe", "opencl"])
+@pytest.mark.parametrize("divisor", [1, 3, -1, -2, 100])
+def test_block_that_begins_at_a_quotient_of_unknown_sign_finds_what_numpy_finds(divisor: int, device: str) -> None:
+    lines = [
+        *CONSTANTS,
+        "%program = tt.get_program_id x : i32\n%blocks = arith.divsi %program, %from : i32",
+        "%block = arith.constant 64 : i32\n%start = arith.muli %blocks, %block : i32",
+        "%starts = tt.splat %start : i32 -> TILE(i32)\n%y = arith.addi %r, %starts : TILE(i32)",
+        "%o = arith.remsi %y, %c48 : TILE(i32)",
+    ]
+    table, found, widths = loaded(device, text(lines, LANES[device]), 0, divisor)
+    assert widths == {16: 3, 2: EACH}
+    size = 4 * LANES[device] * EACH
+    y = (np.arange(size) + 64 * quotient(np.arange(3), divisor)[:, None]).ravel()
+    np.testing.assert_array_equal(found, table[MIDDLE + y - 48 * quotient(y, 48)])
+
+
+# A select of zero would wait for what was loaded: the loads of a software pipeline are to be in flight.
+@pytest.mark.parametrize("device", ["h100", "lavapipe"])
+@pytest.mark.parametrize(
+    ("elem", "other", "selects"), [("f16", 0.0, 0), ("f16", -0.0, 4), ("f16", 1.5, 4), ("bf16", 0.0, 0)]
+)
+@pytest.mark.parametrize("limit", [0, 8, 64, 1 << 20])
+def test_what_a_mask_leaves_out_is_chosen_in_whole_words(
+    limit: int, elem: str, other: float, selects: int, device: str
+) -> None:
+    lanes, size = LANES[device], 4 * LANES[device] * EACH
+    lines = ["%ns = tt.splat %n : i32 -> TILE(i32)", "%m = arith.cmpi slt, %i, %ns : TILE(i32)"]
+    lines += ["%bases = tt.splat %p0 : !tt.ptr<ELEM> -> TILE(!tt.ptr<ELEM>)".replace("ELEM", elem)]
+    lines += [f"%at = tt.addptr %bases, %i : TILE(!tt.ptr<{elem}>), TILE(i32)"]
+    lines += [f"%other = arith.constant dense<{other:e}> : TILE({elem})"]
+    lines += [f"%v = tt.load %at, %m, %other : TILE(!tt.ptr<{elem}>)"]
+    numbers = ["%n: i32 {tt.divisibility = 8 : i32}"]
+    ttgir = elementwise([elem], {"%v": elem}, lines, lanes=lanes, size=size, numbers=numbers, each=EACH)
+    made = lower_simt(ttgir, DEVICES[device])
+    read = Module(made.module)
+    instructions = [each for function in read.functions.values() for _, block in function.blocks for each in block]
+    # The other ones choose addresses.
+    words = [name for name, operands in instructions if name == "Select" and read.types[operands[0]].size < 8]
+    assert len(words) == selects
+    x = np.arange(size).astype(np.uint16) + 0x7BFD
+    result = launch_on(made, DEVICES[device], [x, np.full(size, 0x1234, np.uint16), np.int32(limit)], (1, 1, 1))
+    left_out = np.float16(other).view(np.uint16)
+    np.testing.assert_array_equal(result.arrays[1], np.where(np.arange(size) < limit, x, left_out))
+
+
 # Carried from one iteration to the next: what was a multiple of 8, and not negative, before the loop is not inside.
 @pytest.mark.parametrize("device", ["h100", "lavapipe"])
 @pytest.mark.parametrize("step", [8, 5, -8, -48])
