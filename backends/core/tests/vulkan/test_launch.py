@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 import time
@@ -16,6 +17,7 @@ from foundry_core.vulkan import launcher, store
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import HostArrays, Pipeline, VulkanDevice, opened
 from foundry_core.vulkan.library import library
+from foundry_core.vulkan.memory import DeviceBuffer
 from foundry_core.vulkan.timing import Event
 from shared_kernels import place_kernel, scale_kernel
 
@@ -198,6 +200,23 @@ def test_a_grid_may_be_larger_than_a_dispatch() -> None:
     place_kernel[(2, 3, 4)](small)
     z, y, x = np.indices(small.shape)
     assert np.array_equal(small.numpy(), x + 10 * y + 100 * z)
+
+
+def test_loads_whose_mask_is_not_set_read_zeros_whatever_their_memory_had() -> None:
+    device = opened()
+    made = functools.partial(DeviceBuffer, device, 16, of_host=False)
+    places = [made() for _ in range(8)]
+    for place in places:
+        device.fill(place, 0, 16, 0x7FC00000)
+    device.wait()
+    dirty = {place.address for place in places}
+    del place, places
+    # Another one than that of launches.
+    spare = VulkanDevice.spare.func(device)
+    assert spare.address in dirty
+    found = np.full(16, 0xFF, np.uint8)
+    device.download(spare, 0, found.ctypes.data, found.nbytes)
+    np.testing.assert_array_equal(found, 0)
 
 
 def test_events_measure_what_is_between_them() -> None:
