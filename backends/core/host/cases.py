@@ -69,6 +69,19 @@ def matmul() -> Case:
     return Case("matmul", (2, 2, 1), arguments, [a, b, a @ b])
 
 
+def activated() -> Case:
+    random, (m, n, k) = np.random.default_rng(17), (45, 51, 32)
+    a, b = ((random.integers(-8, 9, shape) / 4).astype(np.float16) for shape in ((m, k), (k, n)))
+    a[3, 5], a[40, 2] = np.inf, np.nan
+    row, column = (random.integers(-8, 9, size).astype(F32) / 8 for size in (n, m))
+    row[7], column[9], column[11] = -np.inf, 0.0, 2.0**15
+    out = np.full((m + 1, n), 77, np.float16)
+    with np.errstate(all="ignore"):
+        x = a.astype(F32) @ b.astype(F32) * column[:, None] + row
+        wanted = np.concatenate([np.where(x > 0, x, x * F32(0.25)).astype(np.float16), out[m:]])
+    return Case("activated", (2, 2, 1), [a, b, row, column, out, *map(I32, (m, n, k))], [a, b, row, column, wanted])
+
+
 def histogram() -> Case:
     n, bins, block = 150, 8, 64
     x = np.random.default_rng(3).integers(0, 1000, n).astype(I32)
@@ -214,7 +227,20 @@ def top() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     function.__name__: function
     for function in (
-        *(limits, softmax, matmul, histogram, transposes, exchanged, strided, gathered, largest, moved, in_place),
+        *(
+            limits,
+            softmax,
+            matmul,
+            activated,
+            histogram,
+            transposes,
+            exchanged,
+            strided,
+            gathered,
+            largest,
+            moved,
+            in_place,
+        ),
         *(branches, sums, halves, diagonal, joined, chosen, picked, sampled, top),
     )
 }

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from foundry_core.mapping.simt.lower import Simt, lower_simt
-from foundry_core.mapping.simt.target import Fragment, SimtTarget
+from foundry_core.mapping.simt.target import Arrangement, Fragment, SimtTarget
 
 from .machine import Device, launch
 from .memory import Array, Result
 
 _ALL = (16, 32, 64)
-# An H100 through Vulkan (driver 580): four subgroups a program.
-H100 = SimtTarget(
+
+
+def _powers(low: int, high: int) -> list[int]:
+    return [1 << bit for bit in range(low.bit_length() - 1, high.bit_length() - 1)]
+
+
+def in_pairs(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+    """Return an arrangement such as NVIDIA's: 4 invocations have two neighbours each of 8 columns, the next ones of the
+    rows below; the other elements follow."""
+    bases, bits = [2, 4, *_powers(columns, rows * columns), 1, *_powers(8, columns)], lanes.bit_length() - 1
+    return Arrangement(elem, rows, columns, tuple(sorted(bases[bits:])), tuple(bases[:bits]))
+
+
+def by_columns(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+    """Return an arrangement such as lavapipe's: an invocation has every so many elements, which are of one column."""
+    bits = lanes.bit_length() - 1
+    bases = tuple(_powers(1, rows * columns))
+    return Arrangement(elem, rows, columns, bases[bits:], bases[:bits])
+
+
+def mixed(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+    """Return an arrangement in which each bit moves an element along both dimensions."""
+    bases = _powers(1, rows * columns)
+    order = [1 << int(place) for place in np.random.default_rng(rows + columns).permutation(len(bases))]
+    mixed = [basis ^ order[place - 1] if place else basis for place, basis in enumerate(order)]
+    return Arrangement(
+        elem, rows, columns, tuple(mixed[lanes.bit_length() - 1 :]), tuple(mixed[: lanes.bit_length() - 1])
+    )
+
+
+def arranged(target: SimtTarget, how: Callable[[str, int, int, int], Arrangement]) -> SimtTarget:
+    """Return a device whose sums are arranged in this way."""
+    kinds = dict.fromkeys((each.total, each.rows, each.columns) for each in target.fragments)
+    return replace(target, arrangements=tuple(how(*kind, target.warp_size) for kind in kinds))
+
+
+# An H100 through Vulkan (driver 580): four subgroups a program; of which nothing was found by trying.
+SECRET = SimtTarget(
     argument_bytes=256,
     accurate_exp2=True,
     preserves_denormals=(16,),
@@ -30,6 +67,8 @@ H100 = SimtTarget(
     ),
     atomic_adds=(32, 64),
 )
+# The same, where it is known which invocation holds which element of a sum.
+H100 = arranged(SECRET, in_pairs)
 # The same, of which every float keeps subnormal numbers.
 KEEPING = replace(H100, preserves_denormals=_ALL)
 # Mesa's lavapipe 26.1: it rounds a fused multiply and add twice, and takes subnormal numbers for zeros.
@@ -58,7 +97,8 @@ DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAS
 def promised(target: SimtTarget) -> Device:
     """Return the machine that does what a description promises, and no more."""
     nearest = _ALL if target.flavour == "kernel" else target.rounds_to_nearest
-    return Device(target.warp_size, target.fuses, target.accurate_exp2, target.preserves_denormals, nearest)
+    keeps, known = target.preserves_denormals, target.arrangements
+    return Device(target.warp_size, target.fuses, target.accurate_exp2, keeps, nearest, known)
 
 
 def launch_on(

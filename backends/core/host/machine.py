@@ -5,8 +5,8 @@ invocations that are there; so paths meet again as early as they can. All workgr
 
 It is no more lenient than a device. It refuses an access out of bounds of all arrays or at an address that is no
 multiple of the alignment that it states, a barrier, a shuffle or a cooperative matrix that some invocations do not
-reach, a race in workgroup memory. Which invocation holds which element of a cooperative matrix is scrambled. `Device`
-says what else a device may do.
+reach, a race in workgroup memory. Which invocation holds which element of a cooperative matrix is scrambled, where the
+device promises nothing. `Device` says what else a device may do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from foundry_core.mapping.simt.target import Arrangement
 from foundry_core.spirv_numbers import numbers
 
 from .memory import Array, Fault, GlobalMemory, Result, SharedMemory
@@ -27,7 +28,7 @@ from .spirv import PRIVATE, PUSH, WORKGROUP, Function, Instruction, Module, Type
 _NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_ID, _SUBGROUP_ID, _LANE = numbers(
     "BuiltIn", "NumWorkgroups WorkgroupId LocalInvocationId SubgroupId SubgroupLocalInvocationId"
 )
-_ALIGNED = 0x2
+_ALIGNED, _TOTAL = 0x2, 2
 _SCOPE_SUBGROUP, _COLUMN_MAJOR, _SIGNED = 3, 1, 0x4
 # The most blocks that a function executes, and how often a workgroup is preferred that would have to wait.
 _TURNS, _FAIR = 1 << 20, 64
@@ -45,6 +46,7 @@ class Device:
         accurate_exp2: whether its exp2 of an f32 errs by 2 units in the last place at most.
         keeps: the widths of floats whose subnormal numbers are no zeros in arithmetic.
         nearest: the widths of floats to which it rounds to nearest. To others it rounds towards zero.
+        arrangements: which invocation holds which element of some matrices.
     """
 
     lanes: int = 32
@@ -52,6 +54,7 @@ class Device:
     accurate_exp2: bool = True
     keeps: tuple[int, ...] = (16, 32, 64)
     nearest: tuple[int, ...] = (16, 32, 64)
+    arrangements: tuple[Arrangement, ...] = ()
 
     def flush(self, x: Array) -> Array:
         """Return operands or results of arithmetic as the device takes them."""
@@ -122,6 +125,14 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
         return np.float64(exact.numerator / exact.denominator) if exact else total
     except OverflowError:
         return np.float64(math.inf if exact > 0 else -math.inf)
+
+
+def _sums(bases: Sequence[int]) -> Array:
+    """Return the exclusive or of the bases whose bits are set, for each number."""
+    found = np.zeros(1, np.int64)
+    for basis in bases:
+        found = np.concatenate([found, found ^ basis])
+    return found
 
 
 _BINARY: dict[str, Callable[[Array, Array], Array]] = {
@@ -409,7 +420,10 @@ class _Frame:
                 found = x.reshape(run.count, -1).view(kind.dtype)
                 return found if kind.lanes > 1 else found[:, 0]
             case "CompositeExtract":
-                return get(rest[0])[:, rest[1]]
+                found = get(rest[0])
+                if rest[1] >= found.shape[1]:
+                    raise Fault("a component that a matrix or a vector does not have")
+                return found[:, rest[1]]
             case "CompositeInsert":
                 found = np.array(get(rest[1]))
                 found[:, rest[2]] = get(rest[0])
@@ -473,10 +487,13 @@ class _Frame:
     # Cooperative matrices: an invocation holds some elements of each.
 
     def _arrangement(self, type: Type) -> tuple[Array, Array]:
-        """Return the row and the column of each element that an invocation of a subgroup holds: no device says it."""
+        """Return the row and the column of each element that an invocation of a subgroup holds."""
         rows, columns = type.shape
-        order = np.random.default_rng([rows, columns, int(type.parts[-1])]).permutation(rows * columns)
-        places = order.reshape(self._run.lanes, -1)
+        use = int(self._module.constants[type.parts[-1]])
+        places = np.random.default_rng([rows, columns, use]).permutation(rows * columns).reshape(self._run.lanes, -1)
+        for each in self._device.arrangements if use == _TOTAL else ():
+            if each[:3] == (f"{type.dtype.kind}{8 * type.size}", rows, columns):
+                places = _sums(each.lanes)[:, None] ^ _sums(each.components)
         return places // columns, places % columns
 
     def _matrix_places(self, pointer: int, matrix: Type, layout: int, stride: int, here: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from foundry_core.mapping.arch import Device, arch, read_arch
 from foundry_core.mapping.base.target import WorkItemTarget
-from foundry_core.mapping.simt.target import FEATURES, Fragment, SimtTarget
+from foundry_core.mapping.simt.target import FEATURES, Arrangement, Fragment, SimtTarget
 
 CHANGED: dict[Any, Callable[[Any], Any]] = {
     int: lambda x: x + 1,
@@ -20,11 +20,12 @@ CHANGED: dict[Any, Callable[[Any], Any]] = {
 
 def changed(device: Device) -> list[Device]:
     """Return the device with each of its fields changed, one at a time."""
-    found: list[Device] = (
-        [replace(device, fragments=(Fragment("f16", "f32", 8, 8, 16),))] if isinstance(device, SimtTarget) else []
-    )
+    found: list[Device] = []
+    if isinstance(device, SimtTarget):
+        found.append(replace(device, fragments=(Fragment("f16", "f32", 8, 8, 16),)))
+        found.append(replace(device, arrangements=(Arrangement("f32", 8, 8, (1, 2, 4), (8, 16, 32)),)))
     for field in fields(device):
-        if field.name not in ("flavour", "fragments", "lacks"):
+        if field.name not in ("flavour", "fragments", "arrangements", "lacks"):
             found.append(replace(device, **{field.name: CHANGED[type(field.default)](getattr(device, field.name))}))
     return found
 

@@ -231,6 +231,26 @@ def said(x, out, n, B: tl.constexpr):
 
 
 @triton.jit
+def activated(a, b, row, column, out, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    pa = a + rm[:, None] * k + rk[None, :]
+    pb = b + rk[:, None] * n + rn[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, k, BK):
+        x = tl.load(pa, mask=rm[:, None] < m, other=0.0)
+        y = tl.load(pb, mask=rn[None, :] < n, other=0.0)
+        acc = tl.dot(x, y, acc)
+        pa += BK
+        pb += BK * n
+    acc = acc * tl.load(column + rm, mask=rm < m, other=0.0)[:, None]
+    acc = acc + tl.load(row + rn, mask=rn < n, other=0.0)[None, :]
+    acc = tl.where(acc > 0, acc, acc * 0.25)
+    tl.store(out + rm[:, None] * n + rn[None, :], acc.to(tl.float16), mask=(rm[:, None] < m) & (rn[None, :] < n))
+
+
+@triton.jit
 def picked(x, values, places, n, B: tl.constexpr):
     offs = tl.arange(0, B)
     v = tl.load(x + offs, mask=offs < n, other=float("-inf"))
@@ -272,6 +292,16 @@ TEXTS = {
         matmul,
         {"a": "*fp32", "b": "*fp32", "c": "*fp32", **dict.fromkeys(("m", "n", "k", "sa", "sb", "sc"), "i32")},
         {"BM": 16, "BN": 16, "BK": 16},
+    ),
+    "activated": Text(
+        activated,
+        {
+            **dict.fromkeys(("a", "b"), "*fp16"),
+            **dict.fromkeys(("row", "column"), "*fp32"),
+            "out": "*fp16",
+            **dict.fromkeys(("m", "n", "k"), "i32"),
+        },
+        {"BM": 32, "BN": 32, "BK": 16},
     ),
     "histogram": Text(histogram, {"x": "*i32", "counts": "*i32", "sums": "*i32", "n": "i32"}, {"B": 64, "BINS": 8}),
     "transposes": Text(transposes, {"x": "*i32", "out": "*i32", "steps": "i32"}, {"R": 16, "C": 8}),

@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 from .base.target import WorkItemTarget
-from .simt.target import Fragment, SimtTarget
+from .simt.target import Arrangement, Fragment, SimtTarget
 
 Device: TypeAlias = SimtTarget | WorkItemTarget
 _DEFAULTS: dict[str, Device] = {
@@ -56,7 +56,12 @@ def _value(name: str, value: Any, default: Device) -> Any:
         AttributeError, TypeError: there is no such field, or it has another type.
     """
     if isinstance(value, list):
-        value = tuple(Fragment(*each) if name == "fragments" else each for each in value)
+        made = {"fragments": Fragment, "arrangements": Arrangement}.get(name)
+        value = tuple(made(*(_tuple(part) for part in each)) if made else each for each in value)
     if type(value) is not type(getattr(default, name)):
         raise TypeError(f"{name} is {value!r}")
     return value
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -18,13 +18,14 @@ import ctypes
 import functools
 import os
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
+from ..mapping.simt.matrices.arrangements import read_probe, write_probe
 from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
-from ..mapping.simt.target import FEATURES, Fragment, SimtTarget
+from ..mapping.simt.target import FEATURES, Arrangement, Fragment, SimtTarget
 from ..once import once
 from ..runtime import crash
 from ..runtime.device_report import DeviceReport, Kind
@@ -360,7 +361,13 @@ class VulkanDevice:
         self.check(number, "a fill failed")
 
     def target(self) -> SimtTarget:
-        """Return what the mapping must know. A field of SimtTarget that has the name of a property has its value."""
+        """Return what the mapping must know."""
+        known = self._described
+        return replace(known, arrangements=self.arrangements) if known.fragments else known
+
+    @property
+    def _described(self) -> SimtTarget:
+        """What the device says of itself. A field of SimtTarget that has the name of a property has its value."""
         known = self.properties
 
         def widths(name: str) -> tuple[int, ...]:
@@ -396,6 +403,25 @@ class VulkanDevice:
         found = DeviceBuffer(self, 16, of_host=False)
         self.fill(found, 0, found.size, 0)
         return found
+
+    @functools.cached_property
+    def arrangements(self) -> tuple[Arrangement, ...]:
+        """Which invocation holds which element of sums, found by trying; nothing where the driver fails."""
+        lanes = self.properties.subgroup
+        probe = write_probe(replace(self._described, warps=1))
+        buffer = DeviceBuffer(self, 4 * probe.words, of_host=True)
+        assert buffer.mapped is not None
+        ctypes.memset(buffer.mapped, -1, 4 * probe.words)
+        try:
+            pipeline = Pipeline(self, probe.module, "arrangements", probe.argument_bytes, lanes)
+            self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(probe.argument_bytes, "little"))
+            self.wait()
+        except VulkanError:
+            self.check_state()
+            if os.environ.get(VALIDATION_VARIABLE) == "1":
+                raise
+            return ()
+        return read_probe(probe, (ctypes.c_int32 * probe.words).from_address(buffer.mapped)[:], lanes)
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:

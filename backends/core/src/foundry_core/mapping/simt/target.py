@@ -20,6 +20,21 @@ class Fragment(NamedTuple):
     depth: int
 
 
+class Arrangement(NamedTuple):
+    """Which element of a sum's cooperative matrix is which component of which invocation; see layouts.py.
+
+    Attributes:
+        elem, rows, columns: what the matrix is.
+        components, lanes: for each bit of the component's number and of the lane, the row-major index that it adds.
+    """
+
+    elem: str
+    rows: int
+    columns: int
+    components: tuple[int, ...]
+    lanes: tuple[int, ...]
+
+
 # The capabilities of SPIR-V that some kernels need and not every device has, with Vulkan's names of the features, which
 # Properties in vulkan.c has too.
 FEATURES = {
@@ -61,6 +76,7 @@ class SimtTarget:
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
         fragments: the cooperative matrices that it multiplies.
+        arrangements: which invocation holds which element of sums, of the matrices of which that is known.
         flavour: how SPIR-V is written, by the capability that it declares: `shader` for Vulkan, `kernel` for OpenCL.
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.
@@ -84,6 +100,7 @@ class SimtTarget:
     preserves_special: tuple[int, ...] = ()
     rounds_to_nearest: tuple[int, ...] = ()
     fragments: tuple[Fragment, ...] = ()
+    arrangements: tuple[Arrangement, ...] = ()
     flavour: str = "shader"
     shuffles: bool = True
     converts_f16: bool = True

@@ -15,7 +15,7 @@ from ....ops.numeric import element_name
 from ..invocation import Invocation
 from ..layouts import Layout, union_bits
 from ..target import SimtTarget
-from ..tiles import Division, Rows, part_registers
+from ..tiles import Division, Rows, convert_layout, part_registers
 from .instructions import Matrices
 from .plan import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
 
@@ -128,10 +128,20 @@ def exchange_memory(
         yield rows.start(program, first), group.barrier
 
 
+def _components(program: Values, fragments: Fragments, regs: Sequence[Reg], held: Layout) -> list[Reg]:
+    """Return the elements of fragments that each invocation holds."""
+    writer, elem, count = matrices(program), fragments.matrix.elem, held.size // len(regs)
+    found = [writer.component(fragments.matrix, reg, number) for reg in regs for number in range(count)]
+    return [program.numeric.from_memory(reg, elem) if elem == "f16" else reg for reg in found]
+
+
 def to_registers(
     program: Values, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
+    held = program.plan.held(fragments)
+    if held is not None and (held.lanes, held.warps) == (layout.lanes, layout.warps):
+        return list(convert_layout(program, op, _components(program, fragments, regs, held), held, layout))
     writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
     for part in way.division.parts:

@@ -1,8 +1,8 @@
 """Cooperative matrices, in SPIR-V for Vulkan: values that the invocations of a subgroup hold together.
 
-Which invocation holds which element is the driver's secret. So there are loads and stores of whole matrices, products,
-and operations that treat all elements alike. A register of one has a type such as `matrix2.f32.16x16`: its use, its
-elements and its extents.
+Which invocation holds which element is the driver's secret, if it was not found by trying (arrangements.py). So there
+are loads and stores of whole matrices, products, and operations that treat all elements alike. A register of one has a
+type such as `matrix2.f32.16x16`: its use, its elements and its extents.
 """
 
 from __future__ import annotations
@@ -132,6 +132,11 @@ class Matrices:
         operands = [code.id(x) for x in (left, right, total)]
         found = m.result("CooperativeMatrixMulAdd", code.type(total.elem), *operands, *([_SIGNED] if signed else []))
         return Reg(f"%{found}", total.elem)
+
+    def component(self, matrix: Matrix, x: Reg, number: int) -> Reg:
+        """Return an element of a matrix that this invocation holds; of an f16, its bits."""
+        found = self._code.component(x, number, matrix.elem)
+        return self._code.cast("arith.bitcast", found, "i16") if matrix.elem == "f16" else found
 
     def combine(self, name: str, x: Reg, y: Reg) -> Reg:
         """Return the result of an instruction on each pair of elements, such as FMul."""

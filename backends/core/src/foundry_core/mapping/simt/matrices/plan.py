@@ -13,6 +13,7 @@ elements through workgroup memory only with itself, and needs no barrier of the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
@@ -26,8 +27,9 @@ from ....ops.numeric import element_name
 from .. import layouts
 from ..layouts import Layout
 from ..steps import OF
-from ..target import Fragment, SimtTarget
+from ..target import Arrangement, Fragment, SimtTarget
 from ..tiles import Rows
+from .epilogues import store_from_registers
 from .instructions import Matrix, Use
 
 # The operations that are one instruction on matrices, by the type of the result.
@@ -53,6 +55,16 @@ class Fragments:
     def retype(self, elem: str) -> Fragments:
         """Return the same division of a tile of elements of another type."""
         return Fragments(Matrix(self.matrix.use, elem, self.matrix.rows, self.matrix.columns), self.layout)
+
+    def spread(self, arrangement: Arrangement) -> Layout:
+        """Return the layout of the tile's elements: the components of a fragment, and then those of the next one."""
+        columns = self.layout.shape[1]
+
+        def placed(bases: Sequence[int]) -> tuple[int, ...]:
+            return tuple(at // self.matrix.columns * columns + at % self.matrix.columns for at in bases)
+
+        registers = placed(arrangement.components) + self.layout.registers
+        return Layout(self.layout.shape, registers, placed(arrangement.lanes), self.layout.warps)
 
 
 def _doublings(first: int, count: int) -> tuple[int, ...]:
@@ -162,6 +174,7 @@ class CooperativePlan:
         scratch: bytes of workgroup memory that each subgroup has for itself.
         last: the last operation of the kernel's block that may use them.
         arranged: layouts that are replaced.
+        arrangements: which invocation holds which element, of the matrices of which that is known.
     """
 
     products: dict[Operation, Product] = field(default_factory=dict)
@@ -172,6 +185,16 @@ class CooperativePlan:
     arranged: dict[Attribute, Attribute] = field(default_factory=dict)
     scratch: int = 0
     last: Operation | None = None
+    arrangements: Sequence[Arrangement] = ()
+
+    def held(self, fragments: Fragments) -> Layout | None:
+        """Return which invocation holds which element of fragments; None if that is not known."""
+        matrix = fragments.matrix
+        kind = matrix.elem, matrix.rows, matrix.columns
+        for each in self.arrangements if matrix.use is Use.TOTAL else ():
+            if each[:3] == kind:
+                return fragments.spread(each)
+        return None
 
     def layout(self, value: SSAValue) -> Layout:
         """Return the layout of a tile in registers."""
@@ -193,7 +216,7 @@ class CooperativePlan:
 
 def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan:
     """Decide what is cooperative. Moves what is the same in all iterations of a loop before it."""
-    plan = CooperativePlan()
+    plan = CooperativePlan(arrangements=target.arrangements)
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
     able = {op for op in dots if choose_product(op, target, False) is not None}
@@ -212,6 +235,9 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
             plan.arranged[op.result.type.encoding] = _by_rows(product, target)
     if plan.products:
         _keep(function, plan)
+        layouts_held = {value: plan.held(fragments) for value, fragments in plan.fragments.items()}
+        store_from_registers(function, {value: layout for value, layout in layouts_held.items() if layout})
+        _find_registers(plan)
         _load(function, plan)
         plan.last = _last(function, plan)
     return plan
@@ -328,7 +354,7 @@ def _combination(op: Operation, plan: CooperativePlan) -> Fragments | None:
 
 
 def _keep(function: tt.FuncOp, plan: CooperativePlan) -> None:
-    """Find the values that are kept as fragments, and which of them are needed in registers."""
+    """Find the values that are kept as fragments."""
     for op, product in plan.products.items():
         plan.fragments[op.results[0]] = product.total.retype(element_name(op.results[0].type, op))
     operations = list(function.body.walk())
@@ -343,19 +369,25 @@ def _keep(function: tt.FuncOp, plan: CooperativePlan) -> None:
                             plan.fragments.setdefault(target, plan.fragments[operand])
             if not op.regions and not any(result in plan.fragments for result in op.results):
                 found = _combination(op, plan)
-                if found is not None and _pays(op, plan):
+                if found is not None and _pays(op, found, plan):
                     plan.fragments[op.results[0]] = found
         changed = len(plan.fragments) > before
+
+
+def _find_registers(plan: CooperativePlan) -> None:
+    """Find which of the values that are kept as fragments are needed in registers."""
     for value, fragments in plan.fragments.items():
         if not all(_takes(use.operation, use.index, fragments, plan) for use in value.uses):
             plan.in_registers.add(value)
 
 
-def _pays(op: Operation, plan: CooperativePlan) -> bool:
+def _pays(op: Operation, result: Fragments, plan: CooperativePlan) -> bool:
     """Return whether to compute an operation on fragments, and not on registers that are there anyway."""
     if isinstance(op, SelectOp):
         return True
-    if all(len(_users(operand)) == 1 for operand in op.operands if operand in plan.fragments):
+    # A row or a column passes through workgroup memory to become fragments.
+    is_cheap = plan.held(result) is None or not any(find_repetition(operand) for operand in op.operands)
+    if is_cheap and all(len(_users(operand)) == 1 for operand in op.operands if operand in plan.fragments):
         return True
     users = _users(op.results[0])
     return any(user in plan.products and user.operands[2] is op.results[0] for user in users)

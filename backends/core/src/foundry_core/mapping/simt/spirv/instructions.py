@@ -205,6 +205,13 @@ class Code:
         """Return the result of an instruction without effects, which has one of the types in `opaque`."""
         return self._pure(name, elem, *operands)
 
+    def component(self, x: Reg, number: int, elem: str) -> Reg:
+        """Return a scalar that is a part of a register of one of the types in `opaque`."""
+        found = self._new(self.module.result("CompositeExtract", self.type(elem), self.id(x), number), elem)
+        if elem == "f16":
+            self._halves.add(found.name)
+        return found
+
     def save(self) -> Checkpoint:
         """Return what `restore` needs to take back everything that is written from here on."""
         scopes = [dict(scope) for scope in self._scopes]
