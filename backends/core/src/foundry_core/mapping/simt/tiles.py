@@ -369,10 +369,15 @@ def through_memory(
     return [found[number] for number in range(target.size)]
 
 
+def is_permutation(source: Layout, target: Layout) -> bool:
+    """Return whether each invocation has the registers of a layout in another one, in some order."""
+    return (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets)
+
+
 def convert_layout(
     invocation: Invocation, op: Operation, regs: Sequence[Reg], source: Layout, target: Layout
 ) -> Sequence[Reg]:
     """Return the registers of a tile in another layout; the element of an index stays the same."""
-    if (source.lanes, source.warps) == (target.lanes, target.warps) and set(target.offsets) <= set(source.offsets):
+    if is_permutation(source, target):
         return [regs[source.register_of[offset]] for offset in target.offsets]
     return through_memory(invocation, op, regs, source, target)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import dce
@@ -38,6 +38,11 @@ def encode(layout: Layout) -> ttg.LinearLayout:
 
     parts = {"register": layout.registers, "lane": layout.lanes, "warp": layout.warps}
     return ttg.LinearLayout(DictionaryAttr({name: vectors(bases) for name, bases in parts.items()}))
+
+
+def encoding_of(value: SSAValue) -> Attribute:
+    """Return the encoding of a tile, or nothing for a scalar."""
+    return value.type.encoding if isinstance(value.type, TensorType) else NoneAttr()
 
 
 def store_from_registers(function: tt.FuncOp, held: dict[SSAValue, Layout]) -> None:
@@ -94,7 +99,7 @@ class _Chains:
         return self._can[key]
 
     def _is_found(self, value: SSAValue, encoding: Attribute) -> bool:
-        return value in self._seeds or self._is_computed(value, encoding) or _is_line(value)
+        return value in self._seeds or self._is_computed(value, encoding) or is_line(value)
 
     def _is_computed(self, value: SSAValue, encoding: Attribute) -> bool:
         op = value.owner
@@ -102,7 +107,7 @@ class _Chains:
             return False
         if first_number(op) is not None or (isinstance(op, ConstantOp) and op.splat is not None):
             return True
-        if value not in self._reached and not _is_line(value) and _is_worth_keeping(op):
+        if value not in self._reached and not is_line(value) and _is_worth_keeping(op):
             return False
         if is_elementwise(op) or _is_plain_load(op):
             return self._can_all(op, encoding)
@@ -112,7 +117,7 @@ class _Chains:
     def _get(self, value: SSAValue, encoding: Attribute) -> SSAValue:
         """Return a tile in a layout; a scalar as it is."""
         key = value, encoding
-        if not isinstance(value.type, TensorType) or value.type.encoding == encoding:
+        if not isinstance(value.type, TensorType) or encoding_of(value) == encoding:
             return value
         if key not in self._made:
             self._made[key] = self._write(value, encoding)
@@ -144,7 +149,7 @@ def _with_encoding(value: SSAValue, encoding: Attribute) -> TensorType[Attribute
     return TensorType(value.type.element_type, value.type.get_shape(), encoding)
 
 
-def _is_line(value: SSAValue) -> bool:
+def is_line(value: SSAValue) -> bool:
     """Return whether a tile is a row or a column."""
     shape = extents(value)
     return prod(shape) == max(shape, default=1)

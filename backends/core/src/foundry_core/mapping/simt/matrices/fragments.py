@@ -15,7 +15,7 @@ from ....ops.numeric import element_name
 from ..invocation import Invocation
 from ..layouts import Layout, union_bits
 from ..target import SimtTarget
-from ..tiles import Division, Rows, convert_layout, part_registers
+from ..tiles import Division, Rows, convert_layout, is_permutation, part_registers
 from .instructions import Matrices
 from .plan import PAIRS, Fragments, find_repetition, is_local, is_splat, plan_cooperative
 
@@ -135,12 +135,22 @@ def _components(program: Values, fragments: Fragments, regs: Sequence[Reg], held
     return [program.numeric.from_memory(reg, elem) if elem == "f16" else reg for reg in found]
 
 
+def _composed(program: Values, fragments: Fragments, regs: Sequence[Reg]) -> list[Reg]:
+    """Return fragments of the elements that each invocation holds. Equal ones are made once."""
+    writer, elem, count = matrices(program), fragments.matrix.elem, len(regs) // fragments.layout.size
+    if elem == "f16":
+        regs = [program.code.cast("arith.bitcast", program.numeric.to_memory(reg, elem), elem) for reg in regs]
+    parts = [tuple(regs[at : at + count]) for at in range(0, len(regs), count)]
+    made = {part: writer.compose(fragments.matrix, part) for part in dict.fromkeys(parts)}
+    return [made[part] for part in parts]
+
+
 def to_registers(
     program: Values, op: Operation, fragments: Fragments, regs: Sequence[Reg], layout: Layout
 ) -> list[Reg]:
     """Return the elements of fragments in the registers of a layout."""
     held = program.plan.held(fragments)
-    if held is not None and (held.lanes, held.warps) == (layout.lanes, layout.warps):
+    if held is not None and is_permutation(held, layout):
         return list(convert_layout(program, op, _components(program, fragments, regs, held), held, layout))
     writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
@@ -158,6 +168,9 @@ def to_fragments(
     program: Values, op: Operation, regs: Sequence[Reg], layout: Layout, fragments: Fragments
 ) -> list[Reg]:
     """Return the fragments of a tile that is in the registers of a layout."""
+    held = program.plan.held(fragments)
+    if held is not None and is_permutation(layout, held):
+        return _composed(program, fragments, convert_layout(program, op, regs, layout, held))
     writer, way = matrices(program), _Way(program, op, fragments, layout)
     found: dict[int, Reg] = {}
     for part in way.division.parts:
@@ -192,6 +205,10 @@ def _repeated_fragments(program: Values, op: Operation, value: SSAValue, wanted:
     source, along = found
     layout, elem = program.layout(source), wanted.matrix.elem
     columns = wanted.layout.shape[1]
+    held = program.plan.held(wanted)
+    line = held and held.map_indices(layout.shape, lambda index: _along(index, along, columns))
+    if line is not None and is_permutation(layout, line):
+        return _composed(program, wanted, convert_layout(program, op, program.values[source], layout, line))
     # An index of the tile, without the part that makes no difference.
     scale = columns if along == 1 else 1
     tile = Layout(

@@ -8,6 +8,7 @@ type such as `matrix2.f32.16x16`: its use, its elements and its extents.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....emit.mlir import WIDTHS, Reg
@@ -137,6 +138,14 @@ class Matrices:
         """Return an element of a matrix that this invocation holds; of an f16, its bits."""
         found = self._code.component(x, number, matrix.elem)
         return self._code.cast("arith.bitcast", found, "i16") if matrix.elem == "f16" else found
+
+    def compose(self, matrix: Matrix, regs: Sequence[Reg]) -> Reg:
+        """Return a matrix of which this invocation holds these elements."""
+        found = self.splat(matrix, regs[0], constant=False)
+        for number, reg in enumerate(regs):
+            if reg != regs[0]:
+                found = self._code.with_component(found, number, reg)
+        return found
 
     def combine(self, name: str, x: Reg, y: Reg) -> Reg:
         """Return the result of an instruction on each pair of elements, such as FMul."""

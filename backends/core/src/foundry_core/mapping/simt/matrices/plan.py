@@ -13,15 +13,17 @@ elements through workgroup memory only with itself, and needs no barrier of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from ....analysis.flow import branch, counted_loop, entry_targets, loop_blocks, yield_targets, yields
+from ....front.order import accessed_pointer
 from ....ir import tt, ttg
 from ....ir.arith import ConstantOp, SelectOp
+from ....ir.effects import reads, writes
 from ....ir.elements import index_mapping, is_same, source
 from ....ops.numeric import element_name
 from .. import layouts
@@ -29,7 +31,7 @@ from ..layouts import Layout
 from ..steps import OF
 from ..target import Arrangement, Fragment, SimtTarget
 from ..tiles import Rows
-from .epilogues import store_from_registers
+from .epilogues import encode, encoding_of, is_line, store_from_registers
 from .instructions import Matrix, Use
 
 # The operations that are one instruction on matrices, by the type of the result.
@@ -209,7 +211,9 @@ class CooperativePlan:
         if isinstance(encoding, (ttg.SliceLayout, ttg.DotOperandLayout)):
             fields = dict(encoding.fields.data)
             fields["parent"] = self._encoding(fields["parent"])
-            found = type(encoding)(DictionaryAttr(fields))
+            # Operands of products by matrices have layouts of their own.
+            if isinstance(encoding, ttg.SliceLayout) or isinstance(fields["parent"], ttg.BlockedLayout):
+                found = type(encoding)(DictionaryAttr(fields))
         self.arranged[encoding] = found
         return found
 
@@ -230,17 +234,33 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
         product = choose_product(op, target, op in chained)
         assert product is not None
         plan.products[op] = product
-        if op in chained and product.down == target.warps:
-            assert isinstance(op.result.type, TensorType)
-            plan.arranged[op.result.type.encoding] = _by_rows(product, target)
     if plan.products:
         _keep(function, plan)
         layouts_held = {value: plan.held(fragments) for value, fragments in plan.fragments.items()}
         store_from_registers(function, {value: layout for value, layout in layouts_held.items() if layout})
+        _arrange(function, plan, target, chained)
         _find_registers(plan)
         _load(function, plan)
         plan.last = _last(function, plan)
     return plan
+
+
+def _arrange(function: tt.FuncOp, plan: CooperativePlan, target: SimtTarget, chained: Container[Operation]) -> None:
+    """Replace layouts of products, so that registers of one hold what matrices hold, or subgroups the same rows."""
+    # Layouts that are needed for their own sake: for products without matrices, and for wide accesses.
+    needed: set[Attribute] = set()
+    for op in function.body.walk():
+        if isinstance(op, tt.DotOp) and op not in plan.products:
+            needed.add(encoding_of(op.result))
+        pointer = accessed_pointer(op)
+        if pointer is not None and not is_line(pointer) and (reads(op) or writes(op)):
+            needed.add(encoding_of(pointer))
+    for op, product in plan.products.items():
+        encoding, held = encoding_of(op.results[0]), plan.held(product.total)
+        if held is not None and encoding not in needed:
+            plan.arranged.setdefault(encoding, encode(held))
+        elif op in chained and product.down == target.warps:
+            plan.arranged[encoding] = _by_rows(product, target)
 
 
 def _last(function: tt.FuncOp, plan: CooperativePlan) -> Operation | None:

@@ -212,6 +212,12 @@ class Code:
             self._halves.add(found.name)
         return found
 
+    def with_component(self, x: Reg, number: int, part: Reg) -> Reg:
+        """Return a register of one of the types in `opaque` with another scalar in the place of one."""
+        return self._new(
+            self.module.result("CompositeInsert", self.type(x.elem), self.id(part), self.id(x), number), x.elem
+        )
+
     def save(self) -> Checkpoint:
         """Return what `restore` needs to take back everything that is written from here on."""
         scopes = [dict(scope) for scope in self._scopes]
