@@ -82,6 +82,19 @@ def activated() -> Case:
     return Case("activated", (2, 2, 1), [a, b, row, column, out, *map(I32, (m, n, k))], [a, b, row, column, wanted])
 
 
+def attended() -> Case:
+    random, (length, depth) = np.random.default_rng(18), (128, 16)
+    q, k = random.standard_normal((2, length, depth)).astype(np.float16)
+    v, scale = random.uniform(0.5, 1.5, (length, depth)).astype(np.float16), F32(0.5)
+    scores = q.astype(np.float64) @ k.astype(np.float64).T * scale
+    scores[np.triu_indices(length, 1)] = -np.inf
+    powers = np.exp2(scores - scores.max(1, keepdims=True))
+    wanted = (powers / powers.sum(1, keepdims=True) @ v.astype(np.float64)).astype(np.float16)
+    arguments = [q, k, v, np.full_like(q, np.nan), scale, I32(length)]
+    # Powers and the result are rounded to f16.
+    return Case("attended", (2, 1, 1), arguments, [q, k, v, wanted], 2.0**-9)
+
+
 def histogram() -> Case:
     n, bins, block = 150, 8, 64
     x = np.random.default_rng(3).integers(0, 1000, n).astype(I32)
@@ -227,21 +240,8 @@ def top() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     function.__name__: function
     for function in (
-        *(
-            limits,
-            softmax,
-            matmul,
-            activated,
-            histogram,
-            transposes,
-            exchanged,
-            strided,
-            gathered,
-            largest,
-            moved,
-            in_place,
-        ),
-        *(branches, sums, halves, diagonal, joined, chosen, picked, sampled, top),
+        *(limits, softmax, matmul, activated, attended, histogram, transposes, exchanged, strided, gathered, largest),
+        *(moved, in_place, branches, sums, halves, diagonal, joined, chosen, picked, sampled, top),
     )
 }
 

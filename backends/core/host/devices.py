@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from foundry_core.mapping.simt.lower import Simt, lower_simt
+from foundry_core.mapping.simt.matrices.instructions import Use
 from foundry_core.mapping.simt.target import Arrangement, Fragment, SimtTarget
 
 from .machine import Device, launch
@@ -20,34 +21,34 @@ def _powers(low: int, high: int) -> list[int]:
     return [1 << bit for bit in range(low.bit_length() - 1, high.bit_length() - 1)]
 
 
-def in_pairs(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+def in_pairs(use: int, elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
     """Return an arrangement such as NVIDIA's: 4 invocations have two neighbours each of 8 columns, the next ones of the
     rows below; the other elements follow."""
     bases, bits = [2, 4, *_powers(columns, rows * columns), 1, *_powers(8, columns)], lanes.bit_length() - 1
-    return Arrangement(elem, rows, columns, tuple(sorted(bases[bits:])), tuple(bases[:bits]))
+    return Arrangement(use, elem, rows, columns, tuple(sorted(bases[bits:])), tuple(bases[:bits]))
 
 
-def by_columns(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+def by_columns(use: int, elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
     """Return an arrangement such as lavapipe's: an invocation has every so many elements, which are of one column."""
     bits = lanes.bit_length() - 1
     bases = tuple(_powers(1, rows * columns))
-    return Arrangement(elem, rows, columns, bases[bits:], bases[:bits])
+    return Arrangement(use, elem, rows, columns, bases[bits:], bases[:bits])
 
 
-def mixed(elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
+def mixed(use: int, elem: str, rows: int, columns: int, lanes: int) -> Arrangement:
     """Return an arrangement in which each bit moves an element along both dimensions."""
     bases = _powers(1, rows * columns)
     order = [1 << int(place) for place in np.random.default_rng(rows + columns).permutation(len(bases))]
     mixed = [basis ^ order[place - 1] if place else basis for place, basis in enumerate(order)]
-    return Arrangement(
-        elem, rows, columns, tuple(mixed[lanes.bit_length() - 1 :]), tuple(mixed[: lanes.bit_length() - 1])
-    )
+    bits = lanes.bit_length() - 1
+    return Arrangement(use, elem, rows, columns, tuple(mixed[bits:]), tuple(mixed[:bits]))
 
 
-def arranged(target: SimtTarget, how: Callable[[str, int, int, int], Arrangement]) -> SimtTarget:
-    """Return a device whose sums are arranged in this way."""
-    kinds = dict.fromkeys((each.total, each.rows, each.columns) for each in target.fragments)
-    return replace(target, arrangements=tuple(how(*kind, target.warp_size) for kind in kinds))
+def arranged(target: SimtTarget, how: Callable[[int, str, int, int, int], Arrangement]) -> SimtTarget:
+    """Return a device whose sums and left factors are arranged in this way."""
+    kinds = [(Use.TOTAL.value, each.total, each.rows, each.columns) for each in target.fragments]
+    kinds += [(Use.LEFT.value, each.factor, each.rows, each.depth) for each in target.fragments if each.factor != "i8"]
+    return replace(target, arrangements=tuple(how(*kind, target.warp_size) for kind in dict.fromkeys(kinds)))
 
 
 # An H100 through Vulkan (driver 580): four subgroups a program; of which nothing was found by trying.

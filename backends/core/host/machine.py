@@ -28,8 +28,12 @@ from .spirv import PRIVATE, PUSH, WORKGROUP, Function, Instruction, Module, Type
 _NUM_WORKGROUPS, _WORKGROUP_ID, _LOCAL_ID, _SUBGROUP_ID, _LANE = numbers(
     "BuiltIn", "NumWorkgroups WorkgroupId LocalInvocationId SubgroupId SubgroupLocalInvocationId"
 )
-_ALIGNED, _TOTAL = 0x2, 2
+_ALIGNED = 0x2
 _SCOPE_SUBGROUP, _COLUMN_MAJOR, _SIGNED = 3, 1, 0x4
+_OF_BF16 = {
+    *("CooperativeMatrixLoad", "CooperativeMatrixMulAdd", "Bitcast"),
+    *("CompositeExtract", "CompositeInsert", "CompositeConstruct"),
+}
 # The most blocks that a function executes, and how often a workgroup is preferred that would have to wait.
 _TURNS, _FAIR = 1 << 20, 64
 # The most invocations that run at the same time; further workgroups follow.
@@ -386,9 +390,9 @@ class _Frame:
                 return
         type, id, *rest = words
         kind = module.types[type]
-        # Arithmetic of bf16 is another feature of a device. Matrices of it are loaded, multiplied and stored.
+        # Arithmetic of bf16 is another feature of a device.
         operand = module.types.get(module.type_of.get(rest[0], 0), kind) if rest else kind
-        if (kind.is_bf16 or operand.is_bf16) and name not in ("CooperativeMatrixLoad", "CooperativeMatrixMulAdd"):
+        if (kind.is_bf16 or operand.is_bf16) and name not in _OF_BF16:
             raise Fault(f"{name} of bf16")
         if name in _BINARY or name in _UNARY or name == "FConvert":
             operands = [self.get(x) for x in rest]
@@ -491,8 +495,9 @@ class _Frame:
         rows, columns = type.shape
         use = int(self._module.constants[type.parts[-1]])
         places = np.random.default_rng([rows, columns, use]).permutation(rows * columns).reshape(self._run.lanes, -1)
-        for each in self._device.arrangements if use == _TOTAL else ():
-            if each[:3] == (f"{type.dtype.kind}{8 * type.size}", rows, columns):
+        elem = "bf16" if type.is_bf16 else f"{type.dtype.kind}{8 * type.size}"
+        for each in self._device.arrangements:
+            if each[:4] == (use, elem, rows, columns):
                 places = _sums(each.lanes)[:, None] ^ _sums(each.components)
         return places // columns, places % columns
 

@@ -23,7 +23,7 @@ def changed(device: Device) -> list[Device]:
     found: list[Device] = []
     if isinstance(device, SimtTarget):
         found.append(replace(device, fragments=(Fragment("f16", "f32", 8, 8, 16),)))
-        found.append(replace(device, arrangements=(Arrangement("f32", 8, 8, (1, 2, 4), (8, 16, 32)),)))
+        found.append(replace(device, arrangements=(Arrangement(2, "f32", 8, 8, (1, 2, 4), (8, 16, 32)),)))
     for field in fields(device):
         if field.name not in ("flavour", "fragments", "arrangements", "lacks"):
             found.append(replace(device, **{field.name: CHANGED[type(field.default)](getattr(device, field.name))}))

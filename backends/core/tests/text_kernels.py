@@ -251,6 +251,25 @@ def activated(a, b, row, column, out, m, n, k, BM: tl.constexpr, BN: tl.constexp
 
 
 @triton.jit
+def attended(q, k, v, out, scale, length, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    rows, depth = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
+    x = tl.load(q + rows[:, None] * D + depth[None, :])
+    highest, weight = tl.full((BM,), -float("inf"), tl.float32), tl.zeros((BM,), tl.float32)
+    total = tl.zeros((BM, D), tl.float32)
+    for start in range(0, length, BN):
+        keys = start + tl.arange(0, BN)
+        scores = tl.dot(x, tl.trans(tl.load(k + keys[:, None] * D + depth[None, :]))) * scale
+        scores = tl.where(rows[:, None] >= keys[None, :], scores, -float("inf"))
+        top = tl.maximum(highest, tl.max(scores, 1))
+        powers = tl.exp2(scores - top[:, None])
+        shrink = tl.exp2(highest - top)
+        weight = weight * shrink + tl.sum(powers, 1)
+        total = tl.dot(powers.to(tl.float16), tl.load(v + keys[:, None] * D + depth[None, :]), total * shrink[:, None])
+        highest = top
+    tl.store(out + rows[:, None] * D + depth[None, :], (total / weight[:, None]).to(tl.float16))
+
+
+@triton.jit
 def picked(x, values, places, n, B: tl.constexpr):
     offs = tl.arange(0, B)
     v = tl.load(x + offs, mask=offs < n, other=float("-inf"))
@@ -302,6 +321,11 @@ TEXTS = {
             **dict.fromkeys(("m", "n", "k"), "i32"),
         },
         {"BM": 32, "BN": 32, "BK": 16},
+    ),
+    "attended": Text(
+        attended,
+        {**dict.fromkeys(("q", "k", "v", "out"), "*fp16"), "scale": "fp32", "length": "i32"},
+        {"D": 16, "BM": 64, "BN": 32},
     ),
     "histogram": Text(histogram, {"x": "*i32", "counts": "*i32", "sums": "*i32", "n": "i32"}, {"B": 64, "BINS": 8}),
     "transposes": Text(transposes, {"x": "*i32", "out": "*i32", "steps": "i32"}, {"R": 16, "C": 8}),

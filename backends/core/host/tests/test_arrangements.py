@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foundry_core.mapping.simt.matrices.arrangements import read_probe, write_probe
+from foundry_core.mapping.simt.matrices.arrangements import probed_kinds, read_probe, write_probe
 from foundry_core.mapping.simt.target import Arrangement, SimtTarget
 
 from ..devices import LAVAPIPE, SECRET, arranged, by_columns, in_pairs, mixed, promised
@@ -17,7 +17,8 @@ from ..machine import launch
 
 def tried(target: SimtTarget) -> tuple[Arrangement, ...]:
     """Run the probe on a device of which nothing is known, and return what it finds."""
-    probe = write_probe(replace(target, arrangements=()))
+    unknown = replace(target, arrangements=())
+    probe = write_probe(unknown, probed_kinds(unknown))
     zeros = (0,) * (4 * target.splits_grids)
     offsets = [0, *range(8, 12 + 4 * len(zeros), 4)]
     found = launch(
@@ -49,8 +50,8 @@ def test_arrangement_that_no_layout_can_say_is_not_believed(lanes: int) -> None:
 @pytest.mark.parametrize("change", ["missing", "twice", "moved", "poison"])
 def test_answer_that_is_not_each_element_once_is_not_believed(change: str) -> None:
     target = arranged(replace(SECRET, warps=1, fragments=SECRET.fragments[:1]), in_pairs)
-    probe = write_probe(target)
-    (arrangement,) = target.arrangements
+    probe = write_probe(target, dict(list(probed_kinds(target).items())[:1]))
+    arrangement = target.arrangements[0]
     numbers = [
         sum(b for bit, b in enumerate((*arrangement.lanes, *arrangement.components)) if place >> bit & 1)
         for place in range(probe.words)

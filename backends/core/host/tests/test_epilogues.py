@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from foundry_core.mapping.simt.lower import lower_simt
+from foundry_core.mapping.simt.lower import Simt, lower_simt
 from foundry_core.mapping.simt.target import Arrangement, SimtTarget
 
 from ..cases import CASES, check
@@ -99,13 +99,19 @@ def text(epilogue: Epilogue, lanes: int, more: Sequence[str] = ()) -> str:
     return found.replace("LANES", f"{lanes // 8}, 8")
 
 
+def instructions(made: Simt) -> list[str]:
+    """Return the names of a kernel's instructions."""
+    (function, *_) = Module(made.module).functions.values()
+    return [name for _, block in function.blocks for name, _ in block]
+
+
 def computed(ttgir: str, target: SimtTarget, epilogue: Epilogue) -> tuple[Array, int, int]:
     """Return what a kernel stores, the barriers behind its last product, and the bytes of its workgroup memory."""
     made = lower_simt(ttgir, target)
     a, b, _ = factors()
     dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[epilogue.result]
     out = launch_on(made, target, [a, b, np.full((SIZE, SIZE), 77, dtype)]).arrays[2]
-    names = [name for _, block in next(iter(Module(made.module).functions.values())).blocks for name, _ in block]
+    names = instructions(made)
     last = len(names) - names[::-1].index("CooperativeMatrixMulAdd")
     return out, names[last:].count("ControlBarrier"), made.local_bytes
 
@@ -174,7 +180,7 @@ def test_chain_gets_what_cannot_be_computed_again(of: str, device: str) -> None:
 @pytest.mark.parametrize("how", [in_pairs, by_columns, mixed, None])
 @pytest.mark.parametrize("lanes", [8, 32])
 def test_kernel_of_triton_with_masks_a_row_and_a_column(
-    lanes: int, how: Callable[[str, int, int, int], Arrangement] | None
+    lanes: int, how: Callable[[int, str, int, int, int], Arrangement] | None
 ) -> None:
     case = CASES["activated"]()
     device = replace(LAVAPIPE if lanes == 8 else SECRET, compiles_slowly=False)
@@ -182,6 +188,25 @@ def test_kernel_of_triton_with_masks_a_row_and_a_column(
     made = lower_simt(case.kernel(lanes).ttgir, target)
     with np.errstate(all="ignore"):
         check(case, launch_on(made, target, case.arguments, case.grid).arrays)
-    names = [name for _, block in next(iter(Module(made.module).functions.values())).blocks for name, _ in block]
+    names = instructions(made)
     last = len(names) - names[::-1].index("CooperativeMatrixMulAdd")
     assert (names[last:].count("ControlBarrier") == 0) == (how is not None)
+
+
+@pytest.mark.parametrize("how", [in_pairs, by_columns, mixed, None])
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_attention_keeps_scores_and_sums_in_registers(
+    lanes: int, how: Callable[[int, str, int, int, int], Arrangement] | None
+) -> None:
+    case = CASES["attended"]()
+    device = replace(LAVAPIPE if lanes == 8 else SECRET, compiles_slowly=False)
+    target = arranged(device, how) if how else device
+    made = lower_simt(case.kernel(lanes).ttgir, target)
+    with np.errstate(all="ignore"):
+        check(case, launch_on(made, target, case.arguments, case.grid).arrays)
+    names = instructions(made)
+    assert ("CooperativeMatrixStore" in names) == (how is None)
+    if how in (in_pairs, by_columns):
+        # Only the queries, the keys and the values, which all subgroups read, are in workgroup memory, and the scores
+        # of a row are in one subgroup.
+        assert names.count("ControlBarrier") == 5

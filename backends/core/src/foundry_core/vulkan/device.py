@@ -17,13 +17,16 @@ import atexit
 import ctypes
 import functools
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from enum import IntEnum, StrEnum
 from functools import cache
 from typing import Any
 
-from ..mapping.simt.matrices.arrangements import read_probe, write_probe
+from ..errors import LoweringError
+from ..mapping.simt.matrices.arrangements import probed_kinds, read_probe, write_probe
+from ..mapping.simt.matrices.instructions import Matrix
 from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Arrangement, Fragment, SimtTarget
 from ..once import once
@@ -406,21 +409,27 @@ class VulkanDevice:
 
     @functools.cached_property
     def arrangements(self) -> tuple[Arrangement, ...]:
-        """Which invocation holds which element of sums, found by trying; nothing where the driver fails."""
+        """Which invocation holds which element of matrices, found by trying."""
+        kinds = list(probed_kinds(self._described).items())
+        return self._try_matrices(kinds) if kinds else ()
+
+    def _try_matrices(self, kinds: Sequence[tuple[Matrix, Fragment]]) -> tuple[Arrangement, ...]:
+        """Find the arrangements of some kinds of matrices; of fewer, if the driver fails on one of them."""
         lanes = self.properties.subgroup
-        probe = write_probe(replace(self._described, warps=1))
-        buffer = DeviceBuffer(self, 4 * probe.words, of_host=True)
-        assert buffer.mapped is not None
-        ctypes.memset(buffer.mapped, -1, 4 * probe.words)
         try:
+            probe = write_probe(replace(self._described, warps=1), dict(kinds))
+            buffer = DeviceBuffer(self, 4 * probe.words, of_host=True)
+            assert buffer.mapped is not None
+            ctypes.memset(buffer.mapped, -1, 4 * probe.words)
             pipeline = Pipeline(self, probe.module, "arrangements", probe.argument_bytes, lanes)
             self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(probe.argument_bytes, "little"))
             self.wait()
-        except VulkanError:
+        except (LoweringError, VulkanError) as error:
             self.check_state()
-            if os.environ.get(VALIDATION_VARIABLE) == "1":
+            if isinstance(error, VulkanError) and os.environ.get(VALIDATION_VARIABLE) == "1":
                 raise
-            return ()
+            half = len(kinds) // 2
+            return self._try_matrices(kinds[:half]) + self._try_matrices(kinds[half:]) if half else ()
         return read_probe(probe, (ctypes.c_int32 * probe.words).from_address(buffer.mapped)[:], lanes)
 
     @functools.cached_property

@@ -21,13 +21,15 @@ class Fragment(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """Which element of a sum's cooperative matrix is which component of which invocation; see layouts.py.
+    """Which element of a cooperative matrix is which component of which invocation; see layouts.py.
 
     Attributes:
-        elem, rows, columns: what the matrix is.
+        use: what the matrix is in a product, as SPIR-V numbers it.
+        elem, rows, columns: its elements and extents.
         components, lanes: for each bit of the component's number and of the lane, the row-major index that it adds.
     """
 
+    use: int
     elem: str
     rows: int
     columns: int
@@ -76,7 +78,7 @@ class SimtTarget:
         preserves_denormals, preserves_special, rounds_to_nearest: the widths of floats for which the device can be told
             to keep subnormals; to keep signed zeros, infinities and NaNs; to round to nearest, ties to even.
         fragments: the cooperative matrices that it multiplies.
-        arrangements: which invocation holds which element of sums, of the matrices of which that is known.
+        arrangements: which invocation holds which element, of the matrices of which that is known.
         flavour: how SPIR-V is written, by the capability that it declares: `shader` for Vulkan, `kernel` for OpenCL.
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.

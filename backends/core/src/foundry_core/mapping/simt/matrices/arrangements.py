@@ -7,14 +7,17 @@ may do it otherwise in another version, so it is tried on the driver that will r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ....emit.mlir import WIDTHS, Reg
-from ....ops.numeric import in_memory
+from ....ops.numeric import Numeric, in_memory
 from ..spirv.vulkan import ShaderWorkgroup
 from ..target import Arrangement, Fragment, SimtTarget
 from .instructions import Matrices, Matrix, Use
+
+# Up to this number, a type has all integers.
+_EXACT = {"f32": 1 << 24, "i32": (1 << 31) - 1, "f16": 1 << 11, "bf16": 1 << 8, "i8": 127}
 
 
 class Probe(NamedTuple):
@@ -23,13 +26,13 @@ class Probe(NamedTuple):
     Attributes:
         module: the binary.
         argument_bytes: the size of its arguments.
-        kinds: the sums that it tries, one after the other; of each, component by component, a number for each lane.
+        kinds: the matrices that it tries, one after the other; of each, component by component, a number for each lane.
         shared: the bytes of workgroup memory that it uses.
     """
 
     module: bytes
     argument_bytes: int
-    kinds: list[Fragment]
+    kinds: list[Matrix]
     shared: int
 
     @property
@@ -38,60 +41,63 @@ class Probe(NamedTuple):
         return sum(kind.rows * kind.columns for kind in self.kinds)
 
 
-def write_probe(target: SimtTarget) -> Probe:
+def probed_kinds(target: SimtTarget) -> dict[Matrix, Fragment]:
+    """Return the matrices whose elements can be numbered, and a product that each is for: sums, and left factors."""
+    kinds: dict[Matrix, Fragment] = {}
+    for each in target.fragments:
+        for kind in (
+            Matrix(Use.TOTAL, each.total, each.rows, each.columns),
+            Matrix(Use.LEFT, each.factor, each.rows, each.depth),
+        ):
+            if target.warp_size <= kind.rows * kind.columns <= _EXACT[kind.elem]:
+                kinds[kind] = each
+    return kinds
+
+
+def write_probe(target: SimtTarget, kinds: Mapping[Matrix, Fragment]) -> Probe:
     """Write the kernel, for one subgroup of a device that multiplies matrices."""
-    kinds = list({(kind.total, kind.rows, kind.columns): kind for kind in target.fragments}.values())
-    kinds = [kind for kind in kinds if kind.rows * kind.columns >= target.warp_size]
     group = ShaderWorkgroup(target)
-    t, writer = group.code, Matrices(group)
+    t, lane = group.code, target.warp_size
     group.pointer()
     (base,) = group.begin()
+    group.lane()
     # Indices at the beginning of workgroup memory, zeros behind them.
-    zeros = max((kind.rows * kind.columns * 4 for kind in kinds), default=0)
-    longest = max((kind.depth * max(kind.rows, kind.columns) * 2 for kind in kinds), default=0)
-    group.local_bytes = zeros + longest
-    for first in range(0, longest // 4, target.warp_size):
-        place = t.binary("arith.addi", group.lane(), t.integer(zeros // 4 + first, "i32"))
-        inside = t.compare("slt", place, t.integer(group.local_bytes // 4, "i32"))
-        t.do_when(inside, lambda place=place: group.write_shared(place, [t.integer(0, "i32")]))  # type: ignore[misc]
+    zeros = max((4 * kind.rows * kind.columns for kind in kinds), default=0)
+    longest = max((2 * each.depth * max(each.rows, each.columns) for each in kinds.values()), default=0)
+    group.local_bytes = zeros + -(-longest // (4 * lane)) * 4 * lane
+    for first in range(zeros // 4, group.local_bytes // 4, lane):
+        group.write_shared(t.binary("arith.addi", group.lane(), t.integer(first, "i32")), [t.integer(0, "i32")])
     written = 0
-    for kind in kinds:
-        _try_one(
-            group, writer, kind, target.warp_size, zeros, t.binary("arith.addi", base, t.integer(4 * written, "i64"))
-        )
+    for kind, each in kinds.items():
+        _try_one(group, kind, each, lane, zeros, t.binary("arith.addi", base, t.integer(4 * written, "i64")))
         written += kind.rows * kind.columns
-    return Probe(group.finish("arrangements"), group.argument_bytes, kinds, group.local_bytes)
+    return Probe(group.finish("arrangements"), group.argument_bytes, list(kinds), group.local_bytes)
 
 
-def _try_one(group: ShaderWorkgroup, writer: Matrices, kind: Fragment, lanes: int, zeros: int, base: Reg) -> None:
-    """Write where the elements of one kind of sums are."""
-    t, elem = group.code, kind.total
-    total, left, right = (
-        Matrix(Use.TOTAL, elem, kind.rows, kind.columns),
-        Matrix(Use.LEFT, kind.factor, kind.rows, kind.depth),
-        Matrix(Use.RIGHT, kind.factor, kind.depth, kind.columns),
-    )
+def _try_one(group: ShaderWorkgroup, kind: Matrix, of: Fragment, lanes: int, zeros: int, base: Reg) -> None:
+    """Write where the elements of one kind of matrices are."""
+    t, writer = group.code, Matrices(group)
+    numeric = Numeric(t)
     places = [
         t.binary("arith.addi", group.lane(), t.integer(first, "i32"))
         for first in range(0, kind.rows * kind.columns, lanes)
     ]
     group.barrier()
     for place in places:
-        number = place if elem == "i32" else t.cast("arith.sitofp", place, "f32")
-        if elem == "f16":
-            number = t.cast("arith.bitcast", t.cast("arith.truncf", number, "f16"), "i16")
-        group.write_shared(place, [number])
+        number = place if kind.elem[0] == "i" else t.cast("arith.sitofp", place, "f32")
+        group.write_shared(place, [numeric.to_memory(number, kind.elem)])
     group.barrier()
-    nothing = t.integer(8 * zeros // WIDTHS[in_memory(kind.factor)], "i32")
-    factors = writer.load(left, nothing, kind.depth), writer.load(right, nothing, kind.columns)
-    indices = writer.load(total, t.integer(0, "i32"), kind.columns)
-    found = writer.multiply_add(*factors, indices, signed=kind.factor == "i8")
+    found = writer.load(kind, t.integer(0, "i32"), kind.columns)
+    if kind.use is Use.TOTAL:
+        nothing = t.integer(8 * zeros // WIDTHS[in_memory(of.factor)], "i32")
+        left, right = Matrix(Use.LEFT, of.factor, of.rows, of.depth), Matrix(Use.RIGHT, of.factor, of.depth, of.columns)
+        factors = writer.load(left, nothing, of.depth), writer.load(right, nothing, of.columns)
+        found = writer.multiply_add(*factors, found, signed=of.factor == "i8")
     for at, place in enumerate(places):
-        component = t.component(found, at, elem)
-        if elem == "f16":
-            component = t.cast("arith.extf", component, "f32")
-        index = component if elem == "i32" else t.cast("arith.fptosi", component, "i32")
+        number = numeric.from_memory(writer.component(kind, found, at), kind.elem)
+        index = number if kind.elem[0] == "i" else t.cast("arith.fptosi", number, "i32")
         moved = t.binary("arith.muli", t.cast("arith.extsi", place, "i64"), t.integer(4, "i64"))
+        index = t.cast("arith.extsi", index, "i32")
         group.store(t.binary("arith.addi", base, moved), [index], 4)
 
 
@@ -110,5 +116,5 @@ def read_probe(probe: Probe, numbers: Sequence[int], lanes: int) -> tuple[Arrang
         for basis in (*of_lanes, *components):
             sums += [basis ^ each for each in sums]
         if sums == list(own) and sorted(own) == list(range(len(own))):
-            found.append(Arrangement(kind.total, kind.rows, kind.columns, components, of_lanes))
+            found.append(Arrangement(kind.use.value, kind.elem, kind.rows, kind.columns, components, of_lanes))
     return tuple(found)

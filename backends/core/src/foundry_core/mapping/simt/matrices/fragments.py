@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from ....emit.mlir import Reg
 from ....ir import tt
 from ....ir.arith import ConstantOp, SelectOp
-from ....ops.numeric import element_name
+from ....ops.numeric import element_name, in_register
 from ..invocation import Invocation
 from ..layouts import Layout, union_bits
 from ..target import SimtTarget
@@ -138,7 +138,8 @@ def _components(program: Values, fragments: Fragments, regs: Sequence[Reg], held
 def _composed(program: Values, fragments: Fragments, regs: Sequence[Reg]) -> list[Reg]:
     """Return fragments of the elements that each invocation holds. Equal ones are made once."""
     writer, elem, count = matrices(program), fragments.matrix.elem, len(regs) // fragments.layout.size
-    if elem == "f16":
+    if in_register(elem) != elem:
+        writer.type(fragments.matrix)
         regs = [program.code.cast("arith.bitcast", program.numeric.to_memory(reg, elem), elem) for reg in regs]
     parts = [tuple(regs[at : at + count]) for at in range(0, len(regs), count)]
     made = {part: writer.compose(fragments.matrix, part) for part in dict.fromkeys(parts)}

@@ -59,7 +59,7 @@ class Matrices:
             if matrix.elem == "bf16":
                 m.capability("BFloat16TypeKHR", "SPV_KHR_bfloat16")
                 m.capability("BFloat16CooperativeMatrixKHR")
-                elem = m.type("Float", 16, _BFLOAT16)
+                elem = code.opaque["bf16"] = m.type("Float", 16, _BFLOAT16)
             else:
                 elem = code.type(matrix.elem)
             shape = (SCOPE_SUBGROUP, matrix.rows, matrix.columns, matrix.use.value)
@@ -135,9 +135,9 @@ class Matrices:
         return Reg(f"%{found}", total.elem)
 
     def component(self, matrix: Matrix, x: Reg, number: int) -> Reg:
-        """Return an element of a matrix that this invocation holds; of an f16, its bits."""
+        """Return an element of a matrix that this invocation holds; of a float of 16 bits, its bits."""
         found = self._code.component(x, number, matrix.elem)
-        return self._code.cast("arith.bitcast", found, "i16") if matrix.elem == "f16" else found
+        return self._code.cast("arith.bitcast", found, "i16") if matrix.elem in ("f16", "bf16") else found
 
     def compose(self, matrix: Matrix, regs: Sequence[Reg]) -> Reg:
         """Return a matrix of which this invocation holds these elements."""

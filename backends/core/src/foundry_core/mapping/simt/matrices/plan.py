@@ -30,7 +30,7 @@ from .. import layouts
 from ..layouts import Layout
 from ..steps import OF
 from ..target import Arrangement, Fragment, SimtTarget
-from ..tiles import Rows
+from ..tiles import Rows, is_permutation
 from .epilogues import encode, encoding_of, is_line, store_from_registers
 from .instructions import Matrix, Use
 
@@ -192,9 +192,8 @@ class CooperativePlan:
     def held(self, fragments: Fragments) -> Layout | None:
         """Return which invocation holds which element of fragments; None if that is not known."""
         matrix = fragments.matrix
-        kind = matrix.elem, matrix.rows, matrix.columns
-        for each in self.arrangements if matrix.use is Use.TOTAL else ():
-            if each[:3] == kind:
+        for each in self.arrangements:
+            if each[:4] == (matrix.use, matrix.elem, matrix.rows, matrix.columns):
                 return fragments.spread(each)
         return None
 
@@ -449,7 +448,10 @@ def _load(function: tt.FuncOp, plan: CooperativePlan) -> None:
 
 
 def _passes(source: SSAValue, fragments: Fragments, plan: CooperativePlan) -> bool:
-    """Return whether fragments are made from a tile within each subgroup; see that there is memory for it."""
+    """Return whether fragments are made from a tile within each subgroup; see that there is memory if it needs some."""
+    held = plan.held(fragments)
+    if held is not None and is_permutation(plan.layout(source), held):
+        return True
     local = fragments.matrix.use is Use.LEFT and is_local(plan.layout(source), fragments)
     if local:
         plan.scratch = max(plan.scratch, scratch_bytes(fragments))
