@@ -237,11 +237,53 @@ def top() -> Case:
     return Case("top", (1, 1, 1), [x, np.full(8, 77, I32), I32(n)], [x, np.sort(x)[:-9:-1]])
 
 
+def linear(name: str = "linear", n: int = 128, depth: int = 64, wide: int = 64) -> Case:
+    random, chunk = np.random.default_rng(17), 64
+    q, k, v = (random.integers(-2, 3, (n, columns)).astype(np.float16) for columns in (depth, depth, wide))
+    # What is infinite in the first chunk is in the sums of the second one.
+    q[3, 5], q[70, 1], k[100, 7], v[20, 9], v[21, 9], v[90, 14] = np.nan, np.inf, -np.inf, np.inf, -np.inf, -np.inf
+    q[4], v[:, 2] = 0, -0.0
+    expected, state = np.full((n, wide), np.nan), np.zeros((depth, wide))
+    with np.errstate(invalid="ignore"):
+        for rows in (slice(at, at + chunk) for at in range(0, n, chunk)):
+            x, y, z = (each[rows].astype(np.float64) for each in (q, k, v))
+            # Scores and sums are rounded to f16, which has these integers.
+            scores = np.where(np.tri(chunk, dtype=bool), x @ y.T, 0)
+            expected[rows] = scores @ z + x @ state
+            state = state + y.T @ z
+    out = np.full((n, wide), 77, F32)
+    return Case(name, (1, 1, 1), [q, k, v, out, I32(n)], [q, k, v, expected.astype(F32)])
+
+
+def narrow() -> Case:
+    return linear("narrow", 192, 32, 16)
+
+
+def decoded() -> Case:
+    random, n, depth, page = np.random.default_rng(18), 75, 32, 16
+    pages = -(-n // page)
+    table = random.permutation(pages).astype(I32)
+    q = (random.standard_normal((16, depth)) / 4).astype(np.float16)
+    k = random.standard_normal((pages * page, depth)).astype(np.float16)
+    v = random.uniform(0.5, 2, (pages * page, depth)).astype(np.float16)
+    q[2], q[5, 1], v[table[0] * page + 3, 7] = 0, np.nan, np.inf
+    keys, values = (
+        each.reshape(pages, page, depth)[table].reshape(-1, depth)[:n].astype(np.float64) for each in (k, v)
+    )
+    scores = q.astype(np.float64) @ keys.T
+    weight = np.exp(scores - scores.max(1, keepdims=True))
+    with np.errstate(invalid="ignore"):
+        expected = weight @ values / weight.sum(1, keepdims=True)
+    out = np.full((16, depth), 77, F32)
+    case = [q, k, v, table, out, I32(n)]
+    return Case("decoded", (1, 1, 1), case, [q, k, v, table, expected.astype(F32)], 2e-3)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     function.__name__: function
     for function in (
         *(limits, softmax, matmul, activated, attended, histogram, transposes, exchanged, strided, gathered, largest),
-        *(moved, in_place, branches, sums, halves, diagonal, joined, chosen, picked, sampled, top),
+        *(moved, in_place, branches, sums, halves, diagonal, joined, chosen, picked, sampled, top, narrow, decoded),
     )
 }
 

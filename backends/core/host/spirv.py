@@ -172,13 +172,15 @@ class Module:
 def _sort(function: Function) -> None:
     """Put the blocks in the order in which they are executed."""
     blocks: dict[int, list[Instruction]] = dict(function.blocks)
-    successors: dict[int, Sequence[int]] = {}
-    for id, instructions in function.blocks:
-        name, words = instructions[-1]
-        successors[id] = {"Branch": words[:1], "BranchConditional": words[1:3]}.get(name, ())
     if blocks:
-        order = execution_order([function.blocks[0][0]], successors, set(blocks))
-        function.blocks = [(id, blocks[id]) for id in order]
+        after = {id: successors(instructions) for id, instructions in function.blocks}
+        function.blocks = [(id, blocks[id]) for id in execution_order([function.blocks[0][0]], after, set(blocks))]
+
+
+def successors(block: Sequence[Instruction]) -> Sequence[int]:
+    """Return the blocks that may follow one."""
+    name, words = block[-1]
+    return {"Branch": words[:1], "BranchConditional": words[1:3]}.get(name, ())
 
 
 def execution_order(entries: Sequence[int], successors: Mapping[int, Sequence[int]], within: set[int]) -> list[int]:

@@ -295,6 +295,49 @@ def top(x, out, n, B: tl.constexpr):
     tl.store(out + tl.arange(0, 8), tl.topk(v, 8))
 
 
+@triton.jit
+def linear(q, k, v, out, length, D: tl.constexpr, CHUNK: tl.constexpr, BV: tl.constexpr):
+    row = tl.arange(0, CHUNK)
+    column = tl.arange(0, D)
+    across = tl.arange(0, BV)
+    state = tl.zeros((D, BV), tl.float32)
+    for start in range(0, length, CHUNK):
+        at = start + row[:, None]
+        x = tl.load(q + at * D + column[None, :])
+        y = tl.load(k + at * D + column[None, :])
+        z = tl.load(v + at * BV + across[None, :])
+        scores = tl.where(row[:, None] >= row[None, :], tl.dot(x, tl.trans(y)), 0.0)
+        result = tl.dot(scores.to(z.dtype), z)
+        result = tl.dot(x, state.to(x.dtype), result)
+        state = tl.dot(tl.trans(y), z, state)
+        tl.store(out + at * BV + across[None, :], result)
+
+
+@triton.jit
+def decoded(q, k, v, table, out, length, D: tl.constexpr, BN: tl.constexpr, PAGE: tl.constexpr):
+    row = tl.arange(0, 16)
+    column = tl.arange(0, D)
+    x = tl.load(q + row[:, None] * D + column[None, :])
+    largest = tl.full((16,), -float("inf"), tl.float32)
+    total = tl.zeros((16,), tl.float32)
+    result = tl.zeros((16, D), tl.float32)
+    for start in range(0, length, BN):
+        key = start + tl.arange(0, BN)
+        inside = key < length
+        page = tl.load(table + key // PAGE, mask=inside, other=0)
+        at = (page * PAGE + key % PAGE)[:, None] * D + column[None, :]
+        y = tl.load(k + at, mask=inside[:, None], other=0.0)
+        scores = tl.where(inside[None, :], tl.dot(x, tl.trans(y)), -float("inf"))
+        new = tl.maximum(largest, tl.max(scores, 1))
+        weight = tl.exp(scores - new[:, None])
+        again = tl.exp(largest - new)
+        total = total * again + tl.sum(weight, 1)
+        z = tl.load(v + at, mask=inside[:, None], other=0.0)
+        result = result * again[:, None] + tl.dot(weight.to(z.dtype), z)
+        largest = new
+    tl.store(out + row[:, None] * D + column[None, :], result / total[:, None])
+
+
 class Text(NamedTuple):
     """A kernel, the types of its parameters, its constants, and options of its launch."""
 
@@ -346,6 +389,22 @@ TEXTS = {
     "picked": Text(picked, {"x": "*fp32", "values": "*fp32", "places": "*i32", "n": "i32"}, {"B": 4096}),
     "sampled": Text(sampled, {"logits": "*fp32", "uniform": "*fp32", "out": "*i32", "n": "i32"}, {"B": 4096}),
     "top": Text(top, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 128}),
+    "linear": Text(
+        linear,
+        {**dict.fromkeys(("q", "k", "v"), "*fp16"), "out": "*fp32", "length": "i32"},
+        {"D": 64, "CHUNK": 64, "BV": 64},
+        {"num_stages": 1},
+    ),
+    "narrow": Text(
+        linear,
+        {**dict.fromkeys(("q", "k", "v"), "*fp16"), "out": "*fp32", "length": "i32"},
+        {"D": 32, "CHUNK": 64, "BV": 16},
+    ),
+    "decoded": Text(
+        decoded,
+        {**dict.fromkeys(("q", "k", "v"), "*fp16"), "table": "*i32", "out": "*fp32", "length": "i32"},
+        {"D": 32, "BN": 32, "PAGE": 16},
+    ),
     "said": Text(said, {"x": "*i32", "out": "*i32", "n": "i32"}, {"B": 16}, {"debug": True}),
 }
 _PLACE = re.compile(r" loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)

@@ -75,7 +75,7 @@ def _make_ttgir(
     most: int,
     lower: Callable[[str, int], Simt],
 ) -> Any:
-    """Run the stage ttgir with the most stages of loops, up to those asked for, whose tiles fit into workgroup memory."""
+    """Run the stage ttgir with the most stages of loops whose tiles fit into workgroup memory."""
     stages = min(asked, most)
     ttir = str(module)
     tiles = (extents[:-1].split("x") for extents in _EXTENTS.findall(ttir))

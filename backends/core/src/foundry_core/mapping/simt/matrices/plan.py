@@ -6,14 +6,15 @@ result is kept in fragments through loops and operations that treat all elements
 only made where something needs them: then the fragments go through workgroup memory, in as many pieces as that asks
 for.
 
-If the left factor of a product comes from another product, as in attention, each subgroup computes whole rows. The
-blocked layout of the first product is replaced by one in which a subgroup has the same rows. Then a subgroup exchanges
-elements through workgroup memory only with itself, and needs no barrier of the workgroup.
+If the left factor of a product comes from another product, as in attention, each subgroup computes whole rows, if there
+are enough of them. Products that share a factor or a sum with these do the same. The blocked layout of the first
+product is replaced by one in which a subgroup has the same rows. Then a subgroup exchanges elements through workgroup
+memory only with itself, and needs no barrier of the workgroup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, TensorType
@@ -222,14 +223,9 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
     plan = CooperativePlan(arrangements=target.arrangements)
     _join_selects(function)
     dots = [op for op in function.body.walk() if isinstance(op, tt.DotOp)] if target.fragments else []
-    able = {op for op in dots if choose_product(op, target, False) is not None}
-    chained: set[Operation] = set()
+    able = [op for op in dots if choose_product(op, target, False) is not None]
+    chained = _chained(able, target)
     for op in able:
-        sources = able & _makers(op.a)
-        chained |= sources | ({op} if sources else set())
-    for op in dots:
-        if op not in able:
-            continue
         product = choose_product(op, target, op in chained)
         assert product is not None
         plan.products[op] = product
@@ -244,7 +240,7 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
     return plan
 
 
-def _arrange(function: tt.FuncOp, plan: CooperativePlan, target: SimtTarget, chained: Container[Operation]) -> None:
+def _arrange(function: tt.FuncOp, plan: CooperativePlan, target: SimtTarget, chained: Sequence[tt.DotOp]) -> None:
     """Replace layouts of products, so that registers of one hold what matrices hold, or subgroups the same rows."""
     # Layouts that are needed for their own sake: for products without matrices, and for wide accesses.
     needed: set[Attribute] = set()
@@ -254,12 +250,34 @@ def _arrange(function: tt.FuncOp, plan: CooperativePlan, target: SimtTarget, cha
         pointer = accessed_pointer(op)
         if pointer is not None and not is_line(pointer) and (reads(op) or writes(op)):
             needed.add(encoding_of(pointer))
-    for op, product in plan.products.items():
-        encoding, held = encoding_of(op.results[0]), plan.held(product.total)
+    for op in (*(op for op in plan.products if op not in chained), *chained):
+        product = plan.products[op]
+        encoding, held = encoding_of(op.result), plan.held(product.total)
         if held is not None and encoding not in needed:
             plan.arranged.setdefault(encoding, encode(held))
-        elif op in chained and product.down == target.warps:
+        elif op in chained:
             plan.arranged[encoding] = _by_rows(product, target)
+
+
+def _chained(able: Sequence[tt.DotOp], target: SimtTarget) -> list[tt.DotOp]:
+    """Return the products of which a subgroup computes whole rows, if all subgroups get some.
+
+    Those on the way to a left factor of another product come last. Before them are those that share a factor or a sum
+    with others of them: divided in two ways, it would pass through registers.
+    """
+    able = [op for op in able if (made := choose_product(op, target, True)) and made.down == target.warps]
+    lefts, totals = ({op: _makers(op.operands[k]).intersection(able) for op in able} for k in (0, 2))
+    makers = set[Operation]().union(*lefts.values())
+    chained = [op for op in able if op in makers or lefts[op]]
+    left = [op for op in able if op not in chained]
+    while more := [
+        op
+        for op in left
+        if any(op.a is other.a or op.b is other.b or op in totals[other] or other in totals[op] for other in chained)
+    ]:
+        chained = more + chained
+        left = [op for op in left if op not in more]
+    return chained
 
 
 def _last(function: tt.FuncOp, plan: CooperativePlan) -> Operation | None:
