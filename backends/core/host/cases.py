@@ -256,7 +256,7 @@ def linear(name: str = "linear", n: int = 128, depth: int = 64, wide: int = 64) 
 
 
 def narrow() -> Case:
-    return linear("narrow", 192, 32, 16)
+    return linear("narrow", 192, 32, 32)
 
 
 def decoded() -> Case:

@@ -398,7 +398,7 @@ TEXTS = {
     "narrow": Text(
         linear,
         {**dict.fromkeys(("q", "k", "v"), "*fp16"), "out": "*fp32", "length": "i32"},
-        {"D": 32, "CHUNK": 64, "BV": 16},
+        {"D": 32, "CHUNK": 64, "BV": 32},
     ),
     "decoded": Text(
         decoded,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from foundry_core.mapping.simt.lower import lower_simt
 
 from ..cases import Case, check, decoded, linear
@@ -29,7 +32,20 @@ def test_products_that_share_a_factor_divide_it_alike() -> None:
     assert found.instructions["CooperativeMatrixMulAdd"] == 4 * 16
     # Q, K, V, the sums and the scores are written once: 64 x 64 elements, 8 at a time.
     assert found.instructions["Workgroup Store"] == 5 * 4
-    assert live_registers(module, 32) < 300
+
+
+def test_products_read_factors_when_they_multiply() -> None:
+    module = written(linear())
+    assert loop_of(module).instructions["CooperativeMatrixLoad"] == 4 * (4 + 16)
+    # Three factors of 64 x 64 elements would take 16 or 64 registers each.
+    assert live_registers(module, 32) < 150
+
+
+# After the iteration before, after what was loaded, after the sums, and around the result. For the scores of few rows,
+# for weights, and for what scales the result; after keys, and after values.
+@pytest.mark.parametrize(("case", "count"), [(linear, 5), (decoded, 5)])
+def test_barrier_is_written_only_between_accesses_of_the_same_memory(case: Callable[[], Case], count: int) -> None:
+    assert loop_of(written(case())).barriers == count
 
 
 def test_few_rows_are_divided_by_columns() -> None:

@@ -46,6 +46,7 @@ class SimtProgram(Values):
             address of 16 bytes of zeros, if it has masked loads.
         allocated: the first byte of each tile in workgroup memory.
         column_allocations: the allocations whose tiles are transposed; None until products.py has decided.
+        unread: loads of tiles in workgroup memory that products are yet to read.
         resident: fragments that were made before all loops, by the tile that they were made from.
         barriers: the operations that must wait until all invocations have accessed what comes before.
 
@@ -57,6 +58,7 @@ class SimtProgram(Values):
         super().__init__(function, target)
         self.function = function
         self.allocated: dict[SSAValue, int] = {}
+        self.unread: set[Operation] = set()
         self.column_allocations: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
         self.log: Reg | None = None

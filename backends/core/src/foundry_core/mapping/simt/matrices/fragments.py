@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -120,12 +121,19 @@ def exchange_memory(
     if local:
         own = t.integer(program.plan.scratch // rows.size, "i32")
         start = t.binary("arith.addi", t.binary("arith.muli", group.warp(), own), rows.start(program, program.scratch))
-        high = program.scratch + program.plan.scratch * program.target.warps
-        with t.accesses.skip_barriers(), group.limit_accesses(program.scratch, high):
-            yield start, matrices(program).barrier
+        span = program.scratch, program.scratch + program.plan.scratch * program.target.warps
+
+        def order() -> None:
+            if t.accesses.conflict(span, writes=True):
+                matrices(program).barrier()
+
+        with t.accesses.skip_barriers(), group.limit_accesses(*span):
+            yield start, order
         return
-    with program.arena.borrow(op, rows.bytes) as first:
-        yield rows.start(program, first), group.barrier
+    with program.arena.borrow(op, rows.bytes, t.accesses.spans) as first:
+        span = first, first + rows.bytes
+        with group.limit_accesses(*span):
+            yield rows.start(program, first), partial(group.order, span, writes=True)
 
 
 def _components(program: Values, fragments: Fragments, regs: Sequence[Reg], held: Layout) -> list[Reg]:

@@ -155,8 +155,8 @@ class Arena:
         self._used = list(used)
 
     @contextmanager
-    def borrow(self, op: Operation, size: int) -> Iterator[int]:
-        """Take a range for one exchange."""
-        low = self.take(op, size)
+    def borrow(self, op: Operation, size: int, avoided: Sequence[Span] = ()) -> Iterator[int]:
+        """Take a range for one exchange; see `take`."""
+        low = self.take(op, size, avoided)
         yield low
         self.release(low)

@@ -295,10 +295,6 @@ class Workgroup(ABC):
         operands = (self.place(index, "i32", 1), self._constant(SCOPE_WORKGROUP), self._constant(0))
         self.module.result("AtomicUMin", self.code.type("i32"), *operands, self.code.id(number))
 
-    def is_settled(self, low: int, high: int) -> bool:
-        """Return whether no invocation has touched bytes of workgroup memory since the last barrier."""
-        return not self.code.accesses.conflict((low, high), writes=True)
-
     @contextmanager
     def limit_accesses(self, low: int, high: int, *, writes: bool = True) -> Iterator[None]:
         """Record that accesses of workgroup memory touch these bytes, and no others."""

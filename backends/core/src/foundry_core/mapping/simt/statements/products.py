@@ -13,12 +13,12 @@ from ....analysis.flow import branch, incoming_values
 from ....emit.mlir import WIDTHS, Reg
 from ....errors import LoweringError
 from ....ir import tt, ttg
-from ....ir.effects import writes
 from ....ops.numeric import element_name
 from ..layouts import Layout
 from ..matrices.fragments import define, elements, fragments_of, matrices, to_fragments
 from ..matrices.plan import Fragments, Product
 from ..program import SimtProgram, invocation_statement
+from ..spirv.shared_memory import EVERYTHING, Span
 from ..steps import AXIS, OF, PART
 from ..tiles import Rows, part_registers
 
@@ -181,23 +181,19 @@ def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
 
 @contextmanager
 def _accessed(program: SimtProgram, tile: SSAValue) -> Iterator[None]:
-    """Write a barrier before accesses of a tile in workgroup memory, if one is needed."""
-    _settle(program, tile)
-    with program.group.limit_accesses(*_bytes(program, tile) or _ANYWHERE):
+    """Write a barrier before a tile is written to workgroup memory, if one is needed."""
+    span = _span(program, tile)
+    # Loads of global memory that come before it stay before it; see _Operand.prepare.
+    program.group.order(span, writes=True, pins=True)
+    with program.group.limit_accesses(*span):
         yield
 
 
-def _settle(program: SimtProgram, tile: SSAValue) -> None:
-    found = _bytes(program, tile)
-    if found is None or not program.group.is_settled(*found):
-        program.group.barrier()
-
-
-def _bytes(program: SimtProgram, tile: SSAValue) -> tuple[int, int] | None:
-    """Return the range of workgroup memory that a tile is in; None if that is not known."""
+def _span(program: SimtProgram, tile: SSAValue) -> Span:
+    """Return the range of workgroup memory that a tile is in; all of it if that is not known."""
     (root, *others) = _roots(tile, set()) or {None}
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
-        return None
+        return EVERYTHING
     first = program.allocated[root]
     return first, first + SharedTile(program, root, root.owner).rows.bytes
 
@@ -222,11 +218,12 @@ def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
     if op in program.plan.passed and factor is not None:
         program.fragments[op.result] = _passed(program, op, program.plan.passed[op], factor)
         return
-    multiplied = _is_only_multiplied(op)
+    multiplied = _is_only_multiplied(program, op)
     if not multiplied or any(use.operation in program.plan.products for use in op.result.uses):
-        _settle(program, op.src)
+        program.group.order(_span(program, op.src), writes=False, pins=True)
     if multiplied:
         # The product reads what it needs when it needs it: all of it at once would not fit in registers.
+        program.unread.add(op)
         return
     if factor is not None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
@@ -234,7 +231,7 @@ def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
         program.values[op.result] = SharedTile(program, op.src, op).read(
             program, program.layout(op.result), _start(program, op.src)
         )
-    _release(program, op)
+    _release(program, op, op)
 
 
 def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor: Fragments) -> Sequence[Reg]:
@@ -248,10 +245,6 @@ def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor:
     return program.resident[key]
 
 
-# All bytes of workgroup memory.
-_ANYWHERE = (0, 1 << 32)
-
-
 def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
     t, stored = program.code, SharedTile(program, load.src, load)
@@ -262,50 +255,84 @@ def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragmen
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
         place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
         turned = stored.dims == (1, 0)
-        with program.group.limit_accesses(*_bytes(program, load.src) or _ANYWHERE):
+        with program.group.limit_accesses(*_span(program, load.src), writes=False):
             found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, column_major=turned))
     return found
 
 
-def _is_only_multiplied(op: ttg.LocalLoadOp) -> bool:
-    """Return whether the one use of a tile is a product, with nothing between that writes memory."""
-    uses = list(op.result.uses)
-    if len(uses) != 1 or not isinstance(uses[0].operation, tt.DotOp):
+def _is_only_multiplied(program: SimtProgram, load: ttg.LocalLoadOp) -> bool:
+    """Return whether a tile is only multiplied, and can stay in workgroup memory until then: products read it."""
+    users = [use.operation for use in load.result.uses]
+    alike = all(user in program.plan.products and user.parent_block() is load.parent_block() for user in users)
+    # Each of several products reads fragments.
+    if not users or not all(isinstance(user, tt.DotOp) for user in users) or not (alike or len(users) == 1):
         return False
-    dot: Operation = uses[0].operation
-    while dot.parent_block() is not op.parent_block():
-        parent = dot.parent_op()
-        if parent is None or not branch(parent) or _writes_before(dot):
-            return False
-        dot = parent
-    between = op.next_op
-    while between is not None and between is not dot:
-        if not isinstance(between, ttg.LocalLoadOp) and writes(between):
-            return False
-        between = between.next_op
-    return between is dot
+    found = [_between(load, user) for user in users]
+    between = {op for each in found for op in each or ()}
+    needed = sum(
+        SharedTile(program, op.result, op).rows.bytes
+        for op in between
+        if isinstance(op, ttg.LocalAllocOp) and not any(use.operation in program.plan.passed for use in op.result.uses)
+    )
+    return None not in found and needed <= program.arena.free and not any(_writes(op, load) for op in between)
 
 
-def _writes_before(op: Operation) -> bool:
-    before = op.prev_op
-    while before is not None:
-        if writes(before):
-            return True
+def _between(load: Operation, user: Operation) -> list[Operation] | None:
+    """Return the operations between a load and its user, which may be in branches; None if it is in a loop."""
+    found: list[Operation] = []
+    while user.parent_block() is not load.parent_block():
+        before, parent = user.prev_op, user.parent_op()
+        if parent is None or not branch(parent):
+            return None
+        while before is not None:
+            found += before.walk()
+            before = before.prev_op
+        user = parent
+    before = user.prev_op
+    while before is not None and before is not load:
+        found += before.walk()
         before = before.prev_op
-    return False
+    return found if before is load else None
 
 
-def _release(program: SimtProgram, load: ttg.LocalLoadOp) -> None:
-    """Give back the workgroup memory of a tile after the last operation that reads it."""
-    tile: SSAValue = load.src
-    op: Operation = load
-    while is_last_use(op, tile):
-        if tile in program.allocated:
-            program.arena.release(program.allocated.pop(tile))
-        if not isinstance(tile.owner, ttg.MemoryTransOp):
-            return
-        op = tile.owner
-        tile = tile.owner.src
+def _writes(op: Operation, load: ttg.LocalLoadOp) -> bool:
+    """Return whether an operation may change the tile that is loaded, or end its life."""
+    if isinstance(op, (ttg.LocalLoadOp, ttg.MemoryTransOp, ttg.MemoryIndexOp)):
+        return False
+    tiles = _roots(load.src, set())
+    found = [_roots(operand, set()) for operand in op.operands if isinstance(operand.type, ttg.MemoryType)]
+    return any(each & tiles or None in each | tiles for each in found)
+
+
+def _readers(tile: SSAValue) -> Iterator[Operation]:
+    """Yield the operations on a tile in workgroup memory, and on views of it."""
+    for use in tile.uses:
+        yield use.operation
+        if isinstance(use.operation, (ttg.MemoryTransOp, ttg.MemoryIndexOp)):
+            yield from _readers(use.operation.result)
+
+
+def _release(program: SimtProgram, load: ttg.LocalLoadOp, reader: Operation) -> None:
+    """Give back the workgroup memory of a tile after the last operation that reads it.
+
+    Args:
+        reader: the load, or the product that reads the tile now.
+    """
+    at = reader if reader.parent_block() is load.parent_block() else load
+    later, after = set[Operation](), at.next_op
+    while after is not None:
+        later.add(after)
+        after = after.next_op
+    if not later.isdisjoint(use.operation for use in load.result.uses) and reader is not load:
+        return
+    program.unread.discard(load)
+    (root, *others) = _roots(load.src, set())
+    if root is None or others or root not in program.allocated:
+        return
+    readers, block = set(_readers(root)), at.parent_block()
+    alone = all(each.parent_block() is block for each in (root.owner, *readers) if isinstance(each, Operation))
+    if alone and readers.isdisjoint(later | program.unread):
+        program.arena.release(program.allocated.pop(root))
 
 
 # How many steps along K are read from workgroup memory at once, if K is along its rows.
@@ -374,23 +401,9 @@ class _Operand:
             self._regs.update(zip(wanted, read, strict=True))
         return self._regs[register]
 
-    def close(self) -> None:
+    def close(self, op: Operation) -> None:
         if isinstance(self._load, ttg.LocalLoadOp):
-            _release(self._program, self._load)
-
-
-def is_last_use(op: Operation, value: SSAValue) -> bool:
-    """Return whether no later operation uses a value, as far as one block tells."""
-    users = [use.operation for use in value.uses]
-    block = op.parent_block()
-    if any(user.parent_block() is not block for user in users) or value.owner.parent_block() is not block:
-        return False
-    later = op.next_op
-    while later is not None:
-        if later in users:
-            return False
-        later = later.next_op
-    return True
+            _release(self._program, self._load, op)
 
 
 @invocation_statement(tt.DotOp)
@@ -434,8 +447,8 @@ def _dot(program: SimtProgram, op: tt.DotOp) -> None:
         totals = t.unroll_loop(depth // steps, program.values[op.c], iteration, rolled=rolled)
     else:
         totals = added(program.values[op.c], depth)
-    a.close()
-    b.close()
+    a.close(op)
+    b.close(op)
     program.values[op.result] = [numeric.round_float(total, element_name(op.c.type, op)) for total in totals]
 
 
@@ -459,9 +472,9 @@ class _Factor:
             (self._regs[number],) = _read_fragments(self._program, self._load, self._fragments, [number])
         return self._regs[number]
 
-    def close(self) -> None:
+    def close(self, op: Operation) -> None:
         if self._load is not None:
-            _release(self._program, self._load)
+            _release(self._program, self._load, op)
 
 
 def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) -> None:
@@ -477,8 +490,8 @@ def _multiply_fragments(program: SimtProgram, op: tt.DotOp, product: Product) ->
             row, column = divmod(number, across)
             a, b = left.at(row * steps + step), right.at(step * across + column)
             regs[number] = writer.multiply_add(a, b, reg, signed=signed)
-    left.close()
-    right.close()
+    left.close(op)
+    right.close(op)
     define(program, op, op.result, [writer.convert(reg, total.retype(elem).matrix) for reg in regs])
 
 
