@@ -49,6 +49,12 @@ def text(lines: Sequence[str], lanes: int, numbers: Sequence[str] = ("%n: i32", 
     )
 
 
+def instructions(module: bytes) -> Counter[str]:
+    """Return how many instructions of each name there are."""
+    found = Module(module).functions.values()
+    return Counter(name for function in found for _, block in function.blocks for name, _ in block)
+
+
 def load_widths(module: bytes) -> Counter[int]:
     """Return how many instructions load how many bytes of global memory."""
     read = Module(module)
@@ -75,6 +81,10 @@ def loaded(device: str, ttgir: str, n: int, start: int, programs: int = 3) -> tu
 def dividends(device: str, start: int, programs: int = 3) -> Array:
     """Return %x in all programs: it wraps around."""
     return (np.arange(programs * 4 * LANES[device] * EACH) + start).astype(np.int32).astype(np.int64)
+
+
+def wrapped(x: Array) -> Array:
+    return x.astype(np.int32).astype(np.int64)
 
 
 def quotient(x: Array, n: int) -> Array:
@@ -105,12 +115,36 @@ def test_kernel_has_one_variant_with_wide_loads_where_attributes_say_enough(devi
     assert widths == {16: 2}
 
 
+# As where a program's block of columns is a quotient: of its sign, no argument and no extent of the grid tells.
+QUOTIENT = [
+    "%top = arith.constant 64 : i32",
+    "%q = arith.divsi %from, %n : i32",
+    "%start = arith.muli %q, %top : i32",
+    "%starts = tt.splat %start : i32 -> TILE(i32)",
+    "%z = arith.addi %starts, %r : TILE(i32)",
+    "%c48 = arith.constant dense<48> : TILE(i32)",
+    "%o = arith.remsi %z, %c48 : TILE(i32)",
+]
+
+
+@pytest.mark.parametrize("device", ["h100", "lavapipe", "opencl"])
+@pytest.mark.parametrize("n", [1, -1, 7, -8, MOST, LEAST])
+@pytest.mark.parametrize("start", [0, 5, -5, 100, -100, 1 << 24, -(1 << 24), MOST, LEAST + 1])
+def test_remainder_of_what_a_program_computes_finds_what_numpy_finds(start: int, n: int, device: str) -> None:
+    table, found, _ = loaded(device, text(QUOTIENT, LANES[device]), n, start, 2)
+    block = np.tile(np.arange(4 * LANES[device] * EACH), 2)
+    x = wrapped(wrapped(quotient(np.int64(start), n) * 64) + block)
+    np.testing.assert_array_equal(found, table[MIDDLE + x - 48 * quotient(x, 48)])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_loads_are_wide_where_what_a_program_computes_is_natural(device: str) -> None:
+    _, _, widths = loaded(device, text(QUOTIENT, LANES[device]), 3, 9)
+    assert widths == {16: 3, 2: EACH}
+
+
 CONSTANTS = [f"%c{n} = arith.constant dense<{n}> : TILE(i32)" for n in (1, 2, 3, 4, 8, 15, 16, 31, 48)]
 CONSTANTS += ["%minus = arith.constant dense<-16> : TILE(i32)", "%zero = arith.constant dense<0> : TILE(i32)"]
-
-
-def wrapped(x: Array) -> Array:
-    return x.astype(np.int32).astype(np.int64)
 
 
 def unsigned(x: Array) -> Array:
@@ -426,3 +460,41 @@ def test_product_modulo_its_extents_is_right_and_has_wide_loads(m: int, n: int, 
     np.testing.assert_array_equal(result.arrays[2], a @ b)
     # Without hopes, the columns modulo N are loaded one by one, and where no attribute says more, all elements.
     assert load_widths(made.module) == ({4: 16, 16: 12} if divisible else {4: 32, 16: 8})
+
+
+MOVED = {"f16": "i16", "bf16": "i16", "i16": "i16", "i8": "i8", "f8E5M2": "i8", "f8E4M3FN": "i8"}
+
+
+def moved(elem: str, lanes: int, each: int) -> str:
+    """Return a kernel that stores what it loads under a mask that neighbours have in common."""
+    zero = "0.0" if elem[0] != "i" else "0"
+    lines = [
+        "%ns = tt.splat %n : i32 -> TILE(i32)",
+        "%m = arith.cmpi slt, %i, %ns : TILE(i32)",
+        f"%zero = arith.constant dense<{zero}> : TILE({elem})",
+        f"%v = tt.load %a0, %m, %zero : TILE(!tt.ptr<{elem}>)",
+    ]
+    numbers = ["%n: i32 {tt.divisibility = 16 : i32}"]
+    return elementwise([elem], {"%v": elem}, lines, lanes=lanes, size=4 * lanes * each, numbers=numbers, each=each)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("elem", MOVED)
+def test_elements_that_are_only_moved_keep_their_bits(elem: str, device: str) -> None:
+    """Also those of a NaN; and what a mask leaves out is a zero without a sign."""
+    size = 4 * LANES[device] * 16
+    made = lower_simt(moved(elem, LANES[device], 16), DEVICES[device])
+    kind = np.dtype("u" + MOVED[elem].replace("i", "int"))
+    x = np.random.default_rng(5).integers(0, np.iinfo(kind).max, size, kind, endpoint=True)
+    for limit in (0, 16, size - 16, size):
+        arrays = [x, np.full(size, 77, kind)]
+        result = launch_on(made, DEVICES[device], [*arrays, np.int32(limit)], (1, 1, 1))
+        np.testing.assert_array_equal(result.arrays[1], np.where(np.arange(size) < limit, x, 0))
+
+
+# 16 bytes: a select of the address.
+@pytest.mark.parametrize("elem", ["f16", "bf16", "i16", "i8"])
+def test_elements_that_are_only_moved_stay_in_words(elem: str) -> None:
+    counts = instructions(lower_simt(moved(elem, 32, 16 // (int(MOVED[elem][1:]) // 8)), DEVICES["h100"]).module)
+    # Of a word's elements, no word is made.
+    assert (counts["Select"], counts["CompositeConstruct"]) == (1, 1)

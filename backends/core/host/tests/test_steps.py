@@ -12,7 +12,8 @@ from foundry_core.mapping.simt.lower import Simt, lower_simt, lower_to_fit
 from foundry_core.mapping.simt.target import SimtTarget
 
 from ..devices import H100, LAVAPIPE, LEAST, launch_on
-from ..kernels import product
+from ..kernels import elementwise, product
+from .test_neighbours import instructions
 
 DTYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
 SIZE = 128
@@ -62,3 +63,27 @@ def test_product_that_fits_in_no_parts_is_refused() -> None:
     # A sum of f16 would be rounded after each part.
     with pytest.raises(TooLarge, match="of which the device has 16384"):
         fitted("f16", "f16", replace(H100, workgroup_bytes=16 << 10))
+
+
+SHARED = "#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>, #ttg.shared_memory, mutable"
+
+
+@pytest.mark.parametrize("target", [H100, LAVAPIPE, LEAST], ids=["h100", "lavapipe", "least"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_stores_to_places_of_different_tiles_have_no_barrier_between(n: int, target: SimtTarget) -> None:
+    """Loops of several stages keep tiles of both factors, and only the launch tells which is next."""
+    size = 4 * target.warp_size
+    one, two = f"!ttg.memdesc<{size}xi32, {SHARED}>", f"!ttg.memdesc<2x{size}xi32, {SHARED}>"
+    lines = [f"%{name} = ttg.local_alloc : () -> {two}" for name in "ab"]
+    lines += [f"%{name}n = ttg.memdesc_index %{name}[%n] : {two} -> {one}" for name in "ab"]
+    lines += [f"ttg.local_store %x{k}, %{name}n : TILE(i32) -> {one}" for k, name in enumerate("ab")]
+    lines += [f"%{name}l = ttg.local_load %{name}n : {one} -> TILE(i32)" for name in "ab"]
+    lines += ["%d = arith.subi %al, %bl : TILE(i32)"]
+    text = elementwise(
+        ["i32", "i32"], {"%d": "i32"}, lines, lanes=target.warp_size, size=size, numbers=["%n: i32"], each=1
+    )
+    made = lower_simt(text, target)
+    assert instructions(made.module)["ControlBarrier"] == 1
+    x, y = (np.random.default_rng(seed).integers(-9, 9, size).astype(np.int32) for seed in (1, 2))
+    found = launch_on(made, target, [x, y, np.full(size, 77, np.int32), np.int32(n)]).arrays[2]
+    np.testing.assert_array_equal(found, x - y)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ..ir import tile, tt
 from ..ir.arith import CmpiOp, ConstantOp, ExtSIOp, ExtUIOp, SelectOp, TruncIOp
@@ -29,8 +29,8 @@ from .integers import INTEGERS, form, integer_bits
 from .interpret import Interpreter, Part
 from .interval import Interval, fit, full_interval, join
 
-# What is hoped of arguments and of grids; see Hope.
-LARGEST_NATURAL, MOST_PROGRAMS = 1 << 30, 1 << 18
+# See Hope: two of them and the index of a tile's element have a sum that does not wrap around.
+LARGEST_NATURAL = (1 << 30) - (1 << 16)
 # No number is known to be a multiple of more than this.
 _MOST = 1 << 30
 # The bits of a program's id, of which none is negative.
@@ -39,17 +39,16 @@ _ANY = Interval(-float("inf"), float("inf"))
 
 
 class Hope(NamedTuple):
-    """What a launch may turn out to be.
+    """What a launch, or a program of it, may turn out to be.
 
     Attributes:
-        kind: "multiple": a scalar is one of `multiple`; "natural": it is between 0 and LARGEST_NATURAL; "programs": the
-            grid's extent is at most MOST_PROGRAMS.
-        of: the scalar, or the dimension of the grid.
+        kind: "multiple": a number is one of `of`; "natural": it is between 0 and LARGEST_NATURAL.
+        value: an argument, or a scalar that the kernel computes from arguments and the program's place in the grid.
     """
 
     kind: str
-    of: SSAValue | int
-    multiple: int = 1
+    value: SSAValue
+    of: int = 1
 
 
 class Fact(NamedTuple):
@@ -100,25 +99,26 @@ class Axes(Interpreter[Fact]):
 
     def __init__(self, function: tt.FuncOp, hopes: Iterable[Hope] = ()) -> None:
         super().__init__()
-        self._hopes = frozenset(hopes)
+        self._hopes = {(hope.kind, hope.value): hope.of for hope in hopes}
         body = function.body.block
         attributes = function.arg_attrs or [None] * len(body.args)
         arguments = []
         for argument, given in zip(body.args, attributes, strict=True):
             known = given.data.get("tt.divisibility") if given else None
-            fact = self._hoped(argument, _unknown(argument))
+            fact = self._argument(argument)
             divisor = _lowest(known.value.data) // _unit(argument.type) if isinstance(known, IntegerAttr) else 1
             arguments.append(fact._replace(divisor=(max(divisor, *fact.divisor),)))
         self.interpret(body, arguments)
 
-    def _hoped(self, value: SSAValue, found: Fact) -> Fact:
-        for hope in self._hopes:
-            if hope.of is value and hope.kind == "multiple":
-                found = found._replace(divisor=(max(hope.multiple, *found.divisor),))
-            if hope.of is value and hope.kind == "natural":
-                low, high = found.range.low, found.range.high
-                found = found._replace(range=Interval(max(low, 0.0), min(high, float(LARGEST_NATURAL))))
-        return found
+    def _argument(self, argument: BlockArgument) -> Fact:
+        found = _unknown(argument)
+        multiple = self._hopes.get(("multiple", argument), 1)
+        return found._replace(divisor=(multiple,), range=self._hoped(argument, found.range))
+
+    def _hoped(self, value: SSAValue, range: Interval) -> Interval:
+        if ("natural", value) not in self._hopes:
+            return range
+        return Interval(max(range.low, 0.0), min(range.high, float(LARGEST_NATURAL)))
 
     def operation(self, op: Operation) -> None:
         is_walked = isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp)
@@ -162,7 +162,7 @@ class Axes(Interpreter[Fact]):
     # Operations.
 
     def compute(self, op: Operation, operands: Sequence[Fact]) -> list[Fact]:
-        return [self._hoped(result, self._result(op, operands, result)) for result in op.results]
+        return [self._result(op, operands, result) for result in op.results]
 
     def _result(self, op: Operation, operands: Sequence[Fact], result: SSAValue) -> Fact:
         shape, bits = _shape(result.type), integer_bits(result.type)
@@ -197,15 +197,14 @@ class Axes(Interpreter[Fact]):
             case ConstantOp() if op.integers:
                 found = Interval(float(min(op.integers)), float(max(op.integers)))
             case tt.GetProgramIdOp() | tt.GetNumProgramsOp():
-                few = Hope("programs", op.axis.value.data) in self._hopes
-                found = Interval(0.0, float(MOST_PROGRAMS)) if few else _ID
+                found = _ID
             case _ if (first := first_number(op)) is not None:
                 found = Interval(float(first), float(first + extents(op.results[0])[0] - 1))
             case _ if (mapping := index_mapping(op.results[0])) is not None:
                 found = self.values[mapping.source].range
             case _ if (meaning := INTEGERS.get(op.name)) is not None and (bits_of := form(op)) is not None:
                 found = meaning.intervals(bits_of, [fact.range for fact in operands])
-        return _proper(found, type)
+        return self._hoped(op.results[0], _proper(found, type))
 
 
 def _shape(type: Attribute) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from ...analysis.axes import LARGEST_NATURAL, MOST_PROGRAMS, Fact, Hope
+from ...analysis.axes import LARGEST_NATURAL, Fact, Hope
 from ...emit.mlir import Reg
 from ...errors import LoweringError, TooLarge, UnsupportedOperation, source_line, unsupported
 from ...front.order import BarrierPlan, Meetings
@@ -29,7 +29,7 @@ from . import layouts
 from .invocation import write_loop
 from .matrices.fragments import Values, combine_fragments, define, fragments_of
 from .matrices.plan import Fragments
-from .runs import Derived, Runs, derived, divisor_of_first, early
+from .runs import Derived, Runs, derived, divisor_of_first
 from .target import MOST_FOR_SLOW_COMPILER, SimtTarget
 
 # Write an operation: give each result its registers (`program.values`). ElementMap stands for all that only move the
@@ -67,6 +67,8 @@ class SimtProgram(Values):
         self.barriers = BarrierPlan(function, Meetings(function, self.invocations)).before
         self.runs = Runs(function, self.layout)
         self.facts: Mapping[SSAValue, Fact] = self.runs.certain
+        # Operations that both variants of a kernel have in common.
+        self._written: frozenset[Operation] = frozenset()
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -109,6 +111,9 @@ class SimtProgram(Values):
         if not hopes:
             self.block(body)
             return
+        for op in self.runs.start:
+            self.operation(op)
+        self._written = frozenset(self.runs.start)
         arena = self.arena.save()
         if self.target.compiles_slowly:
             saved = t.save()
@@ -127,11 +132,11 @@ class SimtProgram(Values):
         def write_hoped() -> Sequence[Reg]:
             # From here on, so that the other variant does not rely on it.
             for hope in hopes:
-                if hope.kind == "multiple" and isinstance(hope.of, SSAValue):
-                    t.state_multiple(self.scalar(hope.of), hope.multiple)
+                if hope.kind == "multiple":
+                    t.state_multiple(self.scalar(hope.value), hope.of)
             return write(self.runs.hoped)
 
-        holds = t.all_of(*map(self._holds, hopes))
+        holds = t.all_of(*(self._holds(hope) for hope in hopes))
         assert holds is not None
         # As for scf.if. All invocations of a workgroup go the same way.
         choose = t.when_in_turn if self.target.flavour == "kernel" else t.branch
@@ -139,16 +144,11 @@ class SimtProgram(Values):
         choose(fails, lambda: write(self.runs.certain), write_hoped)
 
     def _holds(self, hope: Hope) -> Reg | None:
-        """Return whether a launch is as hoped."""
-        t = self.code
-        if isinstance(hope.of, int):
-            return t.compare("sle", self.group.num_programs(hope.of), t.integer(MOST_PROGRAMS, "i32"))
-        for op in early(hope.of) or ():
-            self.operation(op)
-        number = self.scalar(hope.of)
+        """Return whether a launch, or this program, is as hoped."""
+        t, number = self.code, self.scalar(hope.value)
         zero = t.integer(0, number.elem)
         if hope.kind == "multiple":
-            return t.compare("eq", t.binary("arith.andi", number, t.integer(hope.multiple - 1, number.elem)), zero)
+            return t.compare("eq", t.binary("arith.andi", number, t.integer(hope.of - 1, number.elem)), zero)
         most = t.integer(LARGEST_NATURAL, number.elem)
         return t.all_of(t.compare("sge", number, zero), t.compare("sle", number, most))
 
@@ -179,7 +179,7 @@ class SimtProgram(Values):
     def block(self, block: Block) -> None:
         """Write the operations of a block, without the one that ends it."""
         for op in block.ops:
-            if op is not block.last_op:
+            if op is not block.last_op and op not in self._written:
                 self.operation(op)
             size = 4 * len(self.code.module.body)
             if self.target.compiles_slowly and size > MOST_FOR_SLOW_COMPILER:

@@ -13,12 +13,13 @@ from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from ...analysis.axes import Axes, Fact, Hope
 from ...analysis.integers import integer_bits
 from ...ir import tt
 from ...ir.arith import ConstantOp, SelectOp
+from ...ir.effects import writes
 from ...ir.elements import extents
 from ...ops.elementwise import is_elementwise
 from .layouts import Layout
@@ -28,8 +29,6 @@ Derived = tuple[tuple[int, int], ...]
 # Operations after which a register that was a sum is no longer one, whatever is known of it.
 _BENT = (arith.RemSIOp, arith.RemUIOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp, arith.AndIOp)
 _BENT_TOO = (arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, SelectOp)
-# What a program is told.
-_GIVEN = (ConstantOp, tt.GetProgramIdOp, tt.GetNumProgramsOp)
 _HINTS = ("tt.contiguity", "tt.constancy", "tt.divisibility")
 # Nobody hopes for more: what is a multiple of 16, Triton says itself.
 _MOST_HOPED = 8
@@ -84,6 +83,7 @@ class Runs:
         certain: what is known in any case; nothing if writing sums is enough.
         hopes: what must hold for `hoped`; none if that says no more.
         hoped: what is known then.
+        start: operations that make the scalars that are hoped for.
     """
 
     def __init__(self, function: tt.FuncOp, layout: Callable[[SSAValue], Layout]) -> None:
@@ -98,20 +98,26 @@ class Runs:
         self.certain: dict[SSAValue, Fact] = {}
         self.hoped: dict[SSAValue, Fact] = {}
         self.hopes: list[Hope] = []
+        self.start: list[Operation] = []
         most = max((_most_derived(each) for each in self._bent.values()), default=1)
         if most == 1:
             return
         self.certain = Axes(function).values
-        hopes = _all_hopes(function, min(most, _MOST_HOPED))
+        start = _start(function)
+        hopes = _all_hopes(function, start, min(most, _MOST_HOPED))
         best = self._with(hopes)
         if self._runs(best) == self._runs(self.certain):
             return
-        for hope in list(hopes):
-            fewer = [other for other in hopes if other != hope]
-            facts = self._with(fewer)
-            if self._runs(facts) == self._runs(best) and self._widths(facts) == self._widths(best):
-                hopes = fewer
-        self.hopes, self.hoped = hopes, self._with(hopes)
+        wanted = self._runs(best), self._widths(best)
+
+        def are_enough(hopes: Sequence[Hope]) -> bool:
+            facts = self._with(hopes)
+            return (self._runs(facts), self._widths(facts)) == wanted
+
+        self.hopes = _fewest(hopes, are_enough)
+        self.hoped = self._with(self.hopes)
+        if any(isinstance(hope.value, OpResult) for hope in self.hopes):
+            self.start = start
 
     def _with(self, hopes: Sequence[Hope]) -> dict[SSAValue, Fact]:
         return Axes(self._function, hopes).values
@@ -139,37 +145,42 @@ def _most_derived(layout: Layout) -> int:
     return found
 
 
-def _all_hopes(function: tt.FuncOp, multiple: int) -> list[Hope]:
-    hopes = []
-    for argument in function.body.block.args:
-        if (integer_bits(argument.type) or 0) >= 32:
-            hopes += [Hope("multiple", argument, multiple), Hope("natural", argument)]
-    axes = {
-        op.axis.value.data for op in function.body.walk() if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)
-    }
-    hopes += [Hope("programs", axis) for axis in sorted(axes)]
-    # Where a block begins is often a quotient by a number of which nobody says that it is positive.
-    known = Axes(function, hopes).values
-    starts = (op.src for op in function.body.block.ops if isinstance(op, tt.SplatOp))
-    return hopes + [
-        Hope("natural", start)
-        for start in dict.fromkeys(starts)
-        if (integer_bits(start.type) or 0) >= 32 and known[start].range.low < 0 and early(start) is not None
-    ]
+def _start(function: tt.FuncOp) -> list[Operation]:
+    """Return operations at the start of a kernel on scalars that follow from arguments and the place in the grid.
 
-
-def early(value: SSAValue) -> list[Operation] | None:
-    """Return what computes a scalar from a kernel's arguments and the program's ids; None if it takes more."""
+    Behind an operation that may end the program, or that has regions, others might not be executed.
+    """
     found: list[Operation] = []
-    needed, op = {value}, value.owner
-    if isinstance(op, Block):
-        return [] if isinstance(op.parent_op(), tt.FuncOp) else None
-    at: Operation | None = op
-    while at is not None:
-        if any(result in needed for result in at.results):
-            if not (is_elementwise(at) or isinstance(at, _GIVEN)):
-                return None
-            found.append(at)
-            needed.update(at.operands)
-        at = at.prev_op
-    return found[::-1]
+    known: set[SSAValue] = set(function.body.block.args)
+    for op in function.body.block.ops:
+        if op.regions or writes(op):
+            break
+        plain = is_elementwise(op) or isinstance(op, ConstantOp | tt.GetProgramIdOp | tt.GetNumProgramsOp)
+        if plain and known.issuperset(op.operands) and integer_bits(op.results[0].type) and not _is_tile(op.results[0]):
+            found.append(op)
+            known.update(op.results)
+    return found
+
+
+def _all_hopes(function: tt.FuncOp, start: Sequence[Operation], multiple: int) -> list[Hope]:
+    """Return all hopes. The first ones are preferred."""
+    made = [op.results[0] for op in start if not isinstance(op, ConstantOp)]
+    # Of scalars that only make others, nothing is asked.
+    numbers = [value for value in made if any(use.operation not in start for use in value.uses)]
+    arguments = list(function.body.block.args)
+    wide = [value for value in (*numbers, *arguments) if (integer_bits(value.type) or 0) >= 32]
+    naturals = [Hope("natural", value) for value in wide]
+    return [*naturals, *(Hope("multiple", value, multiple) for value in wide if value in arguments)]
+
+
+def _fewest(
+    hopes: Sequence[Hope], are_enough: Callable[[Sequence[Hope]], bool], others: tuple[Hope, ...] = ()
+) -> list[Hope]:
+    """Return as few of some hopes as are enough together with others, of which halves are tried first."""
+    if are_enough(others):
+        return []
+    if len(hopes) == 1:
+        return list(hopes)
+    first, second = hopes[: len(hopes) // 2], hopes[len(hopes) // 2 :]
+    found = _fewest(second, are_enough, (*others, *first))
+    return [*_fewest(first, are_enough, (*others, *found)), *found]

@@ -64,6 +64,8 @@ class Workgroup(ABC):
         self._function = module.new()
         # What the next accesses of workgroup memory touch, and whether they write.
         self._touched, self._writes = EVERYTHING, True
+        # Words that were divided into elements, by these: those that are only moved are written as they were read.
+        self._words: dict[tuple[str, ...], Reg] = {}
         self._inputs: dict[int, int] = {}
         self._constants: dict[str, Reg] = {}
         self._parameters: list[tuple[str, int]] = []
@@ -155,23 +157,28 @@ class Workgroup(ABC):
         """Return the elements of words, which may be elements."""
         if words[0].elem == elem:
             return list(words)
-        part = lanes // len(words)
-        type = self._vector(elem, part)
-        vectors = [self.module.result("Bitcast", type, self.code.id(word)) for word in words]
-        return [reg for vector in vectors for reg in self._split(vector, elem, part)]
+        return [reg for word in words for reg in self._divided(word, elem, lanes // len(words))]
 
-    def _words(self, values: Sequence[Reg], kind: str, count: int) -> list[Reg]:
-        """Return elements as so many words of a type, which may be theirs."""
-        if values[0].elem == kind:
-            return list(values)
-        part, word = len(values) // count, self.code.type(kind)
-        joined = [self._joined(values[k : k + part]) for k in range(0, len(values), part)]
-        return [Reg(f"%{self.module.result('Bitcast', word, each)}", kind) for each in joined]
+    def _divided(self, word: Reg, elem: str, part: int) -> list[Reg]:
+        found = self._split(self.module.result("Bitcast", self._vector(elem, part), self.code.id(word)), elem, part)
+        self._words[tuple(reg.name for reg in found)] = word
+        return found
 
     def _packed(self, values: Sequence[Reg]) -> tuple[int, str, int]:
         """Return what is written, and the type and number of its components."""
         kind, count = _form(values[0].elem, len(values))
-        return self._joined(self._words(values, kind, count)), kind, count
+        return self._joined(self._in_words(values, kind, count)), kind, count
+
+    def _in_words(self, values: Sequence[Reg], kind: str, count: int) -> Sequence[Reg]:
+        """Return elements as so many words of a type, which may be theirs."""
+        if values[0].elem == kind:
+            return values
+        part = len(values) // count
+        return [self._word(values[k : k + part], kind) for k in range(0, len(values), part)]
+
+    def _word(self, values: Sequence[Reg], kind: str) -> Reg:
+        known = self._words.get(tuple(value.name for value in values))
+        return known or Reg(f"%{self.module.result('Bitcast', self.code.type(kind), self._joined(values))}", kind)
 
     def _split(self, vector: int, elem: str, lanes: int) -> list[Reg]:
         if lanes == 1:
@@ -218,7 +225,7 @@ class Workgroup(ABC):
         if otherwise is not None:
             # Whole words: what is only moved on is never taken apart by the device's compiler.
             condition, others = otherwise
-            others = self._words(others, kind, count)
+            others = self._in_words(others, kind, count)
             words = [self.code.select(condition, *row) for row in zip(words, others, strict=True)]
         return self._elements(words, elem, lanes)
 
@@ -327,7 +334,8 @@ class Workgroup(ABC):
         Args:
             pins: whether accesses of global memory keep their place before or after the barrier.
         """
-        if self.code.accesses.conflict(span, writes=writes) and not self.code.accesses.some:
+        known = self._touched if span == EVERYTHING else span
+        if self.code.accesses.conflict(known, writes=writes) and not self.code.accesses.some:
             self._barrier(self.all_memory if pins else self.workgroup_memory)
 
     # Subgroups.

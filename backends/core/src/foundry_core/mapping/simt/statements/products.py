@@ -228,9 +228,10 @@ def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
     if factor is not None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
     else:
-        program.values[op.result] = SharedTile(program, op.src, op).read(
-            program, program.layout(op.result), _start(program, op.src)
-        )
+        with program.group.limit_accesses(*_span(program, op.src)):
+            program.values[op.result] = SharedTile(program, op.src, op).read(
+                program, program.layout(op.result), _start(program, op.src)
+            )
     _release(program, op, op)
 
 
