@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foundry_core.mapping.simt.lower import lower_simt
 from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.ops.limits import ULPS
 
 from ..devices import DEVICES, KEEPING, promised, run
 from ..kernels import elementwise
 from ..memory import Array
+from .test_neighbours import instructions
 
 DTYPES: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16, "i32": np.int32}
 
@@ -250,3 +252,64 @@ def test_atomic_addition_adds_each_element_once(device: str, elem: str) -> None:
     _, found = run(text, target, [x, total], 2)
     np.testing.assert_array_equal(found[:8], x.reshape(-1, 8).sum(0))
     assert not found[8:].any()
+
+
+def of_bits(bits: int, below: int, to: str, cast: str) -> list[str]:
+    """Return lines that make %v, an f32, of the lowest bits of %x0 less a number, as a float of another type."""
+    return [
+        f"%mask = arith.constant dense<{(1 << bits) - 1}> : TILE(i32)",
+        f"%below = arith.constant dense<{below}> : TILE(i32)",
+        "%bits = arith.andi %x0, %mask : TILE(i32)",
+        "%y = arith.subi %bits, %below : TILE(i32)",
+        f"%h = arith.{cast} %y : TILE(i32) to TILE({to})",
+        f"%v = arith.extf %h : TILE({to}) to TILE(f32)",
+    ]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+@pytest.mark.parametrize("bits", [4, 8, 9, 11, 12, 13])
+@pytest.mark.parametrize("below", [0, 8, 300, 2049, -1, -4000])
+def test_integer_of_few_bits_becomes_the_nearest_float(bits: int, below: int, to: str, device: str) -> None:
+    """Some of these are exact, and others are rounded; what is known of the integer may only save the rounding."""
+    x = np.concatenate([np.arange(1 << bits), [-1, -8, 1 << 30, -(1 << 31)]]).astype(np.int32)
+    y = ((x & ((1 << bits) - 1)) - below).astype(np.float32)
+    wanted = y.astype(np.float16).astype(np.float32)
+    if to == "bf16":
+        wanted = (to_bf16(y).astype(np.uint32) << 16).view(np.float32)
+    found = computed(DEVICES[device], [("i32", x)], "f32", of_bits(bits, below, to, "sitofp"))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("bits", [11, 12])
+def test_difference_of_integers_of_few_bits_becomes_the_nearest_float(bits: int, device: str) -> None:
+    x, y = np.random.default_rng(bits).integers(-(1 << 31), 1 << 31, (2, 5000)).astype(np.int32)
+    lines = [
+        *of_bits(bits, 0, "f16", "sitofp")[:3],
+        "%others = arith.andi %x1, %mask : TILE(i32)",
+        "%z = arith.subi %bits, %others : TILE(i32)",
+        "%h = arith.sitofp %z : TILE(i32) to TILE(f16)",
+        "%v = arith.extf %h : TILE(f16) to TILE(f32)",
+    ]
+    mask = (1 << bits) - 1
+    wanted = ((x & mask) - (y & mask)).astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(computed(DEVICES[device], [("i32", x), ("i32", y)], "f32", lines), wanted)
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+@pytest.mark.parametrize("cast", ["sitofp", "uitofp"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_integer_of_8_bits_becomes_an_exact_float(device: str, cast: str, to: str) -> None:
+    x = np.arange(256).astype(np.uint8)
+    lines = [f"%h = arith.{cast} %x0 : TILE(i8) to TILE({to})", f"%v = arith.extf %h : TILE({to}) to TILE(f32)"]
+    found = computed(DEVICES[device], [("i8", x.view(np.int8))], "f32", lines)
+    np.testing.assert_array_equal(found, (x.view(np.int8) if cast == "sitofp" else x).astype(np.float32))
+
+
+# An integer that the type holds is converted, and no more; others are first rounded to 24 bits, to odd.
+@pytest.mark.parametrize(("bits", "below", "rounding"), [(4, 8, 0), (11, 0, 0), (12, 0, 3), (12, 2048, 0)])
+def test_integer_that_is_exact_in_a_float_is_not_rounded(bits: int, below: int, rounding: int) -> None:
+    text = elementwise(["i32"], {"%v": "f32"}, of_bits(bits, below, "f16", "sitofp"), lanes=32, size=128, each=1)
+    counts = instructions(lower_simt(text, DEVICES["h100"]).module)
+    assert counts["Select"] + counts["IEqual"] == rounding

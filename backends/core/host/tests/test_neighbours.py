@@ -87,7 +87,7 @@ def wrapped(x: Array) -> Array:
     return x.astype(np.int32).astype(np.int64)
 
 
-def quotient(x: Array, n: int) -> Array:
+def quotient(x: Any, n: int) -> Array:
     return np.sign(x) * np.sign(n) * (np.abs(x) // abs(n))
 
 

@@ -254,6 +254,8 @@ class Numeric:
         double rounding.
         """
         t, width = self.text, WIDTHS[x.elem]
+        if self.largest_magnitude(x, signed=name == SIToFPOp.name) <= 2 << LAYOUTS[elem].mantissa:
+            return t.cast(name, x, "f32")
         # The magnitude (for a negative number, of its complement) from which so many of the lowest bits are dropped.
         dropped = {32: {24: 8}, 64: {24: 10, 34: 20, 44: 30, 54: 40}}.get(width, {})
         if dropped:
@@ -268,6 +270,11 @@ class Numeric:
             odd = t.binary("arith.ori", upper, t.binary("arith.addi", mask, self._int(1, x, x.elem)))
             x = t.select(t.compare("eq", x, upper), x, odd)
         return self.round_float(t.cast(name, x, "f32"), elem)
+
+    def largest_magnitude(self, x: Reg, *, signed: bool) -> int:
+        """Return a number that the magnitude of an integer is not above."""
+        width = WIDTHS[x.elem]
+        return 1 << width - 1 if signed else (1 << width) - 1
 
     # Small functions that are library calls in OpenCL.
 

@@ -252,9 +252,12 @@ class SimtProgram(Values):
             return
         regs = self.values[value]
         if regs[0].elem[0] == "i" and regs[0].elem != "i1":
-            multiple = divisor_of_first(self.layout(value), self.facts[value])
+            multiple, within = divisor_of_first(self.layout(value), self.facts[value]), self.facts[value].range
             for first in {first for first, _ in runs}:
                 t.state_multiple(regs[first], multiple)
+                # Larger numbers are not exact in intervals.
+                if t.bounds(regs[first]) is None and -(1 << 31) <= within.low <= within.high < 1 << 31:
+                    t.assume_bounds(regs[first], int(within.low), int(within.high))
         self.values[value] = [
             t.binary("arith.addi", regs[first], t.integer(more, regs[first].elem)) if more else regs[first]
             for first, more in runs

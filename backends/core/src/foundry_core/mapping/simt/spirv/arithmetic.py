@@ -64,6 +64,10 @@ class SimtNumeric(Numeric):
             return self.text.cast("arith.extf", half, "f32")
         return super().round_float(x, elem)
 
+    def largest_magnitude(self, x: Reg, *, signed: bool) -> int:
+        found, known = super().largest_magnitude(x, signed=signed), self._code.bounds(x)
+        return max(-known[0], known[1]) if known and (signed or known[0] >= 0) else found
+
     def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         exact = self._rounds_halves and self._keeps_halves and rounding == "rtne"
         if exact and layout is LAYOUTS["f16"] and x.elem == "f32":

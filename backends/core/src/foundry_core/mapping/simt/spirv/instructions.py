@@ -275,17 +275,17 @@ class Code:
         base, step = self.parts(found)
         if base.name in self._bounds or self.value(base) is not None:
             return found
-        a, b = self.bounds(x), self.bounds(y)
-        if a is None or b is None:
-            return found
         limit = 1 << WIDTHS[x.elem] - 1
+        a, b = (self.bounds(each) or (-limit, limit - 1) for each in (x, y))
         match name:
             case "arith.addi":
                 low, high = a[0] + b[0], a[1] + b[1]
+            case "arith.subi":
+                low, high = a[0] - b[1], a[1] - b[0]
             case "arith.muli" if a[0] >= 0 and b[0] >= 0:
                 low, high = a[0] * b[0], a[1] * b[1]
-            case "arith.andi" if a[0] >= 0 and b[0] >= 0:
-                low, high = 0, min(a[1], b[1])
+            case "arith.andi" if a[0] >= 0 or b[0] >= 0:
+                low, high = 0, min(each[1] for each in (a, b) if each[0] >= 0)
             case "arith.shrui" if a[0] >= 0 and b[0] >= 0:
                 low, high = 0, a[1]
             case _:
