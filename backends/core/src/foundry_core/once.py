@@ -20,7 +20,8 @@ class once(Generic[T]):
 
     def __init__(self, function: Callable[[], T]) -> None:
         functools.update_wrapper(self, function)
-        self._cached = functools.cache(function)
+        self._function = function
+        self._results: list[T] = []
         self._renew()
         # A thread that the child of a fork does not have may hold the lock.
         os.register_at_fork(after_in_child=self._renew)
@@ -29,9 +30,14 @@ class once(Generic[T]):
         self._lock = threading.RLock()
 
     def __call__(self) -> T:
+        # Each launch calls it, so that what is known is returned without the lock.
+        for known in self._results:
+            return known
         with self._lock:
-            return self._cached()
+            if not self._results:
+                self._results = [self._function()]
+            return self._results[0]
 
     def cache_clear(self) -> None:
         """Forget the result."""
-        self._cached.cache_clear()
+        self._results = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, overload
@@ -31,7 +32,15 @@ _INSTEAD = {
 # Memory whose address a script has got: the first address and the first behind it, and what owns it.
 _noted: dict[tuple[int, int], weakref.ref[Any]] = {}
 # The modules of Triton and its plugins that ask for addresses, for launches.
-_ASKING: set[str] = set()
+_ASKING: set[str | None] = set()
+
+
+def _caller(depth: int) -> str | None:
+    """Return the name of a calling module; Python 3.12 has a function that makes no object of the frame."""
+    return sys._getframe(depth + 1).f_globals.get("__name__")
+
+
+_module: Callable[[int], str | None] = getattr(sys, "_getframemodulename", _caller)
 
 
 def note_address(owner: Any, low: int, bytes: int) -> None:
@@ -164,12 +173,12 @@ class Tensor:
 
         Kernels in the checked mode may reach the array by an address that a script got here.
         """
-        if sys._getframe(1).f_globals.get("__name__") not in _ASKING:
+        if _module(1) not in _ASKING:
             self._note_address()
         return self._address
 
     def _note_address(self) -> None:
-        module = sys._getframe(2).f_globals.get("__name__", "")
+        module = _module(2) or ""
         package = module.partition(".")[0]
         if package in ("triton", "foundry_core") or (package.startswith("triton_") and package.endswith("_backend")):
             _ASKING.add(module)

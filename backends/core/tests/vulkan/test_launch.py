@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
+import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from foundry_core.runtime.launches import GridError
 from foundry_core.vulkan import launcher, store
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import HostArrays, Pipeline, VulkanDevice, opened
@@ -175,6 +179,72 @@ def test_launches_on_device_arrays_happen_in_order_without_waiting() -> None:
         add_one_kernel[(1,)](x)
     assert x.numpy()[0] == count + 1
     assert 0 < library().submitted(opened().handle) - before < count
+
+
+@triton.jit
+def add_three_kernel(x_ptr, a, b, c):
+    tl.store(x_ptr, tl.load(x_ptr) + a + b + c)
+
+
+def test_a_launch_on_device_arrays_calls_no_function_of_python_for_a_number() -> None:
+    x = DeviceTensor.zeros(1)
+
+    def called(launch: Any) -> list[str]:
+        launch()
+        launch()
+        names: list[str] = []
+
+        def note(frame: Any, event: str, _: object) -> None:
+            if event == "call" and re.search("foundry_core|triton_spirv_backend", frame.f_code.co_filename):
+                names.append(frame.f_code.co_name)
+
+        sys.setprofile(note)
+        try:
+            launch()
+        finally:
+            sys.setprofile(None)
+        return names
+
+    without = called(lambda: add_one_kernel[(1,)](x))
+    assert called(lambda: add_three_kernel[(1,)](x, 2, 3.0, 0.5)) == without
+    assert {"bound", "launch_on_device", "launch"} <= {*without} and len(without) <= 13
+    # It is too large for f32.
+    add_three_kernel[(1,)](x, 2, 3.0, 1e39)
+    assert np.isinf(x.numpy()[0])
+
+
+def test_a_kernel_takes_arrays_of_the_device_after_some_of_the_host() -> None:
+    host, device, grids = np.zeros(1, np.float32), DeviceTensor.zeros(1), []
+
+    def grid(meta: dict[str, Any]) -> tuple[int]:
+        grids.append(meta["x_ptr"])
+        return (1,)
+
+    for array in (device, host, device, host):
+        add_three_kernel[grid](array, 1, 2, 4.0)
+    assert host[0] == device.numpy()[0] == 14
+    assert [type(array) for array in grids] == [DeviceTensor, np.ndarray] * 2
+    with pytest.raises(GridError):
+        add_three_kernel[(1.0,)](device, 1, 2, 4.0)
+    assert device.numpy()[0] == 14
+
+
+def test_an_interrupt_ends_a_wait_and_leaves_the_device_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = DeviceTensor.zeros(1)
+    native, calls = library().wait, []
+
+    def busy(*arguments: Any) -> int:
+        calls.append(arguments)
+        signal.raise_signal(signal.SIGINT)
+        return -1
+
+    add_one_kernel[(1,)](x)
+    monkeypatch.setattr(library(), "wait", busy)
+    with pytest.raises(KeyboardInterrupt):
+        x.numpy()
+    monkeypatch.setattr(library(), "wait", native)
+    add_one_kernel[(1,)](x)
+    assert x.numpy()[0] == 2 and len(calls) == 1
 
 
 def test_arguments_that_cannot_be_pushed_are_in_a_buffer() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
+from foundry_core.runtime import launches
 from foundry_core.runtime.device_report import DeviceReport
-from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher, is_recorded
+from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import Pipeline, opened
 from foundry_core.vulkan.launcher import PipelineLauncher, logging
@@ -30,6 +32,8 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         self._place = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         self._launcher: PipelineLauncher | None = None
         self._positions = self.parameters.positions() if self.log is None else None
+        # The grid that was last found to be one.
+        self._grid: tuple[Any, Any, Any] | None = None
 
     def __call__(
         self,
@@ -48,19 +52,23 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         if (
             self._launcher is not None
             and self._positions is not None
-            and not is_recorded()
-            and not _calls(enter_hook)
-            and not _calls(exit_hook)
-            and type(x) is type(y) is type(z) is int
-            and 0 < x <= self._most[0]
-            and 0 < y <= self._most[1]
-            and 0 < z <= self._most[2]
-            and x * y * z <= self._most[0]
-            and self._launcher.launch_on_device((x, y, z), [arguments[at] for at in self._positions])
+            and launches.observer is None
+            # Triton passes a chain, which calls nothing in most launches.
+            and (enter_hook is None or not getattr(enter_hook, "calls", True))
+            and (exit_hook is None or not getattr(exit_hook, "calls", True))
+            and ((grid := (x, y, z)) == self._grid or self._fits(grid))
+            and self._launcher.launch_on_device(grid, [arguments[at] for at in self._positions])
         ):
             return
         around = packed_metadata, launch_metadata, enter_hook, exit_hook
         super().__call__(x, y, z, stream, function, *around, *arguments)
+
+    def _fits(self, grid: tuple[Any, Any, Any]) -> bool:
+        """Return whether it is a grid that the device takes."""
+        sides = zip(grid, self._most, strict=True)
+        if all(type(side) is int and 0 < side <= most for side, most in sides) and math.prod(grid) <= self._most[0]:
+            self._grid = grid
+        return grid is self._grid
 
     def prepare(self, function: tuple[bytes, str]) -> None:
         if self._launcher is None:
@@ -100,11 +108,6 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
                 next="pass each array as a separate argument, or all of them as DeviceTensor "
                 "(foundry_core.vulkan.array)",
             )
-
-
-def _calls(hook: Any) -> bool:
-    """Return whether a hook calls anything: Triton passes a chain, which is empty in most launches."""
-    return hook is not None and bool(getattr(hook, "calls", True))
 
 
 class VulkanUtils:

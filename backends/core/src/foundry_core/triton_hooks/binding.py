@@ -20,7 +20,10 @@ from .. import source_lines
 from ..failure import nearest
 from ..runtime.arguments import ArgumentError
 from .front_errors import Advice
-from .specialization import as_tensors
+from .specialization import as_tensors, without_arrays
+
+# What Triton raises for arguments that it cannot bind.
+_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 
 
 def install(backends: type) -> None:
@@ -36,15 +39,26 @@ def install(backends: type) -> None:
         # The caller is a method of the kernel.
         kernel = getattr(sys._getframe(1).f_locals.get("self"), "__name__", "")
 
+        quick = without_arrays(bind)
+
         @functools.wraps(bind)
         def bound(*arguments: Any, **named: Any) -> Any:
+            nonlocal quick
             try:
-                return bind(*arguments, **named)
-            except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+                return quick(*arguments, **named)
+            except _ERRORS:
+                pass
+            try:
+                known = bind(*arguments, **named)
+            except _ERRORS:
                 launch = f"kernel {kernel}, launched at {source_lines.caller()}"
                 found = _explain(launch, signature, parameters, backend, arguments, named)
                 if found is None:
                     raise
+            else:
+                # A kernel that was launched on arrays is so again.
+                quick = bind
+                return known
             raise found
 
         return bound

@@ -35,18 +35,15 @@ def install(_: type) -> None:
 def _replace_launch() -> None:
     """Make `kernel[grid]` refuse what is no grid, and `kernel(...)` say that it needs one."""
     jit = sys.modules["triton.runtime.jit"]
-    subscript = jit.KernelInterface.__getitem__
 
     def launcher(self: Any, grid: Any) -> Callable[..., Any]:
-        if callable(grid):
-            launch = subscript(self, lambda meta: _grid(self, grid(meta)))
-        else:
-            launch = subscript(self, _grid(self, grid))
+        checked = (lambda meta: _grid(self, grid(meta))) if callable(grid) else _grid(self, grid)
 
         def launched(*arguments: Any, **named: Any) -> Any:
             found: ArgumentError | FunctionError | None
             try:
-                return launch(*arguments, **named)
+                # As Triton's own function does.
+                return self.run(*arguments, grid=checked, warmup=False, **named)
             except TypeError as error:
                 # Triton makes a key of all constants.
                 if "unhashable" not in str(error) or (found := _unhashable(self, arguments, named)) is None:

@@ -17,6 +17,7 @@ import atexit
 import ctypes
 import functools
 import os
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -58,6 +59,8 @@ _NEEDED = {
     "shaderSubgroupExtendedTypes": "shaderSubgroupExtendedTypes",
     "subgroupSizeControl": "subgroupSizeControl",
 }
+# What library().launch takes in front of the arguments, for `struct`: a Pipeline's handle, and the grid.
+LAUNCH = "QIII4x"
 _said: list[str] = []
 
 
@@ -215,6 +218,7 @@ class VulkanDevice:
         self.handle = None
         made = library().open(index, round(self._seconds * 1e9))
         self.handle = self.check(made, f"{self.name} cannot be opened")
+        self._launch = library().launch
         atexit.register(self._close)
         self.memory = MemoryPool(self)
         self.reach = self._reach()
@@ -301,11 +305,15 @@ class VulkanDevice:
         if library().state(self.handle) != _State.WELL:
             raise self.error("the device cannot be used", library().last_error())
 
-    def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], arguments: bytes) -> None:
-        """Launch a kernel behind everything that was launched before; return at once."""
+    def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], packed: bytes) -> None:
+        """Launch a kernel behind everything that was launched before; return at once.
+
+        Args:
+            packed: LAUNCH, and behind it the block of arguments.
+        """
         if self._runs_here:
             crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, grid))
-        number = library().launch(self.handle, pipeline.handle, *grid, arguments)
+        number = self._launch(self.handle, packed)
         if not number or _said:
             self.check(number, "a launch failed")
 
@@ -458,7 +466,8 @@ class VulkanDevice:
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
         little = 2.0**-12 if width == 32 else 2.0**-27
         numbers[:] = [1 + little, 1 + little, -(1 + 2 * little)]
-        self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(arguments, "little"))
+        packed = struct.pack(f"<{LAUNCH}Q{arguments - 8}x", pipeline.handle, 1, 1, 1, buffer.address)
+        self.launch(pipeline, (1, 1, 1), packed)
         self.wait()
         return numbers[0] == little**2
 

@@ -15,22 +15,12 @@ from ..log import FIRST_FAILURE, Log
 from ..scalars import passed
 from ..spans import memory_spans, merged
 from .array import DeviceTensor
-from .device import HostArrays, Pipeline, VulkanDevice
+from .device import LAUNCH, HostArrays, Pipeline, VulkanDevice
 from .library import VulkanError
 from .memory import DeviceBuffer, ImportedMemory
 
 # A range of the host's memory, and the address of its first byte as the device sees it.
 Range = tuple[int, int, int]
-
-
-class _OnHost(Exception):
-    """An argument is no DeviceTensor."""
-
-
-def _address(tensor: Any) -> int:
-    if type(tensor) is not DeviceTensor:
-        raise _OnHost
-    return tensor.address
 
 
 class PipelineLauncher:
@@ -53,11 +43,14 @@ class PipelineLauncher:
         self._device, self._pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
         self._outputs = [number for number in self._pointers if number in outputs]
-        self._convert = [_address if type.startswith("*") else passed(type).convert for type in types]
+        rows = {number: passed(type) for number, type in enumerate(types) if number not in self._pointers}
+        self._convert = {number: row.convert for number, row in rows.items()}
+        # `struct` converts the others as these do, or raises an error.
+        self._converted = [number for number, row in rows.items() if row.bits == 1 or row.carrier != row.dtype]
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
         self._in_parts = device.splits_grids
-        self._spare = [device.spare.address] * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
-        code, at = "<", 0
+        self._spare = (device.spare.address,) * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
+        code, at = f"<{LAUNCH}", 0
         letters += ["Q"] * len(self._spare) + ["I"] * (1 + 4 * self._in_parts)
         for letter, offset in zip(letters, offsets, strict=True):
             code += "x" * (offset - at) + letter
@@ -66,19 +59,26 @@ class PipelineLauncher:
 
     def _packed(self, grid: tuple[int, int, int], values: Sequence[Any]) -> bytes:
         if self._in_parts:
-            return self._pack(*values, *self._spare, 0, *grid, 0)
-        return self._pack(*values, *self._spare, 0)
+            return self._pack(self._pipeline.handle, *grid, *values, *self._spare, 0, *grid, 0)
+        return self._pack(self._pipeline.handle, *grid, *values, *self._spare, 0)
 
     def launch_on_device(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> bool:
         """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""
-        try:
-            values = [convert(argument) for convert, argument in zip(self._convert, arguments, strict=True)]
-            packed = self._packed(grid, values)
-        except (_OnHost, struct.error, TypeError):
-            return False  # the other way says which number cannot be passed
+        values = list(arguments)
+        for number in self._pointers:
+            tensor = values[number]
+            if type(tensor) is not DeviceTensor:
+                return False
+            values[number] = tensor.address
         for number in self._outputs:
             if not arguments[number].dense:
                 return False
+        try:
+            for number in self._converted:
+                values[number] = self._convert[number](values[number])
+            packed = self._packed(grid, values)
+        except (struct.error, TypeError, OverflowError):
+            return False  # the other way says which number cannot be passed
         self._device.launch(self._pipeline, grid, packed)
         return True
 

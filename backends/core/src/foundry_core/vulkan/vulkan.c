@@ -4,8 +4,8 @@
  * vkQueueSubmit takes longer than that, so a thread of ours calls it: it submits the open batch as soon as fewer than
  * IN_FLIGHT batches are on their way, and so takes more launches at once the busier the device is. Whoever waits submits
  * the open batch itself; and so does whoever records the first command after a wait for everything, because to wake our
- * thread takes longer than that. There is one queue; a barrier before each command makes them run in order. A timeline semaphore
- * counts batches: waiting for a number waits for that batch and all before it.
+ * thread takes longer than that. There is one queue; a barrier between two commands, and one at the end of each batch, make
+ * them run in order. A timeline semaphore counts batches: waiting for a number waits for that batch and all before it.
  *
  * A device rests between two batches, longer than many kernels take. So that a time that is measured does not contain this,
  * our thread leaves a batch with a time in it open for HOLD nanoseconds after the last one.
@@ -597,15 +597,20 @@ static VkCommandBuffer open_batch(Device *d) {
     return d->batches[(d->closed + 1) % SLOTS].commands;
 }
 
-/* Return the command buffer of the open batch, behind a barrier: what was recorded before is finished and visible. */
-static VkCommandBuffer record(Device *d) {
-    VkCommandBuffer commands = open_batch(d);
-    if (!commands) return NULL;
+/* Let all later commands, also those of later batches, wait for all earlier ones, and see what these wrote. */
+static void separate(VkCommandBuffer commands, VkPipelineStageFlags host, VkAccessFlags reads) {
     VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
-                               .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
+                               .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT | reads};
     VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    vkCmdPipelineBarrier(commands, stages, stages, 0, 1, &barrier, 0, NULL, 0, NULL);
+    vkCmdPipelineBarrier(commands, stages, stages | host, 0, 1, &barrier, 0, NULL, 0, NULL);
+}
+
+/* Return the command buffer of the open batch: what was recorded before is finished and visible. The batch before ends
+ * with a barrier, so that a batch of one launch has one. */
+static VkCommandBuffer record(Device *d) {
+    VkCommandBuffer commands = open_batch(d);
+    if (commands && d->batches[(d->closed + 1) % SLOTS].count) separate(commands, 0, 0);
     return commands;
 }
 
@@ -624,11 +629,7 @@ static int shut(Device *d) {
     VkCommandBuffer commands = d->batches[number % SLOTS].commands;
     d->open = d->rests = 0, d->held = 0;
     /* The host reads what was written once it has waited for the batch. */
-    VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                               .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
-                               .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
-    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                         VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
+    separate(commands, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     if (lost(d, vkEndCommandBuffer(commands), "a command buffer")) return 0;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                               .signalSemaphoreValueCount = 1,
@@ -953,15 +954,24 @@ static int dispatch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32
     return 1;
 }
 
+/* What a caller packs for a launch, and behind it the block of arguments: ctypes takes half a microsecond for four numbers. */
+typedef struct Launch {
+    const Pipeline *pipeline;
+    uint32_t x, y, z, unused;
+} Launch;
+
 /* Launch a kernel; returns the number of its batch. If the device takes fewer workgroups along x than a grid may have,
  * the last argument is the number of the first one, an int32, and a large grid is launched in parts. */
-EXPORT uint64_t foundry_vulkan_launch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32_t z, void *arguments) {
+EXPORT uint64_t foundry_vulkan_launch(Device *d, Launch *launch) {
+    const Pipeline *p = launch->pipeline;
+    uint32_t x = launch->x;
+    void *arguments = launch + 1;
     if (p->bytes > MOST_ARGUMENTS) return failed("a kernel has %u bytes of arguments", p->bytes), 0;
     if (!enter(d)) return 0;
     uint32_t most = d->most_groups[0] < INT32_MAX ? (uint32_t)d->most_groups[0] : INT32_MAX;
     for (uint32_t first = 0; first < x; first += most) {
         if (first) memcpy((char *)arguments + p->bytes - sizeof first, &first, sizeof first);
-        if (!dispatch(d, p, x - first < most ? x - first : most, y, z, arguments)) return not_recorded(d);
+        if (!dispatch(d, p, x - first < most ? x - first : most, launch->y, launch->z, arguments)) return not_recorded(d);
     }
     return recorded(d);
 }
