@@ -143,9 +143,10 @@ FAKE(void, GetPhysicalDeviceMemoryProperties, VkPhysicalDevice p, VkPhysicalDevi
 }
 FAKE(VkResult, EnumerateDeviceExtensionProperties, VkPhysicalDevice p, const char *l, uint32_t *count, VkExtensionProperties *all) {
     static const char *const names[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME,
-                                        VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
+                                        VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
     (void)p, (void)l;
-    uint32_t there = features >> 3 & 3;
+    uint32_t there = features >> 3 & 7;
+    if (there > sizeof names / sizeof *names) there = sizeof names / sizeof *names;
     for (uint32_t i = 0; all && i < there && i < *count; i++) strcpy(all[i].extensionName, names[i]);
     *count = there;
     return VK_SUCCESS;
@@ -157,6 +158,10 @@ FAKE(VkResult, GetPhysicalDeviceCooperativeMatrixPropertiesKHR, VkPhysicalDevice
     for (uint32_t i = 0; all && i < there; i++) all[i].scope = next() % 4;
     *count = there;
     return VK_SUCCESS;
+}
+FAKE(void, GetPhysicalDeviceExternalBufferProperties, VkPhysicalDevice p, const VkPhysicalDeviceExternalBufferInfo *i,
+     VkExternalBufferProperties *all) {
+    (void)p, (void)i, all->externalMemoryProperties.externalMemoryFeatures = features;
 }
 FAKE(VkResult, CreateDevice, VkPhysicalDevice p, const VkDeviceCreateInfo *i, const VkAllocationCallbacks *a, VkDevice *made) {
     (void)p, (void)i, (void)a;
@@ -336,6 +341,11 @@ FAKE(VkResult, GetMemoryHostPointerPropertiesEXT, VkDevice d, VkExternalMemoryHa
     return result();
 }
 
+FAKE(VkResult, GetMemoryFdKHR, VkDevice d, const VkMemoryGetFdInfoKHR *i, int *made) {
+    (void)d, check(i->memory != VK_NULL_HANDLE), *made = 100;
+    return result();
+}
+
 static PFN_vkVoidFunction function(const char *name) {
 #define OFFER(each) if (!strcmp(name, "vk" #each)) return (PFN_vkVoidFunction)fake_##each;
     OFFER(CreateInstance) OFFER(EnumerateInstanceVersion) OFFER(EnumeratePhysicalDevices) OFFER(GetPhysicalDeviceProperties2)
@@ -352,6 +362,7 @@ static PFN_vkVoidFunction function(const char *name) {
     OFFER(DestroyDevice) OFFER(DestroyPipelineLayout) OFFER(DestroyCommandPool) OFFER(DestroySemaphore)
     OFFER(DestroyQueryPool) OFFER(DestroyPipelineCache) OFFER(GetPipelineExecutablePropertiesKHR)
     OFFER(GetPipelineExecutableStatisticsKHR) OFFER(GetMemoryHostPointerPropertiesEXT)
+    OFFER(GetPhysicalDeviceExternalBufferProperties) OFFER(GetMemoryFdKHR)
     return NULL;
 }
 FAKE(PFN_vkVoidFunction, GetDeviceProcAddr, VkDevice d, const char *name) { return (void)d, function(name); }
@@ -369,7 +380,12 @@ static void use(Device *d) {
     uint64_t last = 0;
     while (input_bytes) {
         uint8_t what = next(), which = next() % MOST, other = next() % MOST;
-        if (what % 8 == 0 && !buffers[which]) buffers[which] = foundry_vulkan_allocate(d, 4ull * next(), what >> 3 & 1);
+        if (what % 8 == 0 && !buffers[which]) {
+            int kind = (what >> 3) % 3;
+            uint64_t bytes;
+            buffers[which] = foundry_vulkan_allocate(d, 4ull * next(), kind);
+            if (buffers[which] && kind == 2) check(foundry_vulkan_export(d, buffers[which], &bytes) < 0 || bytes >= buffers[which]->size);
+        }
         if (what % 8 == 1 && buffers[which] && buffers[other]) {
             uint64_t most = buffers[which]->size < buffers[other]->size ? buffers[which]->size : buffers[other]->size;
             last = foundry_vulkan_copy(d, buffers[which], 0, buffers[other], 0, most);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import ml_dtypes
@@ -178,3 +179,87 @@ def test_reshape_and_permute_return_views_or_nothing() -> None:
 )
 def test_it_is_printed_as_torch_prints_it(array: np.ndarray, printed: str) -> None:
     assert repr(Tensor(array)) == str(Tensor(array)) == printed
+
+
+class Foreign:
+    """Another library's tensor; one from before DLPack had versions takes fewer words."""
+
+    def __init__(self, tensor: Any, *, versions: bool = True) -> None:
+        self.tensor, self.versions = tensor, versions
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **words: Any) -> Any:
+        if words and not self.versions:
+            raise TypeError(f"unexpected {words}")
+        return self.tensor.__dlpack__(**words)
+
+
+@pytest.mark.parametrize("versions", [True, False])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float16, ml_dtypes.bfloat16, np.float64, bool])
+def test_other_libraries_share_memory_in_both_directions(dtype: Any, versions: bool) -> None:
+    array = np.arange(24).reshape(4, 6).astype(dtype)
+    for part in (array, array.T, array[::-1, ::2], array[2:2], array[1, 1:2].reshape(())):
+        tensor = Tensor.from_dlpack(Foreign(Tensor(part), versions=versions))
+        assert (tensor.dtype, tensor.shape, tensor.data_ptr()) == (part.dtype, part.shape, Tensor(part).data_ptr())
+        if part.size:
+            assert tensor.stride() == Tensor(part).stride()
+            tensor[...] = dtype(1)
+            assert (part == 1).all()
+    if dtype is not ml_dtypes.bfloat16:
+        shared = np.from_dlpack(Tensor(array))
+        shared[0, 0] = 0
+        assert not array[0, 0] and np.shares_memory(shared, array)
+
+
+@pytest.mark.parametrize("name", ["fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16"])
+def test_floats_of_8_bits_keep_their_type_in_other_libraries(name: str) -> None:
+    array = np.arange(16, dtype=np.uint8)
+    tensor = Tensor.from_dlpack(Foreign(Tensor(array, name)))
+    assert tensor.dtype == name and tensor.data_ptr() == Tensor(array).data_ptr()
+    with pytest.raises(BufferError, match="DLPack has no such type"):
+        Tensor(array, "fp8e4b15").__dlpack__()
+
+
+def test_a_shared_array_lives_as_long_as_a_library_has_it() -> None:
+    array = np.ones(1000)
+    gone = weakref.ref(array)
+    tensor = Tensor.from_dlpack(Foreign(Tensor(array)))
+    capsule = Tensor(array).__dlpack__()
+    del array
+    assert gone() is not None and (tensor.numpy() == 1).all()
+    del tensor
+    assert gone() is not None
+    del capsule
+    assert gone() is None
+
+
+def test_a_readonly_array_is_shared_only_with_a_library_that_knows_of_it() -> None:
+    array = np.ones(4)
+    array.flags.writeable = False
+    assert Tensor.from_dlpack(Foreign(Tensor(array))).readonly
+    with pytest.raises(BufferError, match="readonly"):
+        Tensor.from_dlpack(Foreign(Tensor(array), versions=False))
+    assert not Tensor.from_dlpack(Foreign(Tensor(array)), copy=True).readonly
+
+
+def test_what_cannot_be_shared_is_said() -> None:
+    class OfCuda(Foreign):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 1
+
+    with pytest.raises(BufferError, match=r"tensor on cuda:1(?s:.*)DeviceTensor.from_dlpack"):
+        Tensor.from_dlpack(OfCuda(Tensor(np.ones(4))))
+    with pytest.raises(BufferError, match=r"memory of cuda:0(?s:.*)host's memory"):
+        Tensor(np.ones(4)).__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError, match="a list has no __dlpack__"):
+        Tensor.from_dlpack([1])
+    with pytest.raises(TypeError, match="complex128"):
+        Tensor.from_dlpack(np.ones(4, complex))
+    taken = Foreign(Tensor(np.ones(4)))
+    capsule = taken.__dlpack__()
+    Taken = type("Taken", (Foreign,), {"__dlpack__": lambda self, **words: capsule})
+    Tensor.from_dlpack(Taken(None))
+    with pytest.raises(BufferError, match="no capsule that can be taken"):
+        Tensor.from_dlpack(Taken(None))

@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from . import dlpack
 from .scalars import FP8, ROWS
 from .spans import strides_overlap
 from .tensor_text import tensor_text
@@ -354,6 +355,48 @@ class Tensor:
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a capsule, by which another library shares this memory: torch.from_dlpack(tensor).
+
+        Raises:
+            BufferError: DLPack lacks the type, or the library wants it elsewhere, or does not know what is read-only.
+        """
+        if dl_device is not None and tuple(dl_device) != dlpack.CPU:
+            raise dlpack.SharingError(
+                f"a Tensor cannot be shared as memory of {dlpack.place_name(dl_device)}",
+                why="it is in the host's memory",
+                next="let the other library copy it, as torch.from_dlpack(tensor).to(device) does",
+            )
+        array = self._array.copy() if copy else self._array
+        return dlpack.give(array, self._kind, max_version, is_copied=bool(copy))
+
+    @classmethod
+    def from_dlpack(cls, source: Any, *, copy: bool | None = None) -> Tensor:
+        """Return a tensor over another library's memory of the host, or over a copy if `copy`.
+
+        Raises:
+            BufferError: it is in other memory, or cannot be shared.
+            TypeError: Triton does not have its type, or it is no tensor.
+        """
+        found = dlpack.take(source)
+        if found.place[0] != dlpack.CPU[0]:
+            raise dlpack.SharingError(
+                f"a Tensor cannot be made of a tensor on {dlpack.place_name(found.place)}",
+                why="a Tensor is in the host's memory",
+                next="foundry_core.vulkan.array.DeviceTensor.from_dlpack takes it; or copy it: tensor.cpu()",
+            )
+        return Tensor(found.array.copy() if copy else found.array, found.kind)
 
     def zero_(self) -> Tensor:
         """Set every element to zero, in place."""

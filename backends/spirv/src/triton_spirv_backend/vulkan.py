@@ -31,6 +31,8 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
         self._place = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         self._launcher: PipelineLauncher | None = None
+        # A kernel that makes pointers of numbers may get those that CUDA gave, which mean nothing to Vulkan.
+        self.parameters.adopt = None if self.addresses else DeviceTensor.over
         self._positions = self.parameters.positions() if self.log is None else None
         # The grid that was last found to be one.
         self._grid: tuple[Any, Any, Any] | None = None

@@ -6,7 +6,7 @@ import functools
 import operator
 import reprlib
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class Parameters:
         pointers: the numbers of those that are pointers.
         outputs: the numbers of those through which the kernel may write.
         constants: what is compiled in, by the names of the parameters, and of parts of tuples as `x[0]`.
+        adopt: returns what a launch takes of a tensor on CUDA; None if that is CUDA's own memory.
         shadows: the numbers of the arrays in which checks compare what several programs store, each with that of the
             argument for which they do.
 
@@ -66,6 +67,7 @@ class Parameters:
         extents: bool = False,
     ) -> None:
         constants = getattr(source, "constants", {})
+        self.adopt: Callable[[Any], Any] | None = None
         self._kernel = kernel
         self._signature = list(source.signature)
         self._constants = {name: value for name, value in constants.items() if isinstance(name, str)}
@@ -145,6 +147,8 @@ class Parameters:
                 continue
             # triton.reinterpret wraps a tensor. The wrapper of Triton 3.2 has no strides and no storage.
             picked[i] = getattr(picked[i], "base", picked[i])
+            if self.adopt is not None and getattr(picked[i], "is_cuda", False):
+                picked[i] = self._adopted(self.names[i], picked[i])
             if getattr(picked[i], "is_cuda", False) or getattr(picked[i], "is_meta", False):
                 raise ArgumentError(
                     f"kernel {self._kernel} cannot reach {self.names[i]}, a tensor on {picked[i].device}",
@@ -163,6 +167,17 @@ class Parameters:
             make = {MAPPED: extents.poison_map, "stray": extents.table}.get(kind, extents.shadow)
             picked += make(picked[i], pointer_element(self.types[i]).bytes)
         return picked
+
+    def _adopted(self, name: str, tensor: Any) -> Any:
+        assert self.adopt is not None
+        if (found := self.adopt(tensor)) is None:
+            raise ArgumentError(
+                f"kernel {self._kernel} cannot reach {name}, a tensor on {tensor.device}",
+                why="its memory is CUDA's own, and not of a DeviceTensor (foundry_core.vulkan.array)",
+                next=f"pass DeviceTensor.from_dlpack({name}), a copy on the device; or allocate {name} as "
+                "torch.from_dlpack(DeviceTensor(shape, dtype)), which torch and kernels share without a copy",
+            )
+        return found
 
     def refuse_scalars(self, picked: Sequence[Any]) -> None:
         """Refuse the first number that is not of its parameter's declared type.

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import dlpack
 from ..checked import POISON
 from ..checked import memory as poison
 from ..scalars import FP8
 from ..tensor import Device as Place
 from ..tensor import Storage, Tensor
+from .cuda import Loan
 from .device import opened
 from .memory import DeviceBuffer
 
@@ -19,7 +21,7 @@ from .memory import DeviceBuffer
 class _Memory:
     """Memory of the device as NumPy describes an array. Views of it are computed; its elements are never read."""
 
-    def __init__(self, buffer: DeviceBuffer, size: int) -> None:
+    def __init__(self, buffer: DeviceBuffer | Loan, size: int) -> None:
         self._buffer = buffer
         self.__array_interface__ = {
             "version": 3,
@@ -48,6 +50,21 @@ class DeviceStorage(Storage):
         """Copy the bytes of a storage in the host's memory, in place."""
         opened().upload(self._buffer, 0, source.data_ptr(), self._bytes)
         return self
+
+
+def _over(buffer: DeviceBuffer, size: int, array: npt.NDArray[Any], kind: str) -> DeviceTensor:
+    """Return the tensor over an array in `size` bytes of memory."""
+    tensor = object.__new__(DeviceTensor)
+    Tensor.__init__(tensor, array, kind)
+    tensor._buffer, tensor._size = buffer, size
+    tensor._note_place()
+    return tensor
+
+
+def _part(found: dlpack.Taken, memory: _Memory, low: int) -> npt.NDArray[Any]:
+    """Return another library's elements, in memory that has for it the address `low`."""
+    first = found.array.__array_interface__["data"][0] - low
+    return np.ndarray(found.array.shape, found.array.dtype, np.asarray(memory), first, found.array.strides)
 
 
 class DeviceTensor(Tensor):
@@ -84,9 +101,10 @@ class DeviceTensor(Tensor):
             self._fill(POISON)
 
     def _note_place(self) -> None:
-        # For launches: the address, and whether no two elements share memory because there are no gaps.
+        # For launches: the address, and whether kernels may write: no two elements share memory because there are no
+        # gaps, and another library has not said that it is read-only.
         self.address: int = self._address
-        self.dense: bool = self._array.flags.forc
+        self.dense: bool = self._array.flags.forc and self._array.flags.writeable
 
     @classmethod
     def from_numpy(cls, array: npt.ArrayLike, dtype: str = "") -> DeviceTensor:
@@ -106,16 +124,119 @@ class DeviceTensor(Tensor):
 
     def _alike(self, array: npt.NDArray[Any]) -> DeviceTensor:
         """Return the tensor over a view of this one's memory."""
-        tensor = object.__new__(DeviceTensor)
-        Tensor.__init__(tensor, array, self._kind if self._array.dtype == np.uint8 else "")
-        tensor._buffer, tensor._size = self._buffer, self._size
-        tensor._note_place()
-        return tensor
+        return _over(self._buffer, self._size, array, self._kind if self._array.dtype == np.uint8 else "")
 
     @property
     def device(self) -> Place:
         """The location of the array: the device's memory."""
         return Place("vulkan", 0)
+
+    # To and from other libraries.
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the device as CUDA numbers it; as a device of Vulkan, if CUDA cannot have its memory."""
+        try:
+            return opened().border.place
+        except dlpack.SharingError:
+            return dlpack.VULKAN, 0
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a capsule, by which CUDA's libraries share this memory: torch.from_dlpack(tensor).
+
+        Everything that was launched before has finished. As long as the other library has the memory, each launch, copy
+        and fill waits for CUDA's work before it, and has finished when it returns.
+
+        Raises:
+            BufferError: CUDA cannot have the memory; or DLPack lacks the type; or `dl_device` is another device.
+        """
+        if dl_device is not None and dl_device[0] == dlpack.CPU[0]:
+            if copy is False:
+                raise dlpack.SharingError(
+                    "a DeviceTensor cannot be shared as memory of the host",
+                    why="it is in the device's",
+                    next="allow a copy",
+                )
+            return dlpack.give(self.numpy(), self._kind, max_version, is_copied=True)
+        border = opened().border
+        if dl_device is not None and tuple(dl_device) != border.place:
+            raise dlpack.SharingError(
+                f"a DeviceTensor cannot be shared as memory of {dlpack.place_name(dl_device)}",
+                why=f"it is on {dlpack.place_name(border.place)}",
+                next="let the other library copy it, as torch.from_dlpack(tensor).to(device) does",
+            )
+        tensor = self.clone() if copy else self
+        loan = border.lend(tensor._buffer, tensor._size)
+        first = tensor._address - tensor._buffer.address
+        memory = np.asarray(_Memory(loan, tensor._size))
+        lent = np.ndarray(self.shape, self._array.dtype, memory, first, tensor._array.strides)
+        return dlpack.give(lent, self._kind, max_version, place=border.place, is_copied=bool(copy))
+
+    @classmethod
+    def from_dlpack(cls, source: Any, *, copy: bool | None = None) -> DeviceTensor:
+        """Return a tensor over memory of a DeviceTensor that another library has, or a copy of any other tensor.
+
+        Args:
+            copy: True copies in any case, False never.
+
+        Raises:
+            BufferError: it is on another device, or cannot be shared; or `copy` is False, and it would have to be.
+            TypeError: Triton does not have its type, or it is no tensor.
+        """
+        found = dlpack.take(source)
+        tensor = None if copy else cls._over(found)
+        if tensor is not None:
+            return tensor
+        if copy is False:
+            raise dlpack.SharingError(
+                f"a DeviceTensor cannot share a tensor on {dlpack.place_name(found.place)}",
+                why="it is not memory of a DeviceTensor, and Vulkan reaches no other of CUDA",
+                next="allow a copy; or allocate it as torch.from_dlpack(DeviceTensor(shape, dtype)), which both reach",
+            )
+        if found.place[0] in (dlpack.CPU[0], dlpack.CUDA_HOST):
+            return cls.from_numpy(found.array, found.kind)
+        border = opened().border
+        if found.place != border.place:
+            raise dlpack.SharingError(
+                f"a DeviceTensor cannot be made of a tensor on {dlpack.place_name(found.place)}",
+                why=f"{opened().name} is {dlpack.place_name(border.place)}",
+                next="copy it there before, as tensor.to(device) does; or through the host: tensor.cpu()",
+            )
+        if not found.array.size:
+            return cls(found.array.shape, found.kind or found.array.dtype)
+        low, high = np.lib.array_utils.byte_bounds(found.array)
+        buffer, size = DeviceBuffer(opened(), high - low, of_host=False), high - low
+        border.cuda.copy(border.lend(buffer, size).address, low, size)
+        return _over(buffer, size, _part(found, _Memory(buffer, size), low), found.kind)
+
+    @classmethod
+    def over(cls, source: Any) -> DeviceTensor | None:
+        """Return the tensor over the memory of torch's tensor on CUDA; None if it is not of a DeviceTensor."""
+        if opened().shared is None:
+            return None
+        # torch shares no tensor whose gradient it computes.
+        return cls._over(dlpack.take(source.detach() if hasattr(source, "detach") else source))
+
+    @classmethod
+    def _over(cls, found: dlpack.Taken) -> DeviceTensor | None:
+        shared = opened().shared
+        if shared is None or found.place != shared.place:
+            return None
+        if not found.array.size:
+            return cls(found.array.shape, found.kind or found.array.dtype)
+        low, high = np.lib.array_utils.byte_bounds(found.array)
+        loan = shared.owner(low, high - low)
+        if loan is None:
+            return None
+        array = _part(found, _Memory(loan.buffer, loan.size), loan.address)
+        array.flags.writeable = found.array.flags.writeable
+        return _over(loan.buffer, loan.size, array, found.kind)
 
     # To and from the host. The bytes from the first to the last element of a view are copied.
 

@@ -35,6 +35,7 @@ from ..runtime import crash
 from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
 from . import store
+from .cuda import Border
 from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
 from .memory import DeviceBuffer, MemoryPool
 
@@ -208,7 +209,10 @@ class VulkanDevice:
         memory: what this process has of its memory.
         reach: how kernels reach arrays of the host.
         abandoned: what launches may still use that were given up.
+        shared: where work passes to CUDA and back, once `border` was asked for.
     """
+
+    shared: Border | None = None
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -305,17 +309,31 @@ class VulkanDevice:
         if library().state(self.handle) != _State.WELL:
             raise self.error("the device cannot be used", library().last_error())
 
+    @functools.cached_property
+    def border(self) -> Border:
+        """Where CUDA gets memory of the device.
+
+        Raises:
+            SharingError: it cannot.
+        """
+        self.shared = Border(self)
+        return self.shared
+
     def launch(self, pipeline: Pipeline, grid: tuple[int, int, int], packed: bytes) -> None:
         """Launch a kernel behind everything that was launched before; return at once.
 
         Args:
             packed: LAUNCH, and behind it the block of arguments.
         """
+        if self.shared:
+            self.shared.before()
         if self._runs_here:
             crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, grid))
         number = self._launch(self.handle, packed)
         if not number or _said:
             self.check(number, "a launch failed")
+        if self.shared:
+            self.shared.after()
 
     def wait(self, number: int = 0) -> None:
         """Wait for the batch with this number and all before it; 0 for everything that was launched.
@@ -332,8 +350,13 @@ class VulkanDevice:
 
     def copy(self, to: DeviceBuffer, at: int, source: DeviceBuffer, source_at: int, size: int) -> int:
         """Copy bytes between buffers, in the order of launches; return the number of the batch."""
+        if self.shared:
+            self.shared.before()
         number = library().copy(self.handle, to.handle, to.offset + at, source.handle, source.offset + source_at, size)
-        return int(self.check(number, "a copy failed"))
+        self.check(number, "a copy failed")
+        if self.shared:
+            self.shared.after()
+        return int(number)
 
     def upload(self, to: DeviceBuffer, at: int, address: int, size: int) -> None:
         """Copy bytes of the host to a buffer; they may be changed when this returns.
@@ -368,8 +391,12 @@ class VulkanDevice:
 
     def fill(self, to: DeviceBuffer, at: int, size: int, word: int) -> None:
         """Write a 32-bit word everywhere, in the order of launches; place and size are multiples of 4."""
+        if self.shared:
+            self.shared.before()
         number = library().fill(self.handle, to.handle, to.offset + at, size, word)
         self.check(number, "a fill failed")
+        if self.shared:
+            self.shared.after()
 
     def target(self) -> SimtTarget:
         """Return what the mapping must know."""

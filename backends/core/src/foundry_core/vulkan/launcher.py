@@ -126,7 +126,7 @@ def _refuse(tensor: Any) -> None:
         raise VulkanError(
             f"a Vulkan launch cannot take a tensor on {kind}",
             why="Vulkan cannot use memory that CUDA allocated" if kind == "cuda" else "it is not in the host's memory",
-            next="pass tensor.cpu(), or DeviceTensor.from_numpy(tensor.cpu().numpy()), which stays on the device",
+            next="pass DeviceTensor.from_dlpack(tensor), a copy on the device, or tensor.cpu()",
         )
 
 

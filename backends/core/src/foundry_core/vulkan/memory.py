@@ -19,6 +19,9 @@ _SMALL = 1 << 20
 _SLAB = 8 << 20
 # Addresses are multiples of this; Triton wants 16 at least.
 _ALIGNMENT = 256
+# What library().allocate calls kinds of memory.
+_OF_DEVICE, _OF_HOST, _EXPORTED = 0, 1, 2
+_CPU = 4  # a device's type
 
 
 class DeviceMemoryError(VulkanError):
@@ -33,6 +36,14 @@ class Block(NamedTuple):
     size: int
     address: int
     mapped: int | None
+
+
+class Mapping(Protocol):
+    """An allocation that CUDA maps (cuda.CudaMapping)."""
+
+    address: int
+
+    def close(self) -> None: ...
 
 
 class Device(Protocol):
@@ -56,6 +67,8 @@ class MemoryPool:
     Attributes:
         held: bytes that are allocated, used or not.
         allocations: how many of them there are.
+        exports: whether memory of the device is allocated so that CUDA can map it. No CUDA maps that of a CPU.
+        mappings: what CUDA has mapped, by the handle of its allocation.
     """
 
     def __init__(self, device: Device) -> None:
@@ -68,6 +81,8 @@ class MemoryPool:
         self._slabs: dict[bool, tuple[Block, int]] = {}
         self.held = 0
         self.allocations = 0
+        self.exports = bool(device.properties.exports) and device.properties.type != _CPU
+        self.mappings: dict[int, Mapping] = {}
 
     def take(self, size: int, *, of_host: bool) -> Block:
         """Return a block of at least `size` bytes, with any content.
@@ -109,12 +124,13 @@ class MemoryPool:
     def _allocate(self, size: int, of_host: bool) -> Block:
         known = self._device.properties
         handle, why = None, "it is more than a buffer may have"
+        kind = _OF_HOST if of_host else _EXPORTED if self.exports else _OF_DEVICE
         if size <= known.most_buffer:
-            handle = library().allocate(self._device.handle, size, of_host)
+            handle = library().allocate(self._device.handle, size, kind)
             if not handle:
                 self._device.check_state()
                 self._release()
-                handle = library().allocate(self._device.handle, size, of_host)
+                handle = library().allocate(self._device.handle, size, kind)
                 why = library().last_error()
         if not handle:
             raise DeviceMemoryError(
@@ -136,7 +152,10 @@ class MemoryPool:
             self._collect()
             for (_, size), free in self._free.items():
                 while size > _SMALL and free:
-                    library().free(self._device.handle, free.popleft()[1].handle)
+                    handle = free.popleft()[1].handle
+                    if mapping := self.mappings.pop(handle, None):
+                        mapping.close()
+                    library().free(self._device.handle, handle)
                     self.held -= size
                     self.allocations -= 1
 

@@ -91,7 +91,7 @@ static int bad(VkResult result, const char *what) {
     X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) \
     X(GetPhysicalDeviceQueueFamilyProperties) X(GetPhysicalDeviceMemoryProperties) X(CreateDevice) \
     X(EnumerateDeviceExtensionProperties) X(GetDeviceProcAddr) X(DestroyInstance) \
-    X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
+    X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR) X(GetPhysicalDeviceExternalBufferProperties)
 #define DEVICE_FUNCTIONS(X) \
     X(GetDeviceQueue) X(CreateCommandPool) X(AllocateCommandBuffers) X(CreateSemaphore) X(CreatePipelineLayout) \
     X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines) X(DestroyPipeline) X(CreatePipelineCache) \
@@ -101,7 +101,8 @@ static int bad(VkResult result, const char *what) {
     X(QueueSubmit) X(WaitSemaphores) X(GetSemaphoreCounterValue) X(DeviceWaitIdle) X(CreateQueryPool) \
     X(CmdResetQueryPool) X(ResetQueryPool) X(CmdWriteTimestamp) X(GetQueryPoolResults) X(DestroyDevice) X(DestroyPipelineLayout) \
     X(DestroyCommandPool) X(DestroySemaphore) X(DestroyQueryPool) X(DestroyPipelineCache) \
-    X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(GetMemoryHostPointerPropertiesEXT)
+    X(GetPipelineExecutablePropertiesKHR) X(GetPipelineExecutableStatisticsKHR) X(GetMemoryHostPointerPropertiesEXT) \
+    X(GetMemoryFdKHR)
 #define DECLARE(name) static PFN_vk##name vk##name;
 GLOBAL_FUNCTIONS(DECLARE)
 INSTANCE_FUNCTIONS(DECLARE)
@@ -183,7 +184,7 @@ typedef struct Properties {
         workgroupMemoryExplicitLayout8BitAccess, workgroupMemoryExplicitLayout16BitAccess, bufferDeviceAddress,
         vulkanMemoryModel, subgroupSizeControl, shaderSubgroupExtendedTypes;
     uint32_t bfloat16, explicit_layout, cooperative, float_atomics, float_atomic_add64, shuffle, denorm16, denorm32,
-        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations;
+        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations, exports;
     float timestamp_ns;
     uint64_t memory_bytes, grid[3], host_alignment, most_buffer, most_allocation;
 } Properties;
@@ -235,6 +236,24 @@ static void ask_features(VkPhysicalDevice physical, Features *f) {
     if (has_extension(physical, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
         *next = &f->bfloat16, next = &f->bfloat16.pNext;
     vkGetPhysicalDeviceFeatures2(physical, &f->base);
+}
+
+#define BUFFER_USAGE (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | \
+                      VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT)
+enum { EXPORTS = 1, EXPORTS_DEDICATED = 2 };
+
+/* Return whether another API may map memory of the device: 0, EXPORTS, or EXPORTS_DEDICATED if each allocation must be
+ * one buffer's. */
+static uint32_t exports(VkPhysicalDevice physical) {
+    VkPhysicalDeviceExternalBufferInfo info = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+                                               .usage = BUFFER_USAGE,
+                                               .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    VkExternalBufferProperties all = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+    if (!has_extension(physical, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME)) return 0;
+    vkGetPhysicalDeviceExternalBufferProperties(physical, &info, &all);
+    VkExternalMemoryFeatureFlags can = all.externalMemoryProperties.externalMemoryFeatures;
+    if (!(can & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT)) return 0;
+    return can & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT ? EXPORTS_DEDICATED : EXPORTS;
 }
 
 EXPORT int foundry_vulkan_properties(int index, Properties *p) {
@@ -294,6 +313,7 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->special64 = floats.shaderSignedZeroInfNanPreserveFloat64, p->nearest64 = floats.shaderRoundingModeRTEFloat64;
     p->driver_version = all.properties.driverVersion, p->allocations = limits->maxMemoryAllocationCount;
     p->host_alignment = imports ? external.minImportedHostPointerAlignment : 0;
+    p->exports = exports(physical);
     p->most_buffer = limit4.maxBufferSize, p->most_allocation = limit3.maxMemoryAllocationSize;
     p->timestamps = limits->timestampComputeAndGraphics, p->timestamp_ns = limits->timestampPeriod;
     for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
@@ -330,7 +350,7 @@ EXPORT int foundry_vulkan_fragments(int index, uint32_t (*shapes)[5], int most) 
 typedef struct {
     VkBuffer buffer;
     VkDeviceMemory memory;
-    uint64_t address, size;
+    uint64_t address, size, allocated;
     void *mapped;
 } Buffer;
 
@@ -353,7 +373,7 @@ typedef struct {
     /* The last batch with each stamp. */
     uint64_t *stamped[STAMP_POOLS];
     uint64_t stamp_mask, most_groups[3], host_alignment, timeout;
-    uint32_t push_bytes;
+    uint32_t push_bytes, exports;
     int describes, resets;
     uint64_t look;
 
@@ -450,7 +470,7 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     const char *wanted[] = {VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
                             VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
-                            VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+                            VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
     enum { WANTED = sizeof wanted / sizeof *wanted };
     const char *extensions[WANTED];
     uint32_t count = 0;
@@ -475,6 +495,7 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     foundry_vulkan_properties(index, &known);
     memcpy(d->most_groups, known.grid, sizeof known.grid);
     d->push_bytes = known.push_bytes, d->host_alignment = known.host_alignment, d->timeout = timeout;
+    d->exports = known.exports;
     d->describes = f.executables.pipelineExecutableInfo;
     d->resets = f.v12.hostQueryReset;
     /* A thread that looks takes time from the kernels of a CPU. */
@@ -746,8 +767,7 @@ EXPORT void foundry_vulkan_free(Device *d, Buffer *b) {
 static VkBufferCreateInfo buffer_info(uint64_t bytes) {
     return (VkBufferCreateInfo){.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                 .size = bytes,
-                                .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                         VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT};
+                                .usage = BUFFER_USAGE};
 }
 
 /* Give a buffer its memory, of one of the allowed types. `next` says more of the allocation. */
@@ -765,15 +785,21 @@ static int bind(Device *d, Buffer *b, uint64_t size, int type, const void *next)
         bad(vkBindBufferMemory(d->device, b->buffer, b->memory, 0), what))
         return 0;
     VkBufferDeviceAddressInfo asked = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b->buffer};
-    b->address = vkGetBufferDeviceAddress(d->device, &asked);
+    b->address = vkGetBufferDeviceAddress(d->device, &asked), b->allocated = size;
     return 1;
 }
 
-/* Allocate memory of the device; of the host where the device reaches it, and mapped, if `of_host`. */
-EXPORT Buffer *foundry_vulkan_allocate(Device *d, uint64_t bytes, int of_host) {
+/* Allocate memory: of the device (0), of the host where the device reaches it, mapped (1), or of the device, to be
+ * exported (2). */
+EXPORT Buffer *foundry_vulkan_allocate(Device *d, uint64_t bytes, int kind) {
+    const int of_host = kind == 1, exported = kind == 2;
     if (!lives()) return NULL;
+    if (exported && !d->exports) return failed("the device exports no memory (VK_KHR_external_memory_fd)"), NULL;
     Buffer *b = calloc(1, sizeof *b);
+    VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+                                                 .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
     VkBufferCreateInfo info = buffer_info(bytes);
+    info.pNext = exported ? &external : NULL;
     if (bad(vkCreateBuffer(d->device, &info, NULL, &b->buffer), "a buffer")) return foundry_vulkan_free(d, b), NULL;
     VkMemoryRequirements needed;
     vkGetBufferMemoryRequirements(d->device, b->buffer, &needed);
@@ -786,7 +812,11 @@ EXPORT Buffer *foundry_vulkan_allocate(Device *d, uint64_t bytes, int of_host) {
         type = memory_type(d, needed.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
     }
     if (type < 0) return failed("the device has no memory of this kind"), foundry_vulkan_free(d, b), NULL;
-    if (!bind(d, b, needed.size, type, NULL)) return foundry_vulkan_free(d, b), NULL;
+    VkMemoryDedicatedAllocateInfo dedicated = {.sType = VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO, .buffer = b->buffer};
+    VkExportMemoryAllocateInfo handles = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
+                                          .pNext = d->exports == EXPORTS_DEDICATED ? &dedicated : NULL,
+                                          .handleTypes = external.handleTypes};
+    if (!bind(d, b, needed.size, type, exported ? &handles : NULL)) return foundry_vulkan_free(d, b), NULL;
     if (of_host && bad(vkMapMemory(d->device, b->memory, 0, VK_WHOLE_SIZE, 0, &b->mapped), "memory of the host"))
         return foundry_vulkan_free(d, b), NULL;
     b->size = info.size;
@@ -818,6 +848,18 @@ EXPORT Buffer *foundry_vulkan_share(Device *d, void *pointer, uint64_t bytes) {
     if (!bind(d, b, bytes, type, &import)) return foundry_vulkan_free(d, b), NULL;
     b->mapped = pointer, b->size = bytes;
     return b;
+}
+
+/* Return a file descriptor of memory that was allocated to be exported, and its size; the caller closes it, or who takes
+ * it. -1 after an error. */
+EXPORT int foundry_vulkan_export(Device *d, const Buffer *b, uint64_t *bytes) {
+    if (!lives()) return -1;
+    VkMemoryGetFdInfoKHR info = {.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
+                                 .memory = b->memory,
+                                 .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+    int found = -1;
+    *bytes = b->allocated;
+    return bad(vkGetMemoryFdKHR(d->device, &info, &found), "a handle of memory") ? -1 : found;
 }
 
 EXPORT uint64_t foundry_vulkan_address(const Buffer *b) { return b->address; }
