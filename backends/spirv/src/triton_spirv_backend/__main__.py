@@ -30,12 +30,12 @@ from .check import CheckResult, run_checks
 from .conflicts import API_VARIABLE
 
 _FEATURES = {
-    "float16": "f16",
-    "float64": "f64",
-    "int8": "i8",
-    "int16": "i16",
+    "shaderFloat16": "f16",
+    "shaderFloat64": "f64",
+    "shaderInt8": "i8",
+    "shaderInt16": "i16",
     "float_atomics": "float atomics",
-    "buffer_atomics64": "i64 atomics",
+    "shaderBufferInt64Atomics": "i64 atomics",
     "cooperative": "cooperative matrices",
     "bfloat16": "cooperative matrices of bf16",
     "timestamps": "timestamps",
