@@ -111,7 +111,8 @@ def give(
             next="share its bytes: pass the array of uint8",
         )
     plain = array.view(f"u{array.itemsize}") if name else array
-    capsule = plain.__dlpack__(**({"max_version": max_version} if max_version else {}))
+    how: dict[str, Any] = {"max_version": max_version} if max_version else {}
+    capsule = plain.__dlpack__(**how)
     tensor, versioned = _opened(capsule)
     if name:
         tensor.code = _CODES[name]

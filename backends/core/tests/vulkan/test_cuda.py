@@ -104,7 +104,7 @@ def device() -> Iterator[VulkanDevice]:
 @pytest.fixture
 def fake(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     found = FakeCuda(bytes(device.properties.uuid))
-    monkeypatch.setattr(cuda.ctypes, "CDLL", lambda name: found)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: found)
     return found
 
 
