@@ -22,8 +22,8 @@
 // KERNEL: ControlBarrier 2 2 776
 // KERNEL: Store
 // KERNEL: MemoryBarrier 1 520
-// KERNEL: AtomicIAdd i32 %{{[0-9]+}} 1 520
-// KERNEL-NEXT: MemoryBarrier 1 520
+// KERNEL: AtomicIAdd i32 %{{[0-9]+}} 1 0
+// KERNEL: MemoryBarrier 1 520
 
 #blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [8], warpsPerCTA = [1], order = [0]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.target = "hip:gfx942", "ttg.threads-per-warp" = 8 : i32} {

@@ -1,7 +1,7 @@
 // One invocation claims the places of all 64 records, so that they are in the order of the elements. An assertion is
 // checked by all; what follows it is done if none has failed.
 
-// SIMT: AtomicIAdd i32 %{{[0-9]+}} 1 24648 64
+// SIMT: AtomicIAdd i32 %{{[0-9]+}} 1 0 64
 // SIMT: Store
 // SIMT: ControlBarrier
 // SIMT: FOrdGreaterThan
@@ -11,7 +11,7 @@
 // SIMT: %[[FAILED:[0-9]+]] = INotEqual bool
 // SIMT: BranchConditional %[[FAILED]]
 // SIMT: LoopMerge
-// SIMT: AtomicIAdd i32 %{{[0-9]+}} 1 24648 1
+// SIMT: AtomicIAdd i32 %{{[0-9]+}} 1 0 1
 // SIMT: %[[PASSED:[0-9]+]] = LogicalNotEqual bool %[[FAILED]] true
 // SIMT: BranchConditional %[[PASSED]]
 // SIMT: Store %{{[0-9]+}} %{{[0-9]+}} 34 16

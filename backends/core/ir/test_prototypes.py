@@ -59,7 +59,7 @@ def test_types_that_are_not_known_are_refused() -> None:
 @pytest.mark.parametrize(
     ("path", "prefix", "count"),
     [
-        ("core/src/foundry_core/vulkan/vulkan.c", "foundry_vulkan_", 25),
+        ("core/src/foundry_core/vulkan/vulkan.c", "foundry_vulkan_", 26),
         ("dpu/src/triton_dpu_backend/host/runtime.c", "triton_dpu_", 9),
     ],
 )

@@ -140,3 +140,26 @@ def test_elements_of_one_mask_share_a_branch(mask: str, branches: int) -> None:
     text = kernel("fadd", "f32", mask, 0, lanes=32, size=4096)
     found = counted(text)
     assert (found["AtomicFAdd"], found["BranchConditional"]) == (32, branches)
+
+
+@pytest.mark.parametrize(
+    ("order", "fences"), [("relaxed", ""), ("acquire", "after"), ("release", "before"), ("acq_rel", "before after")]
+)
+@pytest.mark.parametrize("device", ["h100", "lavapipe", "opencl"])
+@pytest.mark.parametrize(("kind", "elem"), [("fadd", "f32"), ("fadd", "f16"), ("exch", "i32")])
+def test_an_order_costs_one_fence_for_all_elements(kind: str, elem: str, device: str, order: str, fences: str) -> None:
+    target = DEVICES[device]
+    text = kernel(kind, elem, "some", 0, lanes=target.warp_size, size=16 * target.warp_size)
+    module = Module(lower_simt(text.replace("relaxed", order), target).module)
+    found = []
+    for function in module.functions.values():
+        for _, block in function.blocks:
+            for op, words in block:
+                if op == "MemoryBarrier":
+                    found.append("fence")
+                elif op.startswith("Atomic"):
+                    orders = words[4:6] if op == "AtomicCompareExchange" else words[4:5]
+                    assert not any(module.constants[word] for word in orders), "the instruction itself has no order"
+                    found.append("atomic")
+    assert found.count("fence") == len(fences.split())
+    assert (found[0] == "fence", found[-1] == "fence") == ("before" in fences, "after" in fences)

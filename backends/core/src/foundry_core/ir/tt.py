@@ -469,23 +469,28 @@ _POINTEE, _MASK = FollowsFrom("_POINTER", _pointee), FollowsFrom("_POINTER", con
 
 @irdl_custom_directive
 class Order(CustomDirective):
-    """The order and the scope of an atomic operation. They are not kept: every mapping uses the strongest ones."""
+    """The order of an atomic operation, and its scope, which is not kept: every mapping uses the widest one."""
+
+    order: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        for _ in range(2):
-            parser.parse_identifier()
-            parser.parse_punctuation(",")
+        self.order.set(state, StringAttr(parser.parse_identifier()))
+        parser.parse_punctuation(",")
+        parser.parse_identifier()
+        parser.parse_punctuation(",")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        order = self.order.get(op)
+        assert order is None or isinstance(order, StringAttr)
         state.print_whitespace(printer)
-        printer.print_string("acq_rel, gpu,")
+        printer.print_string(f"{order.data if order else 'acq_rel'}, gpu,")
 
 
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
     """Change what each pointer whose mask is set points to, as one step; the result is what was there before.
 
-    We drop the order and the scope: every mapping uses the strongest ones.
+    A mapping may use a stronger order than `order`, which is that without one: acq_rel.
     """
 
     name = "tt.atomic_rmw"
@@ -493,11 +498,12 @@ class AtomicRMWOp(IRDLOperation):
     value = operand_def()
     mask = opt_operand_def()
     kind = prop_def(StringAttr)
+    order = opt_prop_def(StringAttr)
     result = result_def()
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (Word, Order)
     assembly_format = (
-        "custom<Word>($kind) `,` custom<Order>() $ptr `,` $value (`,` $mask^)?"
+        "custom<Word>($kind) `,` custom<Order>($order) $ptr `,` $value (`,` $mask^)?"
         " attr-dict `:` functional-type(operands, results)"
     )
 
@@ -511,9 +517,12 @@ class AtomicCASOp(IRDLOperation):
     compare = operand_def()
     value = operand_def()
     result = result_def()
+    order = opt_prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (Order,)
-    assembly_format = "custom<Order>() $ptr `,` $compare `,` $value attr-dict `:` functional-type(operands, results)"
+    assembly_format = (
+        "custom<Order>($order) $ptr `,` $compare `,` $value attr-dict `:` functional-type(operands, results)"
+    )
 
 
 @irdl_op_definition
@@ -524,9 +533,10 @@ class AtomicLoadOp(IRDLOperation):
     ptr = operand_def()
     mask = opt_operand_def()
     result = result_def()
+    order = opt_prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
     custom_directives = (Order,)
-    assembly_format = "custom<Order>() $ptr (`,` $mask^)? attr-dict `:` functional-type(operands, results)"
+    assembly_format = "custom<Order>($order) $ptr (`,` $mask^)? attr-dict `:` functional-type(operands, results)"
 
 
 @irdl_op_definition
@@ -537,9 +547,10 @@ class AtomicStoreOp(IRDLOperation):
     ptr = operand_def(_POINTER)
     value = operand_def(_POINTEE)
     mask = opt_operand_def(_MASK)
+    order = opt_prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (Order,)
-    assembly_format = "custom<Order>() $ptr `,` $value (`,` $mask^)? attr-dict `:` type($ptr)"
+    assembly_format = "custom<Order>($order) $ptr `,` $value (`,` $mask^)? attr-dict `:` type($ptr)"
 
 
 @irdl_op_definition
@@ -551,10 +562,11 @@ class AtomicPollOp(IRDLOperation):
     expected = operand_def()
     timeout = opt_operand_def(i64)
     result = result_def()
+    order = opt_prop_def(StringAttr)
     traits = traits_def(MemoryReadEffect(), OrderingEffect())
     custom_directives = (Order,)
     assembly_format = (
-        "custom<Order>() $ptr `,` $expected (`timeout` $timeout^)?"
+        "custom<Order>($order) $ptr `,` $expected (`timeout` $timeout^)?"
         " attr-dict `:` type($ptr) `,` type($expected) `->` type($result)"
     )
 

@@ -38,7 +38,6 @@ class KernelWorkgroup(Workgroup):
     aligned = _ALIGNED
     shared: ClassVar[tuple[int, ...]] = ()
     ordered = _ACQUIRE_RELEASE | _CROSS_WORKGROUP
-    ordered_unequal = _ACQUIRE | _CROSS_WORKGROUP
     all_memory = _ACQUIRE_RELEASE | _CROSS_WORKGROUP | _WORKGROUP
     workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP
 
@@ -103,13 +102,6 @@ class KernelWorkgroup(Workgroup):
     def _pointer(self, address: Reg, elem: str, lanes: int) -> int:
         type = self.module.type("Pointer", STORAGE["CrossWorkgroup"], self._vector(elem, lanes))
         return self.module.result("ConvertUToPtr", type, self.code.id(address))
-
-    def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
-        # PoCL 6 moves other accesses across an atomic operation, whatever its semantics.
-        self.fence()
-        old = super().atomic(name, address, value, compared)
-        self.fence()
-        return old
 
     def _place(self, index: Reg, elem: str, lanes: int) -> int:
         m = self.module

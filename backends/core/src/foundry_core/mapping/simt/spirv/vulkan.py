@@ -41,7 +41,6 @@ class ShaderWorkgroup(Workgroup):
     aligned = _ALIGNED | _NON_PRIVATE
     shared = (_NON_PRIVATE,)
     ordered = _ACQUIRE_RELEASE | _BUFFERS | _AVAILABLE | _VISIBLE
-    ordered_unequal = _ACQUIRE | _BUFFERS | _VISIBLE
     all_memory = ordered | _WORKGROUP
     workgroup_memory = _ACQUIRE_RELEASE | _WORKGROUP | _AVAILABLE | _VISIBLE
 

@@ -40,8 +40,7 @@ class Workgroup(ABC):
         tables: the number of tables, see `table`.
         aligned: memory operands of an access of global memory; the alignment follows.
         shared: memory operands of an access of workgroup memory.
-        ordered: memory semantics of an atomic operation that comes before and after everything else.
-        ordered_unequal: the same for a comparison that finds another value, so that nothing is exchanged.
+        ordered: memory semantics of a fence, between everything before it and everything after it.
         all_memory, workgroup_memory: memory semantics of a barrier.
 
     Args:
@@ -51,7 +50,6 @@ class Workgroup(ABC):
     aligned: ClassVar[int]
     shared: ClassVar[tuple[int, ...]]
     ordered: ClassVar[int]
-    ordered_unequal: ClassVar[int]
     all_memory: ClassVar[int]
     workgroup_memory: ClassVar[int]
 
@@ -240,16 +238,17 @@ class Workgroup(ABC):
         self.module.do("MemoryBarrier", self._constant(SCOPE_DEVICE), self._constant(self.ordered))
 
     def atomic(self, name: str, address: Reg, value: Reg, compared: Reg | None = None) -> Reg:
-        """Change a number of global memory in one step, before and after everything else; return the old one.
+        """Change a number of global memory in one step, in no order with other accesses; return the old one.
 
         It has 32 or 64 bits. A float can be added if the device does that (SimtTarget.atomic_adds).
         """
         m, code = self.module, self.code
         if value.elem == "i64":
             m.capability("Int64Atomics")
-        operands = [self._pointer(address, value.elem, 1), self._constant(SCOPE_DEVICE), self._constant(self.ordered)]
+        relaxed = self._constant(0)
+        operands = [self._pointer(address, value.elem, 1), self._constant(SCOPE_DEVICE), relaxed]
         if compared is not None:
-            operands += [self._constant(self.ordered_unequal), code.id(value), code.id(compared)]
+            operands += [relaxed, code.id(value), code.id(compared)]
         else:
             operands.append(code.id(value))
         return Reg(f"%{m.result(name, code.type(value.elem), *operands)}", value.elem)

@@ -2,6 +2,9 @@
 
 Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or
 the 64 bits, around the element. Neighbours that are known to fill a word share a loop.
+
+The instructions themselves are in no order with other accesses. Where Triton asks for one, there is one fence before
+all elements of an operation, or after them: an instruction with an order waits for all accesses before it, each time.
 """
 
 from __future__ import annotations
@@ -49,7 +52,11 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
 
         return _in_loop(program, atomic, numbers, address, changed)
 
-    program.values[op.result] = atomic.write_and_share(change, max(1, 32 // WIDTHS[atomic.kind]))
+    program.values[op.result] = atomic.write_and_share(change, max(1, 32 // WIDTHS[atomic.kind]), _order(op))
+
+
+def _order(op: tt.AtomicRMWOp | tt.AtomicCASOp) -> str:
+    return op.order.data if op.order is not None else "acq_rel"
 
 
 def _changed(program: SimtProgram, op: tt.AtomicRMWOp, old: Reg, value: Reg) -> Reg:
@@ -144,4 +151,4 @@ def _cas(program: SimtProgram, op: tt.AtomicCASOp) -> None:
             return _in_loop(program, atomic, numbers, address, changed)
         return [t.cast("arith.bitcast", group.atomic("AtomicCompareExchange", address, value, compared), atomic.kind)]
 
-    program.values[op.result] = atomic.write_and_share(change)
+    program.values[op.result] = atomic.write_and_share(change, order=_order(op))

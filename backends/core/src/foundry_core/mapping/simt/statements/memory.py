@@ -235,7 +235,7 @@ class OwnerAccess:
         always = program.code.integer(1, "i1")
         self._masks = [None if each == always else each for each in masks]
 
-    def write(self, change: _Change, together: int = 1) -> list[Reg]:
+    def write(self, change: _Change, together: int = 1, order: str = "relaxed") -> list[Reg]:
         """Write `change` for each element, with one branch for all those of one mask.
 
         Returns the old elements as registers. Only the owners have them.
@@ -243,8 +243,11 @@ class OwnerAccess:
         Args:
             change: gets the numbers of registers and the address of the first, and returns what was there.
             together: so many neighbours, which begin at a multiple of their size, are changed at once; others alone.
+            order: Triton's word for it: whether accesses before come before all elements, and those after, after.
         """
         layout, t = self._layout, self._program.code
+        if order in ("release", "acq_rel"):
+            self._program.group.fence()
         zero, found = t.integer(0, self.kind), dict[int, Reg]()
         kept = layout.distinct
         addresses, masks = [self._addresses[number] for number in kept], [self._masks[number] for number in kept]
@@ -262,11 +265,13 @@ class OwnerAccess:
             zeros, condition = [zero] * len(every), t.all_of(mask, self._owner)
             regs = path() if condition is None else t.branch(condition, path, zeros.copy)
             found.update(zip(every, regs, strict=True))
+        if order in ("acquire", "acq_rel"):
+            self._program.group.fence()
         return [found[layout.register_of[offset]] for offset in layout.offsets]
 
-    def write_and_share(self, change: _Change, together: int = 1) -> list[Reg]:
+    def write_and_share(self, change: _Change, together: int = 1, order: str = "relaxed") -> list[Reg]:
         """Do the same; if the operation's result is used, tell all invocations what it returned."""
-        regs: Sequence[Reg] = self.write(change, together)
+        regs: Sequence[Reg] = self.write(change, together, order)
         if self._owner is not None and any(list(result.uses) for result in self._op.results):
             regs = through_memory(self._program, self._op, regs, self._layout, self._layout, owner=self._owner)
         return [self._program.numeric.from_memory(reg, self.elem) for reg in regs]
