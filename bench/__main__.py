@@ -57,7 +57,7 @@ def taken(measure: Measuring) -> dict[str, Any]:
         measurements = [replace(each, title=each.title + limited, on={**on, **each.on}) for each in measure()]
     assert measurements, "nothing was measured"
     tables = "\n\n".join(measurement.table() for measurement in measurements)
-    kernels: list[Any] = []
+    kernels: list[Any] = [kernel for each in measurements for kernel in each.kernels]
     if recorder is not None:
         text, kernels = report(recorder)
         tables += f"\n\n{text}"

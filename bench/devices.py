@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,6 +15,8 @@ from .problem import TYPES, Array, Problem
 from .turns import Candidate, Candidates, Device, Plan
 
 Options = Mapping[str, Any]
+# Calls that are recorded to find what bounds their kernels.
+_RECORDED = 3
 
 
 def by(values: Any) -> str:
@@ -132,6 +135,21 @@ class Vulkan(_Gpu):
 
     def compiled(self, returned: Any) -> str:
         return getattr(getattr(returned, "metadata", None), "fitted", "")
+
+    def kernels(self, call: Any, seconds: float) -> list[dict[str, Any]]:
+        from foundry_core.profile.recording import recording
+        from foundry_core.profile.report import examine
+        from foundry_core.runtime.launches import is_recorded
+
+        if is_recorded() or os.environ.get("FOUNDRY_BENCH_BOUNDS") == "0":
+            return []
+        self.use()
+        with recording() as recorder:
+            for _ in range(_RECORDED):
+                call()
+        found = list(recorder.found.values())
+        # Of several kernels, only the host knows what each took.
+        return [examine(each, by_device=seconds if len(found) == 1 else None) for each in found]
 
 
 class Cuda(_Gpu):

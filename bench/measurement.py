@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .turns import Times
 
@@ -47,6 +48,7 @@ class Measurement:
         bytes, operations: what one call reads and writes at least, and its operations of arithmetic, if both are known.
         aims: by peer, the least ratio to it, and that which the project aims at.
         failed: why a candidate has no row, by name.
+        kernels: what bounds our kernels, as the profile's figures, where that is known.
     """
 
     title: str
@@ -60,6 +62,7 @@ class Measurement:
     operations: int | None = None
     aims: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    kernels: Sequence[Mapping[str, Any]] = ()
 
     def table(self) -> str:
         lines = [self.title]
@@ -80,6 +83,11 @@ class Measurement:
         lines += [f"  not measured: {name}: {why}" for name, why in self.failed.items()]
         if self.aim:
             lines.append(f"  aim: {self.aim}")
+        if self.kernels:
+            from foundry_core.profile.report import format_report
+
+            for each in self.kernels:
+                lines += [f"  {line}" for line in format_report(each).splitlines()]
         return "\n".join(lines)
 
 

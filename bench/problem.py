@@ -136,7 +136,11 @@ def measure(problem: Problem, groups: Mapping[str, Candidates], plan: Plan, **mo
         Row(name, each, problem.amount / each.median, detail=chosen[name][1], error=chosen[name][2])
         for name, each in times.items()
     ]
-    work: dict[str, Any] = {"bytes": problem.bytes, "operations": problem.operations}
+    kernels = []
+    for name, took in times.items():
+        candidate, _, _ = chosen[name]
+        kernels += candidate.device.kernels(candidate.call, took.median)
+    work: dict[str, Any] = {"kernels": kernels, "bytes": problem.bytes, "operations": problem.operations}
     return Measurement(problem.title, rows, problem.unit, compared, aim=problem.aim, failed=failed, **work, **more)
 
 

@@ -83,6 +83,14 @@ class Device:
         """Return what the device's compiler says of a kernel that a call returned."""
         return ""
 
+    def kernels(self, call: Callable[[], Any], seconds: float) -> list[dict[str, Any]]:
+        """Return what bounds each kernel that a call launches, as the profile's figures; nothing if it is not known.
+
+        Args:
+            seconds: that a call takes.
+        """
+        return []
+
 
 HOST = Device()
 

@@ -97,6 +97,17 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
     def wait(self) -> None:
         opened().wait()
 
+    def described(self) -> dict[str, Any]:
+        assert self._launcher is not None
+        here = opened()
+        return {
+            "statistics": self._launcher.pipeline.describe(),
+            "chosen": self._metadata.fitted,
+            "workgroup_limit": here.properties.workgroup_bytes,
+            "subgroup": here.properties.subgroup,
+            "matrices": sorted({fragment.factor for fragment in here.target().fragments}),
+        }
+
     def _refuse_copies(self, arguments: Sequence[Any]) -> None:
         """Refuse arrays of the host for a kernel that makes pointers of numbers.
 

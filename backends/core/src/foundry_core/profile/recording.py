@@ -32,6 +32,7 @@ class LaunchRecord:
         prepared: whether the first of `seconds` is not the kernel's first launch.
         modelled: what a model says of the last one.
         configuration: what is compiled in, and the options that an autotuner chooses, by name.
+        described: what its launcher knows of a shader; see SynchronousLauncher.described.
     """
 
     kernel: str
@@ -46,6 +47,7 @@ class LaunchRecord:
     repeated: list[float] = field(default_factory=list)
     modelled: dict[str, Any] = field(default_factory=dict)
     configuration: dict[str, Any] = field(default_factory=dict)
+    described: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -83,6 +85,7 @@ class Recorder:
                 launcher.kernel, launcher.hash, grid, values, sizes, driver.active, programs, prepared
             )
             self.found[key].configuration = launcher.configuration
+            self.found[key].described = launcher.described()
         self.found[key].seconds.append(seconds)
         self.found[key].repeated += repeated
         self.found[key].modelled = launcher.modelled()

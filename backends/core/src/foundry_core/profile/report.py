@@ -22,6 +22,8 @@ _MOST, _LINES, _INSTRUCTIONS = 12, 8, 40
 _LOW = 0.3
 # A kernel is bound by its launch if its roof allows less time than this many launches take.
 _FEW_LAUNCHES = 2
+# The bytes of the largest triad of many; no cache of a device has room for them.
+_MOST_BYTES = 1 << 28
 
 
 def report(recorder: Recorder) -> tuple[str, list[dict[str, Any]]]:
@@ -72,38 +74,78 @@ def _configuration(launched: LaunchRecord, found: list[LaunchRecord]) -> str:
     return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
-def examine(launched: LaunchRecord, configuration: str = "") -> dict[str, Any]:
-    """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted."""
+def examine(launched: LaunchRecord, configuration: str = "", *, by_device: float | None = None) -> dict[str, Any]:
+    """Return a kernel's figures, by name; with `unknown`, a reason, if its work cannot be counted.
+
+    Args:
+        by_device: the seconds of a launch by the device's clock, among others without waiting; the roofs are then
+            measured in the same way. None to take the fastest of the recorded launches.
+    """
+    figures = _figures(launched, configuration, by_device)
+    work: Work | None = None
+    if "unknown" not in figures:
+        try:
+            work = _work(launched)
+        except Exception as error:  # a kernel that the footprint refuses, or a cache that was cleared meanwhile
+            figures["unknown"] = str(error)
+    if work is not None:
+        figures |= _compared(launched, work, figures["seconds"], by_device is not None)
+    if launched.described:
+        figures |= _shader(launched, work, figures)
+    return figures
+
+
+def _shader(launched: LaunchRecord, work: Work | None, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return what a shader's module and its driver say of it; nothing if Triton's cache no longer has the module."""
+    from .bound import advice, examine_shader
+
+    module = _stage(launched, "spv")
+    if module is None:
+        return {}
+    found = {"shader": examine_shader(module.read_bytes(), launched.described, work.products if work else {})}
+    return found | {"next": advice(figures | found)}
+
+
+def _figures(launched: LaunchRecord, configuration: str, by_device: float | None) -> dict[str, Any]:
+    """Return what was recorded of a kernel; with `unknown` if its time says nothing."""
     figures: dict[str, Any] = {
         "kernel": launched.kernel,
         "configuration": configuration,
         "grid": launched.grid,
         "launches": len(launched.seconds),
-        "seconds": min(launched.repeated + launched.seconds),
+        "seconds": min(launched.repeated + launched.seconds) if by_device is None else by_device,
+        "by_device": by_device is not None,
         "total": sum(launched.seconds),
         "ran": launched.driver.device_report().as_dict(),
     }
-    if not (launched.prepared or launched.repeated or launched.modelled) and len(launched.seconds) == 1:
-        return figures | {
-            "unknown": "its only launch includes what prepares it, such as the device's compiler; launch it again"
-        }
-    try:
-        work = _work(launched)
-    except Exception as error:  # a kernel that the footprint refuses, or a cache that was cleared meanwhile
-        return figures | {"unknown": str(error)}
+    timed = by_device is not None or launched.prepared or launched.repeated or launched.modelled
+    if not timed and len(launched.seconds) == 1:
+        figures["unknown"] = "its only launch includes what prepares it, such as the device's compiler; launch it again"
+    return figures
+
+
+def _compared(launched: LaunchRecord, work: Work, seconds: float, by_device: bool) -> dict[str, Any]:
+    """Return a kernel's work, the roofs that it is compared with, and the nearest of them."""
     arithmetic = _arithmetic(work, launched)
     operations = sum(arithmetic.values())
-    figures |= {"bytes": work.bytes, "operations": operations, "functions": work.functions, "exact": work.exact}
+    figures: dict[str, Any] = {
+        "bytes": work.bytes,
+        "operations": operations,
+        "functions": work.functions,
+        "exact": work.exact,
+    }
     if launched.modelled:
         busy = {name: launched.modelled[name] for name in ("dma", "pipeline")}
         bound = max(busy, key=lambda name: busy[name])
         return figures | {"modelled": launched.modelled, "bound": bound, "share": busy[bound]}
     from .roofs import device_roofs
 
-    roofs = device_roofs(launched.driver)
+    roofs = device_roofs(launched.driver, by_device)
     ideal = {"memory": 0.0, "arithmetic": 0.0}
     if work.bytes:
-        figures["memory_roof"] = roofs.memory(max(work.bytes, 12))
+        bytes = max(work.bytes, 12)
+        # Among many kernels, few triads do for all.
+        figures["memory_roof"] = roofs.memory(min(1 << (bytes - 1).bit_length(), _MOST_BYTES) if by_device else bytes)
         ideal["memory"] = work.bytes / figures["memory_roof"]
     rates = {kind: roofs.arithmetic(kind) for kind, count in arithmetic.items() if count}
     figures["arithmetic_roofs"] = measured = {kind: rate for kind, rate in rates.items() if rate is not None}
@@ -114,7 +156,7 @@ def examine(launched: LaunchRecord, configuration: str = "") -> dict[str, Any]:
     # A triad of so few bytes is bound by its launch, too.
     if ideal[bound] < _FEW_LAUNCHES * ideal["launch"]:
         bound = "launch"
-    share = ideal[bound] / figures["seconds"]
+    share = ideal[bound] / seconds
     # What is faster than its roof says that the roof was measured too low, and nothing about a share.
     return figures | {"bound": bound, "share": share if share <= 1 else None}
 
@@ -157,14 +199,19 @@ def _work(launched: LaunchRecord) -> Work:
 
 def format_report(figures: dict[str, Any]) -> str:
     """Return a kernel's figures for people to read."""
+    from .bound import format_shader
+
+    return "\n".join([_format_work(figures), *(format_shader(figures) if "shader" in figures else [])])
+
+
+def _format_work(figures: dict[str, Any]) -> str:
     seconds = figures["seconds"]
     grid = " x ".join(map(str, figures["grid"]))
     launches = "1 launch" if figures["launches"] == 1 else f"{figures['launches']} launches"
     head = ", ".join(filter(None, [figures["kernel"], figures["configuration"], f"grid {grid}: {launches}"]))
+    timed = f"{_si(seconds)}s by the device's clock" if figures["by_device"] else f"the fastest {_si(seconds)}s"
     if "unknown" in figures:
-        return (
-            f"{head}, the fastest {_si(seconds)}s\n  what bounds it is not known: {figures['unknown'].splitlines()[0]}"
-        )
+        return f"{head}, {timed}\n  what bounds it is not known: {figures['unknown'].splitlines()[0]}"
     reached, computed = f"  reaches {_si(figures['bytes'])}B", f"  computes {_si(figures['operations'])}op"
     computed += "" if figures["exact"] else " or more: a loop ends at run time"
     functions = f"{_si(figures['functions'])}functions such as exp"
@@ -183,7 +230,7 @@ def format_report(figures: dict[str, Any]) -> str:
     roofs = "".join(f"; multiply-adds in {kind} {_si(rate)}op/s" for kind, rate in figures["arithmetic_roofs"].items())
     roofs += "".join(f"; no roof of {kind} was measured" for kind in figures["unmeasured"])
     rows = [
-        f"{head}, the fastest {_si(seconds)}s; one that does nothing {_si(figures['launch'])}s",
+        f"{head}, {timed}; one that does nothing {_si(figures['launch'])}s",
         f"{reached}: {_si(figures['bytes'] / seconds)}B/s{roof}",
         f"{computed}: {_si(figures['operations'] / seconds)}op/s{roofs}",
         *([f"  evaluates {functions}: {_si(figures['functions'] / seconds)}/s"] if figures["functions"] else []),

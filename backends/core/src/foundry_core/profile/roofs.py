@@ -23,6 +23,8 @@ _BLOCKS = (1024, 4096)
 _CHAINS = 10
 # Steps that are written out, so that the loop costs little.
 _UNROLLED = 8
+# Launches between two times of the device.
+_LAUNCHES = 8
 # Subgroups of a program, as Triton has by default.
 _WARPS = 4
 # Programs on a CPU; on a GPU, which has thousands of invocations at a time.
@@ -84,10 +86,14 @@ def multiply(a, b, out, steps, SIDE: tl.constexpr, DEPTH: tl.constexpr, FACTOR: 
 
 
 class Roofs:
-    """The roofs of the device of one of Triton's drivers, each measured when it is asked for."""
+    """The roofs of the device of one of Triton's drivers, each measured when it is asked for.
 
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
+    Args:
+        by_device: take the time by the device's clock, of launches that do not wait for each other; only on Vulkan.
+    """
+
+    def __init__(self, driver: Any, by_device: bool = False) -> None:
+        self._driver, self._by_device = driver, by_device
         # Triton keeps what it compiled by the device's number, which the devices of several drivers share.
         self._triad, self._multiply_add, self._multiply = map(triton.jit, (triad.fn, multiply_add.fn, multiply.fn))
         self._put: Callable[[np.ndarray], Any] = Tensor
@@ -101,7 +107,9 @@ class Roofs:
 
             # Elsewhere tl.fma is many instructions, or is refused.
             self._fuses = opened().target().fuses
-            self._put, self._wait = DeviceTensor.from_numpy, driver.get_device_interface().synchronize
+            self._put = DeviceTensor.from_numpy
+            if not by_device:
+                self._wait = driver.get_device_interface().synchronize
         self.memory, self.arithmetic = functools.cache(self._memory), functools.cache(self._arithmetic)
 
     def _launch(self, kernel: Any, programs: int, *arguments: Any, **constants: Any) -> Any:
@@ -114,8 +122,22 @@ class Roofs:
         launch()
         end = time.perf_counter() + _WARM[self._is_gpu]
         while time.perf_counter() < end:
+            self._seconds(launch)
+        return min(self._seconds(launch) for _ in range(_ROUNDS))
+
+    def _seconds(self, launch: Callable[[], object]) -> float:
+        if not self._by_device:
+            began = time.perf_counter()
             launch()
-        return min(_seconds(launch) for _ in range(_ROUNDS))
+            return time.perf_counter() - began
+        interface = self._driver.get_device_interface()
+        first, last = (interface.Event(enable_timing=True) for _ in range(2))
+        launch()
+        first.record()
+        for _ in range(_LAUNCHES):
+            launch()
+        last.record()
+        return float(first.elapsed_time(last)) * 1e-3 / _LAUNCHES
 
     def _rate(self, start: Callable[[int], object], operations: float) -> float | None:
         """Return the operations a second of a kernel that takes the number of its steps; None if they take no time.
@@ -125,7 +147,7 @@ class Roofs:
         """
         start(1)
         steps = 8
-        while steps < _STEPS and _seconds(functools.partial(start, steps)) < _ENOUGH:
+        while steps < _STEPS and self._seconds(functools.partial(start, steps)) < _ENOUGH:
             steps *= 2
         # The difference of two launches is without their cost.
         fewer = steps // 8
@@ -207,9 +229,9 @@ def multiplies_matrices(module: bytes) -> bool:
 
 
 @functools.cache
-def device_roofs(driver: Any) -> Roofs:
+def device_roofs(driver: Any, by_device: bool = False) -> Roofs:
     """Return the roofs of a driver's device; they are measured once in a process."""
-    return Roofs(driver)
+    return Roofs(driver, by_device)
 
 
 def _opencl(device: Any, elem: str, lanes: int) -> tuple[Callable[[int], object], float]:
@@ -233,9 +255,3 @@ def _opencl(device: Any, elem: str, lanes: int) -> tuple[Callable[[int], object]
         kernel(device.queue, (programs,), (1,), buffer, np.int32(steps)).wait()
 
     return launch, 2.0 * _CHAINS * programs * lanes
-
-
-def _seconds(launch: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    launch()
-    return time.perf_counter() - began

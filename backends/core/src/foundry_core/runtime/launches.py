@@ -177,6 +177,15 @@ class SynchronousLauncher(Generic[Function]):
         """
         return {}
 
+    def described(self) -> dict[str, Any]:
+        """Return what profile.bound.examine_shader takes of a kernel that was launched; {} if it is no shader.
+
+        `statistics` are the driver's figures by name, and `chosen` says what the compiler did not take as it was asked
+        for. Of the device there are `workgroup_limit`, its bytes of workgroup memory, `subgroup`, the lanes of one, and
+        `matrices`, the types of the factors that it multiplies by matrices.
+        """
+        return {}
+
     def prepare(self, function: Function) -> None:
         """Prepare a launch before the hooks, which measure time; called for every launch, even of an empty grid."""
 

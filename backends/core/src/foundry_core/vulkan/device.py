@@ -16,7 +16,9 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import math
 import os
+import re
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
@@ -49,6 +51,9 @@ MEMORY_VARIABLE = "FOUNDRY_VULKAN_MEMORY"
 _WAIT = 100_000_000  # nanoseconds between looks at Python's signals
 _PIECE = 32 << 20  # bytes that are copied at once
 _NVIDIA = 0x10DE
+# What is taken of a driver's statistics of a kernel.
+_MOST_STATISTICS, _LONGEST_NAME = 64, 60
+_UNPRINTABLE = re.compile("[^ -~]")
 # What every kernel needs, and how a refusal names it.
 _NEEDED = {
     "bufferDeviceAddress": "bufferDeviceAddress",
@@ -196,8 +201,18 @@ class Pipeline:
         """Return what the driver's compiler says of the kernel, such as how many registers it uses; {} if nothing."""
         text = ctypes.create_string_buffer(1 << 14)
         library().describe(self._device.handle, self.handle, text, len(text))
-        pairs = (line.rpartition(": ") for line in text.value.decode(errors="replace").splitlines())
-        return {name: float(number) for name, _, number in pairs}
+        return read_statistics(text.value)
+
+
+def read_statistics(text: bytes) -> dict[str, float]:
+    """Return the numbers by name of what a driver said, a line each; a name is short, and printable ASCII."""
+    found = {}
+    for line in text.decode("ascii", errors="replace").split("\n")[:_MOST_STATISTICS]:
+        name, _, number = line.rpartition(": ")
+        with suppress(ValueError):
+            if math.isfinite(value := float(number)):
+                found[_UNPRINTABLE.sub("?", name)[:_LONGEST_NAME]] = value
+    return found
 
 
 class VulkanDevice:

@@ -40,7 +40,7 @@ class PipelineLauncher:
         offsets: Sequence[int],
         outputs: Sequence[int],
     ) -> None:
-        self._device, self._pipeline = device, pipeline
+        self._device, self.pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
         self._outputs = [number for number in self._pointers if number in outputs]
         rows = {number: passed(type) for number, type in enumerate(types) if number not in self._pointers}
@@ -59,8 +59,8 @@ class PipelineLauncher:
 
     def _packed(self, grid: tuple[int, int, int], values: Sequence[Any]) -> bytes:
         if self._in_parts:
-            return self._pack(self._pipeline.handle, *grid, *values, *self._spare, 0, *grid, 0)
-        return self._pack(self._pipeline.handle, *grid, *values, *self._spare, 0)
+            return self._pack(self.pipeline.handle, *grid, *values, *self._spare, 0, *grid, 0)
+        return self._pack(self.pipeline.handle, *grid, *values, *self._spare, 0)
 
     def launch_on_device(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> bool:
         """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""
@@ -79,7 +79,7 @@ class PipelineLauncher:
             packed = self._packed(grid, values)
         except (struct.error, TypeError, OverflowError):
             return False  # the other way says which number cannot be passed
-        self._device.launch(self._pipeline, grid, packed)
+        self._device.launch(self.pipeline, grid, packed)
         return True
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
@@ -110,7 +110,7 @@ class PipelineLauncher:
                 # A tensor without elements is in no range.
                 values[number] = next((int(to + at - low) for low, high, to in ranges if low <= at < high), 0)
             try:
-                device.launch(self._pipeline, grid, self._packed(grid, values))
+                device.launch(self.pipeline, grid, self._packed(grid, values))
                 if hosts:
                     device.wait()
             except BaseException:

@@ -934,7 +934,8 @@ EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_
     return p;
 }
 
-/* What the driver's compiler made of a kernel, such as "Register Count: 40", a line each. Returns the number of bytes. */
+/* What the driver's compiler made of a kernel, such as "Register Count: 40", a line each. Returns the number of bytes.
+ * What a driver says is not believed: neither that a name ends, nor how many statistics there are. */
 EXPORT int foundry_vulkan_describe(Device *d, const Pipeline *p, char *text, int bytes) {
     int at = 0;
     text[0] = 0;
@@ -942,7 +943,7 @@ EXPORT int foundry_vulkan_describe(Device *d, const Pipeline *p, char *text, int
     VkPipelineInfoKHR pipeline = {.sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = p->pipeline};
     uint32_t parts = 0;
     if (vkGetPipelineExecutablePropertiesKHR(d->device, &pipeline, &parts, NULL) < 0) return 0;
-    for (uint32_t part = 0; part < parts; part++) {
+    for (uint32_t part = 0; part < parts && part < 16; part++) {
         VkPipelineExecutableInfoKHR info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
                                             .pipeline = p->pipeline,
                                             .executableIndex = part};
@@ -950,13 +951,14 @@ EXPORT int foundry_vulkan_describe(Device *d, const Pipeline *p, char *text, int
         uint32_t count = 32;
         for (int i = 0; i < 32; i++)
             all[i] = (VkPipelineExecutableStatisticKHR){.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR};
-        vkGetPipelineExecutableStatisticsKHR(d->device, &info, &count, all);
-        for (uint32_t i = 0; i < count && at < bytes - 320; i++) {
-            if (all[i].format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR)
-                at += snprintf(text + at, (size_t)(bytes - at), "%s: %g\n", all[i].name, all[i].value.f64);
-            else
-                at += snprintf(text + at, (size_t)(bytes - at), "%s: %llu\n", all[i].name,
-                               (unsigned long long)all[i].value.u64);
+        if (vkGetPipelineExecutableStatisticsKHR(d->device, &info, &count, all) < 0) continue;
+        for (uint32_t i = 0; i < count && i < 32 && at < bytes - 320; i++) {
+            VkPipelineExecutableStatisticFormatKHR format = all[i].format;
+            double number = format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR   ? all[i].value.b32 != 0
+                            : format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR  ? (double)all[i].value.i64
+                            : format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR ? (double)all[i].value.u64
+                                                                                           : all[i].value.f64;
+            at += snprintf(text + at, (size_t)(bytes - at), "%.255s: %.17g\n", all[i].name, number);
         }
     }
     return at;
