@@ -60,6 +60,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--tiny", action="store_true", help="sizes for a CPU device")
     parser.add_argument("--budget", type=float, default=430, help="seconds after which no further measure starts")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one measure")
+    parser.add_argument("--no-bounds", action="store_true", help="do not find what bounds each kernel: it takes time")
     parser.add_argument("--render", action="store_true", help="write the Markdown again, and measure nothing")
     options = parser.parse_args(words)
     known = CORPUS if options.corpus else NAMES
@@ -96,6 +97,8 @@ def measured(
     env = {"FOUNDRY_MEASUREMENTS": "vulkan", "FOUNDRY_BENCH_FULL": "1", "FOUNDRY_BENCH_PEER": options.peer}
     if options.tiny:
         env["FOUNDRY_BENCH_TINY"] = "1"
+    if options.no_bounds:
+        env["FOUNDRY_BENCH_BOUNDS"] = "0"
     command = [sys.executable, "-m", "bench", "--records", "--only", ",".join(names), f"--limit={options.limit}"]
     start = time.monotonic()
     measurements: list[Any] = []
@@ -164,6 +167,7 @@ def markdown(results: Mapping[str, Any]) -> str:
             error = "" if row["error"] is None else f"{row['error']:.2g}"
             rate = f"{row['rate']:.4g} {each['unit']}"
             lines.append(f"| {each['title']} | {row['label']} | {rate} | {span} | {row['detail']} | {error} |")
+    lines += _bounds(results["measurements"])
     failed = [
         (f"{each['title']}, {who}", why) for each in results["measurements"] for who, why in each["failed"].items()
     ]
@@ -182,6 +186,35 @@ def summary(measurements: Sequence[Mapping[str, Any]]) -> str:
     mean = math.exp(math.fsum(math.log(share) for share, _ in shares) / len(shares))
     worst = "; ".join(f"{title} {share:.2f}" for share, title in shares[:_WORST])
     return f"Geometric mean of {len(shares)} kernels: {mean:.2f}. The worst: {worst}."
+
+
+def _bounds(measurements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table of what bounds each kernel; docs/profiling.md says how to read it."""
+    rows = []
+    for each in measurements:
+        for kernel in each.get("kernels", ()):
+            share, shader = kernel.get("share"), kernel.get("shader") or {"statistics": {}, "chosen": "", "signs": []}
+            bound = kernel.get("bound") or f"not known: {kernel.get('unknown', '')}"
+            columns = [
+                each["title"],
+                kernel["kernel"],
+                bound if share is None else f"{bound}, {share:.0%} of its roof",
+                "; ".join(f"{sign['kind']}: {sign['shows']}" for sign in shader["signs"]),
+                ", ".join(f"{name} {number:g}" for name, number in shader["statistics"].items()),
+                shader["chosen"],
+                "; ".join(kernel.get("next", ())),
+            ]
+            rows.append(f"| {' | '.join(text.replace('|', '/').replace(chr(10), ' ') for text in columns)} |")
+    if not rows:
+        return []
+    return [
+        "",
+        "What bounds our kernels. Roofs are measured in this run; signs are counted in the module, and not measured.",
+        "",
+        "| measure | kernel | nearest roof | what may keep it below | the driver's compiler says | chosen | next |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+    ]
 
 
 def _share(measurement: Mapping[str, Any], peer: str, least: float) -> str:

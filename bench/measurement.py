@@ -62,7 +62,7 @@ class Measurement:
     operations: int | None = None
     aims: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
-    kernels: Sequence[Mapping[str, Any]] = ()
+    kernels: Sequence[dict[str, Any]] = ()
 
     def table(self) -> str:
         lines = [self.title]

@@ -280,7 +280,7 @@ def test_ended_or_late_measurement_of_a_gpu_is_reported(tmp_path: Path, monkeypa
     program.write_text(f"#!/bin/sh\n{lines}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0, corpus=True)
+    options = argparse.Namespace(peer="none", tiny=True, limit=1.0, budget=60.0, corpus=True, no_bounds=False)
     done = gpu.measured(options, ["a", "b", "c"], [], lambda found: None)
     assert done["measurements"] == ["of a"] and done["corpus"]
     assert done["failed"] == {"b": "SIGSEGV", "c": "the run ended before it"}

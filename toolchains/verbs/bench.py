@@ -20,6 +20,7 @@ from toolchains.system.console import Console
 from toolchains.system.errors import ProofError, UsageError, suggestion
 from toolchains.testing import proof
 from toolchains.testing.verdict import Ran
+from toolchains.verbs.run import ScriptKernel
 
 # The suffix of a variant with peers, and of a folder with measurements.
 _BENCH = "-bench"
@@ -80,6 +81,7 @@ class TimedMeasurement(msgspec.Struct, frozen=True):
         aim: the project's aim, in words, or "".
         on: what the candidates used, by library, and with how many threads.
         failed: why a candidate has no row, by name.
+        kernels: what bounds our kernels, where that was found.
     """
 
     title: str
@@ -90,6 +92,7 @@ class TimedMeasurement(msgspec.Struct, frozen=True):
     aim: str = ""
     on: dict[str, str] = {}
     failed: dict[str, str] = {}
+    kernels: list[ScriptKernel] = []
 
 
 class Measurements(Ran, kw_only=True, tag="bench"):

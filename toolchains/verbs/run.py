@@ -215,6 +215,41 @@ class Place:
         return cls(source, back, packages, inside, size, environment, (*typed, *([script] if script else [])))
 
 
+class Sign(msgspec.Struct, frozen=True):
+    """What may keep a kernel below its roof, as its module or the driver's compiler shows; it is not measured.
+
+    Attributes:
+        kind: of what there is too much or too little: "spills", "matrix units", "bytes", "workgroup memory",
+            "barriers", "exchanges", "atomics" or "instructions".
+        shows: the figures, in words.
+        next: what to try.
+    """
+
+    kind: str
+    shows: str
+    next: str
+
+
+class Shader(msgspec.Struct, frozen=True):
+    """What is known of a kernel on a Vulkan device beside its time; see docs/profiling.md.
+
+    Attributes:
+        counts: what its SPIR-V has, each instruction once, by name.
+        statistics: what the driver's compiler says of its own code, by the driver's names; empty if it says nothing.
+        chosen: what the compiler did not take as it was asked for, such as fewer stages of loops, or "".
+        variant: of two variants of the kernel the one that was launched, "wide" or "narrow"; "" if there is one.
+        workgroup_limit: the device's bytes of workgroup memory.
+        signs: what may keep it below its roof, the likeliest first.
+    """
+
+    counts: dict[str, int]
+    statistics: dict[str, float]
+    chosen: str
+    variant: str
+    workgroup_limit: int
+    signs: list[Sign]
+
+
 class ScriptKernel(msgspec.Struct, frozen=True):
     """What bounds a kernel, with one grid and one set of integer arguments; see docs/profiling.md.
 
@@ -233,6 +268,9 @@ class ScriptKernel(msgspec.Struct, frozen=True):
             unknown.
         share: of that roof; null if it is unknown, or the kernel is faster than the measured roof.
         unknown: why its work cannot be counted, or "".
+        by_device: whether the device took the time, and not the host.
+        shader: what its module and the driver show, on a Vulkan device; null on others.
+        next: what to try, the likeliest to help first; empty on other devices.
     """
 
     kernel: str
@@ -248,6 +286,9 @@ class ScriptKernel(msgspec.Struct, frozen=True):
     bound: str = ""
     share: float | None = None
     unknown: str = ""
+    by_device: bool = False
+    shader: Shader | None = None
+    next: list[str] = []
 
 
 class Profiled(msgspec.Struct, frozen=True):

@@ -148,6 +148,7 @@ def _make_spirv(
     if lowered.parts > 1:
         in_parts = f"products in {lowered.parts} parts along K"
         metadata["fitted"] = ", ".join(filter(None, (metadata["fitted"], in_parts)))
+    metadata["hopes"] = lowered.hopes and [hope._asdict() for hope in lowered.hopes]
     metadata["written"] = lowered.writes
     metadata["shared"] = max(lowered.local_bytes, LEAST_SHARED)
     metadata["argument_offsets"] = lowered.offsets

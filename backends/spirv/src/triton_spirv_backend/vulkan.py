@@ -103,6 +103,8 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         return {
             "statistics": self._launcher.pipeline.describe(),
             "chosen": self._metadata.fitted,
+            "hopes": self._metadata.hopes,
+            "names": self.parameters.names,
             "workgroup_limit": here.properties.workgroup_bytes,
             "subgroup": here.properties.subgroup,
             "matrices": sorted({fragment.factor for fragment in here.target().fragments}),

@@ -12,7 +12,7 @@ What only a launch decides may be hoped for (Hope); the caller writes a check of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerAttr, TensorType
@@ -49,6 +49,19 @@ class Hope(NamedTuple):
     kind: str
     value: SSAValue
     of: int = 1
+
+
+class LaunchHope(NamedTuple):
+    """A hope of an argument, by its number, for those who know a launch and not the kernel."""
+
+    kind: str
+    argument: int
+    of: int = 1
+
+    def holds(self, values: Sequence[Any]) -> bool:
+        """Return whether a launch with these arguments is as hoped."""
+        value = values[self.argument]
+        return bool(value % self.of == 0 if self.kind == "multiple" else 0 <= value <= LARGEST_NATURAL)
 
 
 class Fact(NamedTuple):

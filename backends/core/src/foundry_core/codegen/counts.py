@@ -18,6 +18,9 @@ _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_ARRAY, _TYPE_STRUCT, _TYPE_POINTER =
 _CONSTANT, _VARIABLE, _LOAD, _STORE, _EXECUTION_MODE, _LABEL, _LOOP_MERGE, _BARRIER = numbers(
     "Op", "Constant Variable Load Store ExecutionMode Label LoopMerge ControlBarrier"
 )
+_SELECTION_MERGE, _BRANCH, _ENTRY_POINT, _FUNCTION = numbers(
+    "Op", "SelectionMerge BranchConditional EntryPoint Function"
+)
 _MATRIX_LOAD, _MATRIX_STORE, _MATRIX_PRODUCT = numbers(
     "Op", "CooperativeMatrixLoad CooperativeMatrixStore CooperativeMatrixMulAdd"
 )
@@ -93,8 +96,12 @@ class _Types:
 
 
 @reading()
-def count(module: bytes) -> Counts:
+def count(module: bytes, variant: int | None = None) -> Counts:
     """Count what a module has.
+
+    Args:
+        variant: of the two paths of the first branch, which are variants of the kernel, the one that counts; None for
+            both.
 
     Raises:
         ValueError: the module is damaged.
@@ -104,7 +111,10 @@ def count(module: bytes) -> Counts:
     ends = _loops(words)
     # The blocks behind the loops that the current block is in, and whether the loop has a barrier.
     within: list[tuple[int, list[bool]]] = []
+    left_out = range(0) if variant is None else _path(words, 1 - variant)
     for at, opcode, end in instructions(words):
+        if at in left_out:
+            continue
         operands = words[at + 1 : end]
         types.declare(opcode, operands)
         if opcode == _LABEL:
@@ -125,6 +135,23 @@ def count(module: bytes) -> Counts:
                 within[-1][1].append(True)
     found.everywhere, found.in_loops = +found.everywhere, +found.in_loops
     return found
+
+
+def _path(words: Sequence[int], number: int) -> range:
+    """Return where one of the two paths of the entry point's first branch is."""
+    entry, function, merge, ends = 0, 0, 0, list[int]()
+    for at, opcode, _ in instructions(words):
+        if opcode == _ENTRY_POINT:
+            entry = words[at + 2]
+        elif opcode == _FUNCTION:
+            function = words[at + 2]
+        elif opcode == _SELECTION_MERGE:
+            merge = words[at + 1]
+        elif opcode == _BRANCH and function == entry and not ends:
+            ends = [words[at + 2], words[at + 3], merge]
+        elif opcode == _LABEL and words[at + 1] in ends:
+            ends[ends.index(words[at + 1])] = -at
+    return range(-ends[number], -ends[number + 1])
 
 
 def _loops(words: Sequence[int]) -> dict[int, int]:

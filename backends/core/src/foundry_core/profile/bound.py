@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..analysis.axes import LaunchHope
 from ..codegen.counts import Counts, count
 
-# From this share of its roof on, a kernel is bound by it, and signs are not shown.
-NEAR = 0.8
+# From this share of its roof on, a kernel is bound by it, and signs are not shown. A launch varies more.
+_NEAR, _NEAR_LAUNCH = 0.8, 0.5
 # A driver's names of what does not fit into registers: RADV's, ANV's, NVK's, and NVIDIA's.
 _SPILLS = re.compile(r"spill|\bfills?\b|scratch|local memory size|\bSLM size", re.IGNORECASE)
 _ACCESS = re.compile(r"(loads|stores) of (\d+) bytes$")
@@ -55,28 +56,54 @@ class Sign(NamedTuple):
     next: str
 
 
-def examine_shader(module: bytes, described: Mapping[str, Any], products: Mapping[str, float]) -> dict[str, Any]:
+def examine_shader(
+    module: bytes,
+    described: Mapping[str, Any],
+    products: Mapping[str, float],
+    values: Sequence[Any] = (),
+) -> dict[str, Any]:
     """Return a kernel's figures by name: what its module has, what the driver says, what was chosen, and the signs.
 
     Args:
         described: what the launcher knows (SynchronousLauncher.described).
         products: the operations of tl.dot by the type of the factors.
+        values: the arguments of the launch.
 
     Raises:
         ValueError: the module is damaged.
     """
-    found = count(module)
+    # A block that begins below zero takes the narrow variant, too; nobody here knows.
+    hopes = described["hopes"]
+    failed = [hope for hope in (LaunchHope(**fields) for fields in hopes or ()) if not hope.holds(values)]
+    found = count(module, None if hopes is None else 0 if failed else 1)
+    failing = [_hoped(hope, described["names"], values) for hope in failed]
+    variant = "" if hopes is None else "narrow" if failed else "wide"
     figures: dict[str, Any] = {
         "counts": found.as_dict(),
         "statistics": described["statistics"],
         "chosen": described["chosen"],
+        "variant": variant,
         "workgroup_limit": described["workgroup_limit"],
     }
-    return figures | {"signs": [sign._asdict() for sign in _signs(found, described, products)]}
+    return figures | {"signs": [sign._asdict() for sign in _signs(found, described, products, failing)]}
 
 
-def _signs(found: Counts, described: Mapping[str, Any], products: Mapping[str, float]) -> Iterator[Sign]:
-    """Yield the signs, the likeliest first."""
+def _hoped(hope: LaunchHope, names: Sequence[str], values: Sequence[Any]) -> tuple[str, str]:
+    """Return why a hope failed, and what to try."""
+    name, value = names[hope.argument], values[hope.argument]
+    if hope.kind == "multiple":
+        return f"{name}={value} is no multiple of {hope.of}", f"pad {name} to a multiple of {hope.of}, better 16"
+    return f"{name}={value} is negative, or large", f"a smaller {name} that is not negative"
+
+
+def _signs(
+    found: Counts, described: Mapping[str, Any], products: Mapping[str, float], failing: Sequence[tuple[str, str]]
+) -> Iterator[Sign]:
+    """Yield the signs, the likeliest first.
+
+    Args:
+        failing: why the launch does not take the variant with wide accesses, and what to try.
+    """
     has, chosen = found.everywhere, described["chosen"]
     spilled = {name: number for name, number in described["statistics"].items() if number and _SPILLS.search(name)}
     if spilled:
@@ -91,7 +118,10 @@ def _signs(found: Counts, described: Mapping[str, Any], products: Mapping[str, f
             f"products of {' and '.join(multiplied)} are not by matrices, which the device has",
             "blocks of multiples of 16 along M, N and K, and an f32 result",
         )
-    yield from _narrow(found)
+    for why, next in failing:
+        yield Sign("bytes", f"the launch takes the variant with narrow accesses, because {why}", next)
+    if not failing:
+        yield from _narrow(found)
     if "num_stages" in chosen or "along K" in chosen:
         yield Sign(
             "workgroup memory",
@@ -172,7 +202,8 @@ def _at_roof(figures: Mapping[str, Any]) -> bool:
     """Return whether a roof bounds a kernel, so that signs say nothing; one that is faster than its roof is at it."""
     if "bound" not in figures:
         return False
-    return figures["bound"] == "launch" or figures["share"] is None or bool(figures["share"] >= NEAR)
+    share = figures["share"]
+    return share is None or bool(share >= (_NEAR_LAUNCH if figures["bound"] == "launch" else _NEAR))
 
 
 def format_shader(figures: Mapping[str, Any]) -> list[str]:
@@ -186,12 +217,14 @@ def format_shader(figures: Mapping[str, Any]) -> list[str]:
         f"{shader['workgroup_limit']:,} bytes of workgroup memory"
     ]
     if each := [
-        f"{number} {name}" + (f" ({looped} in loops)" if (looped := counts.get(f"{name} in loops")) else "")
+        f"{name}: {number}" + (f" ({looped} in loops)" if (looped := counts.get(f"{name} in loops")) else "")
         for name, number in counts.items()
         if not name.endswith(" in loops")
     ]:
         rows.append(f"    {', '.join(each)}")
     rows.append(f"  the driver's compiler says: {said or 'nothing'}")
+    if shader["variant"]:
+        rows.append(f"  of two variants of the kernel it takes the one with {shader['variant']} accesses, counted here")
     if shader["chosen"]:
         rows.append(f"  chosen: {shader['chosen']}")
     if not _at_roof(figures) and shader["signs"]:

@@ -6,6 +6,7 @@ import linecache
 import math
 import subprocess
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,13 +97,15 @@ def examine(launched: LaunchRecord, configuration: str = "", *, by_device: float
 
 
 def _shader(launched: LaunchRecord, work: Work | None, figures: dict[str, Any]) -> dict[str, Any]:
-    """Return what a shader's module and its driver say of it; nothing if Triton's cache no longer has the module."""
+    """Return what a shader's module and its driver say of it; with `unknown` if Triton's cache does not have it."""
     from .bound import advice, examine_shader
 
-    module = _stage(launched, "spv")
-    if module is None:
-        return {}
-    found = {"shader": examine_shader(module.read_bytes(), launched.described, work.products if work else {})}
+    products = work.products if work else {}
+    try:
+        module = _stage(launched, "spv").read_bytes()
+        found = {"shader": examine_shader(module, launched.described, products, launched.values)}
+    except (OSError, ValueError) as error:
+        return {"unknown": figures.get("unknown") or str(error)}
     return found | {"next": advice(figures | found)}
 
 
@@ -169,8 +172,9 @@ def _arithmetic(work: Work, launched: LaunchRecord) -> dict[str, float]:
     from .roofs import FACTORS, multiplies_matrices
 
     found = defaultdict(float, work.operations)
-    module = _stage(launched, "spv")
-    matrices = module is not None and multiplies_matrices(module.read_bytes())
+    matrices = False
+    with suppress(FileNotFoundError):
+        matrices = multiplies_matrices(_stage(launched, "spv").read_bytes())
     for factor, count in work.products.items():
         if matrices and factor in FACTORS:
             found[f"{factor} matrices"] += count
@@ -179,22 +183,26 @@ def _arithmetic(work: Work, launched: LaunchRecord) -> dict[str, float]:
     return found
 
 
-def _stage(launched: LaunchRecord, name: str) -> Path | None:
-    """Return the file of a stage of a kernel's compilation in Triton's cache; None if there is none."""
+def _stage(launched: LaunchRecord, name: str) -> Path:
+    """Return the file of a stage of a kernel's compilation in Triton's cache.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
     from triton.runtime.cache import get_cache_manager
 
     path = get_cache_manager(launched.hash).get_file(f"{launched.kernel[:150]}.{name}")
-    return None if path is None else Path(path)
+    if path is None:
+        raise FileNotFoundError("Triton's cache no longer has the kernel")
+    return Path(path)
 
 
 def _work(launched: LaunchRecord) -> Work:
     from ..codegen.pipeline import read_kernel
     from ..footprint import Footprints
 
-    path = _stage(launched, "ttir")
-    if path is None:
-        raise FileNotFoundError("Triton's cache no longer has the kernel")
-    return Footprints(read_kernel(path.read_text()).text).work(launched.values, launched.grid, launched.sizes)
+    text = _stage(launched, "ttir").read_text()
+    return Footprints(read_kernel(text).text).work(launched.values, launched.grid, launched.sizes)
 
 
 def format_report(figures: dict[str, Any]) -> str:

@@ -181,8 +181,9 @@ class SynchronousLauncher(Generic[Function]):
         """Return what profile.bound.examine_shader takes of a kernel that was launched; {} if it is no shader.
 
         `statistics` are the driver's figures by name, and `chosen` says what the compiler did not take as it was asked
-        for. Of the device there are `workgroup_limit`, its bytes of workgroup memory, `subgroup`, the lanes of one, and
-        `matrices`, the types of the factors that it multiplies by matrices.
+        for. `hopes` are those of mapping.simt.lower.Simt, each by the names of its fields, and `names` the names of the
+        arguments. Of the device there are `workgroup_limit`, its bytes of workgroup memory, `subgroup`, the lanes of
+        one, and `matrices`, the types of the factors that it multiplies by matrices.
         """
         return {}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from xdsl.ir import BlockArgument
+
+from ...analysis.axes import LaunchHope
 from ...errors import TooLarge
 from ...front.assertions import end_failed_programs
 from ...front.calls import inline_calls, replace_functions
@@ -40,6 +43,8 @@ class Simt(NamedTuple):
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
         parts: how many products along K are made of each that workgroup memory does not hold.
+        hopes: what must hold of arguments for a launch to take the second of two variants of the kernel; None if there
+            is one variant.
     """
 
     module: bytes
@@ -50,6 +55,7 @@ class Simt(NamedTuple):
     local_bytes: int
     sites: list[Site]
     parts: int = 1
+    hopes: Sequence[LaunchHope] | None = None
 
 
 # How many parts of a product are tried.
@@ -154,5 +160,18 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
         binary = program.write()
     group = program.group
     return Simt(
-        binary, group.argument_offsets, group.tables, group.argument_bytes, stored, group.local_bytes, sites, parts
+        binary,
+        group.argument_offsets,
+        group.tables,
+        group.argument_bytes,
+        stored,
+        group.local_bytes,
+        sites,
+        parts,
+        program.hopes
+        and [
+            LaunchHope(hope.kind, hope.value.index, hope.of)
+            for hope in program.hopes
+            if isinstance(hope.value, BlockArgument)
+        ],
     )

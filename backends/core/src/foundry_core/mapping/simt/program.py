@@ -69,6 +69,8 @@ class SimtProgram(Values):
         self.facts: Mapping[SSAValue, Fact] = self.runs.certain
         # Operations that both variants of a kernel have in common.
         self._written: frozenset[Operation] = frozenset()
+        # What must hold for a launch to take the second of two variants; None if there is one.
+        self.hopes: Sequence[Hope] | None = None
 
     def write(self) -> bytes:
         """Write the kernel and return the module."""
@@ -136,6 +138,7 @@ class SimtProgram(Values):
                     t.state_multiple(self.scalar(hope.value), hope.of)
             return write(self.runs.hoped)
 
+        self.hopes = hopes
         holds = t.all_of(*(self._holds(hope) for hope in hopes))
         assert holds is not None
         # As for scf.if. All invocations of a workgroup go the same way.
