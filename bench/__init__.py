@@ -5,6 +5,7 @@
                      has Triton's kernels, each once for all devices, and opencl_peers.py other ways to do the same work
     devices.py       where Triton launches them
     dpu_limits.py    what DPUs are compared with: programs in C, and upper limits of their speed
+    variance.py      why the time of a kernel is another one in another process
     turns.py         how time is taken: candidates take turns, and a ratio is of one run
     measurement.py   what was found: the table for the terminal, the JSON, and in gpu.py the Markdown
     opencl.py, vulkan.py, dpu.py, vsi.py

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import dpu_limits, first_launch, gpu, processor, tutorials
+from bench import dpu_limits, first_launch, gpu, processor, tutorials, variance
 from bench.measurement import Measurement, Row
 from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
@@ -306,3 +306,53 @@ def test_a_run_on_a_gpu_that_is_killed_leaves_what_it_has_measured(tmp_path: Pat
     assert [each["title"] for each in written["measurements"]] == ["first row"]
     assert written["failed"] == {"argmax": "the run ended before it"}
     assert "| first row |" in (out / "corpus.md").read_text()
+
+
+def test_report_of_a_gpu_says_what_bounds_each_kernel() -> None:
+    shader = {
+        "statistics": {"Register Count": 96.0, "a | b": 1.0},
+        "chosen": "num_stages=1 instead of 3",
+        "signs": [{"kind": "spills", "shows": "4096 bytes", "next": "a smaller BLOCK"}],
+    }
+    known = {"kernel": "k", "bound": "memory", "share": 0.25, "shader": shader, "next": ["a smaller BLOCK"]}
+    row = Row(gpu.OURS, Times.of([1.0]), 1.0, error=0.5)
+    measurement = Measurement("row", [row], kernels=[known, {"kernel": "j", "unknown": "it prints\nnumbers"}])
+    results = {"command": "x", "seconds": 1, "failed": {}, "measurements": [asdict(measurement)]}
+    text = gpu.markdown(results)
+    assert "| row | k | memory, 25% of its roof | spills: 4096 bytes | Register Count 96, a / b 1 | num_sta" in text
+    assert " | num_stages=1 instead of 3 | a smaller BLOCK |" in text
+    assert "| row | j | not known: it prints numbers |" in text
+    results["measurements"] = [asdict(Measurement("row", [row]))]
+    assert "What bounds" not in gpu.markdown(results)
+
+
+def processes(**settings: list[float]) -> list[dict[str, Any]]:
+    clocks = {"before": {"clocks.sm": 1200.0}, "after": {"clocks.sm": 1980.0}}
+    return [
+        {"setting": name, "device": "d", "kernels": {"k": {"turns": [each, each * 1.5, each * 2], **clocks}}}
+        for name, times in settings.items()
+        for each in times
+    ]
+
+
+def test_setting_is_a_cause_only_if_it_is_elsewhere_or_spreads_far_less() -> None:
+    found = processes(
+        plain=[1e-5, 2e-5, 3e-5],
+        waits=[6e-5, 6e-5, 7e-5],
+        offset=[2e-5, 2e-5, 2e-5],
+        cold=[1e-5, 2e-5, 3e-5],
+        host=[9e-5],
+    )
+    text = variance.table(found, {"cuda": "no torch"})
+    assert "  may be a cause: waits (3.00 times plain), offset (spread 1.00 instead of 3.00)\n" in text
+    assert "  ruled out, as far as 3 processes show: cold\n" in text
+    assert "1200 to 1980" in text and "not measured: cuda: no torch" in text
+    quiet = variance.table(processes(plain=[1e-5, 1e-5, 1.01e-5], cold=[1e-5, 1e-5, 1e-5]), {})
+    assert "spread by 1.01: there is nothing to explain" in quiet and "a cause: none" in quiet
+    assert "it takes 3 processes" in variance.table(processes(plain=[1e-5, 2e-5]), {})
+
+
+def test_variance_refuses_a_setting_that_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        variance.main(["--settings=plain,moon"])
+    assert "no setting moon; known: plain, offset" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from foundry_core.profile import roofs
 from foundry_core.profile.recording import recording
-from foundry_core.profile.report import report
+from foundry_core.profile.report import examine, report
 from foundry_core.vulkan.array import DeviceTensor
 from foundry_core.vulkan.device import MATRICES_VARIABLE, opened
 from shared_kernels import product
@@ -66,3 +66,36 @@ def test_a_profile_measures_what_a_kernel_computes_with(monkeypatch: pytest.Monk
     assert kinds == {"polynomial": {"f64"}, "product": {"f16 matrices"}}
     assert {each["kernel"]: each["operations"] for each in figures} == {"polynomial": 256 * 4, "product": 2 * 16**3}
     assert all(each["share"] is None or each["share"] <= 1 for each in figures)
+
+
+@triton.jit
+def turned(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i % n))
+
+
+@pytest.mark.parametrize(("n", "variant"), [(40, "wide"), (37, "narrow")])
+def test_a_profile_says_which_variant_was_launched_and_what_to_try(n: int, variant: str) -> None:
+    x, y = DeviceTensor.from_numpy(np.arange(n, dtype=np.float16)), DeviceTensor.zeros(512, "float16")
+    with recording() as recorder:
+        for _ in range(2):
+            turned[(1,)](x, y, n, B=512)
+    np.testing.assert_array_equal(y.numpy(), np.resize(np.arange(n), 512))
+    (launched,) = recorder.found.values()
+    figures = examine(launched, by_device=1.0)
+    assert figures["by_device"] and figures["seconds"] == 1.0
+    assert figures["memory_roof"] > 0 and figures["shader"]["variant"] == variant
+    assert ("loads of 2 bytes" in figures["shader"]["counts"]) == (variant == "narrow")
+    assert any("pad n" in advice for advice in figures["next"]) == (variant == "narrow")
+    text, _ = report(recorder)
+    assert f"the one with {variant} accesses" in text and "the driver's compiler says: " in text
+
+
+def test_statistics_of_the_driver_are_numbers_with_names() -> None:
+    x, y = DeviceTensor.from_numpy(np.ones(256)), DeviceTensor.from_numpy(np.ones(256))
+    with recording() as recorder:
+        polynomial[(1,)](x, y, N=256)
+    (launched,) = recorder.found.values()
+    # lavapipe has none.
+    assert all(name.isprintable() and number == number for name, number in launched.described["statistics"].items())
+    assert launched.described["workgroup_limit"] == opened().properties.workgroup_bytes
