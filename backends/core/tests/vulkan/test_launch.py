@@ -282,7 +282,7 @@ def test_loads_whose_mask_is_not_set_read_zeros_whatever_their_memory_had() -> N
     dirty = {place.address for place in places}
     del place, places
     # Another one than that of launches.
-    spare = VulkanDevice.spare.func(device)
+    spare = vars(VulkanDevice)["spare"].func(device)
     assert spare.address in dirty
     found = np.full(16, 0xFF, np.uint8)
     device.download(spare, 0, found.ctypes.data, found.nbytes)
