@@ -457,6 +457,12 @@ class VulkanDevice:
         self.fill(found, 0, found.size, 0)
         return found
 
+    def _try(self, pipeline: Pipeline, buffer: DeviceBuffer, arguments: int) -> None:
+        """Run one program of a kernel of ours, whose first argument is an array."""
+        packed = struct.pack(f"<{LAUNCH}Q{arguments - 8}x", pipeline.handle, 1, 1, 1, buffer.address)
+        self.launch(pipeline, (1, 1, 1), packed)
+        self.wait()
+
     @functools.cached_property
     def arrangements(self) -> tuple[Arrangement, ...]:
         """Which invocation holds which element of matrices, found by trying."""
@@ -472,8 +478,7 @@ class VulkanDevice:
             assert buffer.mapped is not None
             ctypes.memset(buffer.mapped, -1, 4 * probe.words)
             pipeline = Pipeline(self, probe.module, "arrangements", probe.argument_bytes, lanes)
-            self.launch(pipeline, (1, 1, 1), buffer.address.to_bytes(probe.argument_bytes, "little"))
-            self.wait()
+            self._try(pipeline, buffer, probe.argument_bytes)
         except (LoweringError, VulkanError) as error:
             self.check_state()
             if isinstance(error, VulkanError) and os.environ.get(VALIDATION_VARIABLE) == "1":
@@ -508,9 +513,7 @@ class VulkanDevice:
         # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
         little = 2.0**-12 if width == 32 else 2.0**-27
         numbers[:] = [1 + little, 1 + little, -(1 + 2 * little)]
-        packed = struct.pack(f"<{LAUNCH}Q{arguments - 8}x", pipeline.handle, 1, 1, 1, buffer.address)
-        self.launch(pipeline, (1, 1, 1), packed)
-        self.wait()
+        self._try(pipeline, buffer, arguments)
         return numbers[0] == little**2
 
     def flushed(self) -> frozenset[str]:
