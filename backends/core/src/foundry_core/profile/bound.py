@@ -122,7 +122,7 @@ def _signs(
         yield Sign("bytes", f"the launch takes the variant with narrow accesses, because {why}", next)
     if not failing:
         yield from _narrow(found)
-    if "num_stages" in chosen or "along K" in chosen:
+    if "num_stages=1" in chosen or "along K" in chosen:
         yield Sign(
             "workgroup memory",
             f"{chosen}: the device has {described['workgroup_limit']:,} bytes of workgroup memory",
