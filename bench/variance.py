@@ -13,11 +13,11 @@ that a change of the machine in time affects all of them. Each result is compare
 The kernels: rotary embedding of the queries and keys in a packed array, whose values are split off; and linear
 attention of bench/corpus/.
 """
-# mypy: disable-error-code="untyped-decorator,no-untyped-def"
 
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import json
 import os
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +91,9 @@ def _run(setting: str, tiny: bool) -> dict[str, Any] | str:
     """Measure in a new process; return what it found, or why it found nothing."""
     command = [sys.executable, "-m", "bench.variance", "--child", setting, *(["--tiny"] if tiny else [])]
     with tempfile.TemporaryDirectory() as empty:
-        # Triton's cache also keeps what the driver compiled.
-        cache = {"TRITON_CACHE_DIR": empty} if setting == "compiled" else {}
+        # Triton's cache also keeps what the driver compiled; NVIDIA's and Mesa's drivers have caches of their own.
+        caches = {"TRITON_CACHE_DIR": empty, "__GL_SHADER_DISK_CACHE": "0", "MESA_SHADER_CACHE_DISABLE": "true"}
+        cache = caches if setting == "compiled" else {}
         done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, timeout=300)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
@@ -129,7 +130,7 @@ def _child(setting: str, tiny: bool) -> dict[str, Any]:
         problem, options = made[name]
         if setting in ("offset", "together", "host"):
             places = _places(setting, [*problem.inputs, problem.output])
-            device.put = lambda _, places=places: next(places)  # type: ignore[method-assign]
+            device.put = functools.partial(_next, places)  # type: ignore[method-assign]
         candidate = device.candidates(problem, {"": options})[""]
         error, _ = problem.check(setting, candidate)
         kept.append(candidate)
@@ -145,6 +146,11 @@ def _child(setting: str, tiny: bool) -> dict[str, Any]:
     return {"setting": setting, "device": device.described(), "kernels": kernels}
 
 
+def _next(places: Iterator[Any], array: object) -> Any:
+    """Return the place of the next array, which is the one that is given."""
+    return next(places)
+
+
 def _problems(tiny: bool, *, reverse: bool) -> dict[str, Any]:
     """Return the kernels by name, each with its launch options."""
     from . import corpus
@@ -152,13 +158,14 @@ def _problems(tiny: bool, *, reverse: bool) -> dict[str, Any]:
 
     size, row = "cpu" if tiny else "gpu", corpus.ROWS["attention-linear"]
     turned = rope.problem(*((5, 6, 16) if tiny else (8192, 32, 128)), reverse=reverse)
-    found = {"rope-split": (turned, {"BH": 4 if tiny else 8, "num_warps": 4})}
+    found: dict[str, Any] = {"rope-split": (turned, {"BH": 4 if tiny else 8, "num_warps": 4})}
     if not reverse:
-        found["attention-linear"] = corpus.problem(row, size), next(iter(corpus.launches(row, size).values()))
+        options, *_ = corpus.launches(row, size).values()
+        found["attention-linear"] = corpus.problem(row, size), options
     return found
 
 
-def _places(setting: str, arrays: Sequence[Any]):
+def _places(setting: str, arrays: Sequence[Any]) -> Iterator[Any]:
     """Yield tensors with the contents of arrays, in one allocation, at places that a setting says."""
     import numpy as np
     from foundry_core.vulkan.array import DeviceTensor, _Memory

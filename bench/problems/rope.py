@@ -12,12 +12,10 @@ import triton.language as tl
 from ..corpus.rows import F32, spread
 from ..problem import Problem, empty, normal, unit
 
-constexpr = tl.constexpr
-
 
 @triton.jit
 def rope_split_kernel(
-    qkv_ptr, cos_ptr, sin_ptr, out_ptr, tokens, heads, HALF: constexpr, BH: constexpr, REVERSED: constexpr
+    qkv_ptr, cos_ptr, sin_ptr, out_ptr, tokens, heads, HALF: tl.constexpr, BH: tl.constexpr, REVERSED: tl.constexpr
 ):  # fmt: skip
     """Turn the queries and keys of a token, and copy its values; each of the three gets an array of its own."""
     token, part = tl.program_id(0), tl.program_id(2)

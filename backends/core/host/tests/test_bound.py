@@ -187,3 +187,9 @@ def test_only_the_variant_that_a_launch_takes_is_counted() -> None:
     signs = shown[21]["signs"]
     assert any(sign["next"].startswith("pad n to a multiple of") and "n=21" in sign["shows"] for sign in signs)
     assert not any("variant" in sign["shows"] for sign in shown[24]["signs"])
+
+
+def test_a_short_launch_without_signs_is_told_to_do_more() -> None:
+    shader = examine_shader(MODULES["matmul-32"], described(), {}) | {"signs": []}
+    assert advice({"shader": shader, "bound": "launch", "share": 0.2})[0].startswith("give it more work")
+    assert advice({"shader": shader, "bound": "memory", "share": 0.2})[0].startswith("more programs")

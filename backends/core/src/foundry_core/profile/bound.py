@@ -132,7 +132,7 @@ def _signs(
     if loops and looped > _FEW_BARRIERS * loops:
         yield Sign(
             "barriers",
-            f"{looped} barriers in loops, of which {loops} have some; a staged product needs {_FEW_BARRIERS} in each. "
+            f"{looped} barriers in {loops} loop{'s' * (loops > 1)}, where a staged product needs {_FEW_BARRIERS}. "
             "Tiles pass through workgroup memory to be transposed, reduced or multiplied",
             "fewer products and reductions in the loop, or fewer num_warps, so that fewer tiles cross subgroups",
         )
@@ -195,7 +195,8 @@ def advice(figures: Mapping[str, Any]) -> list[str]:
     """Return what to try next, the likeliest to help first, by a kernel's figures with its roofs."""
     if _at_roof(figures):
         return [_AT_ROOF[figures["bound"]]]
-    return [sign["next"] for sign in figures["shader"]["signs"]] or [_OTHERWISE]
+    without = _AT_ROOF["launch"] if figures.get("bound") == "launch" else _OTHERWISE
+    return [sign["next"] for sign in figures["shader"]["signs"]] or [without]
 
 
 def _at_roof(figures: Mapping[str, Any]) -> bool:
