@@ -154,10 +154,10 @@ def _next(places: Iterator[Any], array: object) -> Any:
 def _problems(tiny: bool, *, reverse: bool) -> dict[str, Any]:
     """Return the kernels by name, each with its launch options."""
     from . import corpus
-    from .problems import rope
+    from .corpus import elements
 
     size, row = "cpu" if tiny else "gpu", corpus.ROWS["attention-linear"]
-    turned = rope.problem(*((5, 6, 16) if tiny else (8192, 32, 128)), reverse=reverse)
+    turned = elements.rotary_split(*((5, 6, 16) if tiny else (8192, 32, 128)), reverse=reverse)
     found: dict[str, Any] = {"rope-split": (turned, {"BH": 4 if tiny else 8, "num_warps": 4})}
     if not reverse:
         options, *_ = corpus.launches(row, size).values()
