@@ -330,10 +330,14 @@ FAKE(VkResult, GetPipelineExecutableStatisticsKHR, VkDevice d, const VkPipelineE
     uint32_t there = next() % 64u;
     *count = there < *count ? there : *count;
     for (uint32_t n = 0; n < *count; n++) {
-        memset(all[n].name, 'n', sizeof all[n].name - 1);
-        all[n].format = next() % 4, all[n].value.f64 = -1.797e308;
+        /* A name may have no end. */
+        memset(all[n].name, 'n', next() % 4 ? 4 : sizeof all[n].name);
+        memset(all[n].description, 'd', sizeof all[n].description);
+        all[n].format = next() % 5, all[n].value.f64 = -1.797e308;
     }
-    return there > *count ? VK_INCOMPLETE : VK_SUCCESS;
+    int more = there > *count;
+    if (next() % 4 == 3) *count += there;
+    return more ? VK_INCOMPLETE : result();
 }
 FAKE(VkResult, GetMemoryHostPointerPropertiesEXT, VkDevice d, VkExternalMemoryHandleTypeFlagBits h, const void *p,
      VkMemoryHostPointerPropertiesEXT *all) {
