@@ -101,8 +101,8 @@ def text(epilogue: Epilogue, lanes: int, more: Sequence[str] = ()) -> str:
 
 def instructions(made: Simt) -> list[str]:
     """Return the names of a kernel's instructions."""
-    (function, *_) = Module(made.module).functions.values()
-    return [name for _, block in function.blocks for name, _ in block]
+    read = Module(made.module)
+    return [name for _, block in read.functions[read.entry].blocks for name, _ in block]
 
 
 def computed(ttgir: str, target: SimtTarget, epilogue: Epilogue) -> tuple[Array, int, int]:

@@ -199,16 +199,13 @@ class Numeric:
     def _pack_bf16(self, x: Reg) -> Reg:
         t = self.text
         bits = t.cast("arith.bitcast", x, "i32")
-        upper = t.binary("arith.shrui", bits, self._int(16, x))
-        odd = t.binary("arith.andi", upper, self._int(1, x))
+        odd = t.binary("arith.andi", t.binary("arith.shrui", bits, self._int(16, x)), self._int(1, x))
         carried = t.binary("arith.addi", t.binary("arith.addi", bits, self._int(0x7FFF, x)), odd)
-        number = t.binary("arith.shrui", carried, self._int(16, x))
-        # A NaN with a payload in the lower half only would become an infinity.
-        lost = t.compare("eq", t.binary("arith.andi", upper, self._int(0x7F, x)), self._int(0, x))
-        nan = t.select(lost, t.binary("arith.ori", upper, self._int(0x40, x)), upper)
+        # A NaN keeps the upper bits of its payload, and gets one that says that it is quiet: they may be zeros.
+        nan = t.binary("arith.ori", bits, self._int(0x400000, x))
         magnitude = t.binary("arith.andi", bits, self._int(0x7FFFFFFF, x))
-        found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, number)
-        return t.cast("arith.trunci", found, "i16")
+        found = t.select(t.compare("ugt", magnitude, self._int(0x7F800000, x)), nan, carried)
+        return t.cast("arith.trunci", t.binary("arith.shrui", found, self._int(16, x)), "i16")
 
     def narrow(self, x: Reg, layout: FloatLayout, rounding: str = "rtne") -> Reg:
         """Convert an f32 or f64 to the bits of a float with 8 or 16 bits; to 8 bits it saturates.

@@ -74,6 +74,10 @@ class SimtNumeric(Numeric):
             return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
         return super().narrow(x, layout, rounding)
 
+    def _pack_bf16(self, x: Reg) -> Reg:
+        """Round an f32 by a function: a tile of a product has hundreds of elements."""
+        return self._code.call_own("bf16", [x], "i16", lambda text, args: Numeric(text)._pack_bf16(args[0]))
+
     def _moved(self, shifted: Reg, magnitude: Reg, layout: FloatLayout) -> Reg:
         """Return the bits of an f32, without a subnormal f32 on the way, which the device may take for zero."""
         t = self.text
