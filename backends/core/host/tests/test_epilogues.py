@@ -16,6 +16,7 @@ from ..devices import LAVAPIPE, SECRET, arranged, by_columns, in_pairs, launch_o
 from ..kernels import product
 from ..memory import Array
 from ..spirv import Module
+from .test_neighbours import load_widths
 
 SIZE = 32
 # Another layout, as Triton gives it to stores.
@@ -148,6 +149,12 @@ def test_product_passes_through_workgroup_memory_where_its_arrangement_is_not_kn
     out, barriers, _ = computed(text(epilogue, 32), SECRET, epilogue)
     compare(out, epilogue)
     assert barriers > 0
+
+
+def test_factors_are_loaded_as_widely_as_before() -> None:
+    ttgir = text(EPILOGUES["f16"], 32)
+    known, secret = (load_widths(lower_simt(ttgir, device).module) for device in (arranged(SECRET, by_columns), SECRET))
+    assert known == secret
 
 
 # What a chain needs and is not computed again: the sums of a tile's rows, which are a column; and a tile with two uses.
