@@ -252,7 +252,7 @@ def _arrange(function: tt.FuncOp, plan: CooperativePlan, target: SimtTarget, cha
             needed.add(encoding_of(pointer))
     for op in (*(op for op in plan.products if op not in chained), *chained):
         product = plan.products[op]
-        encoding, held = encoding_of(op.result), plan.held(product.total)
+        encoding, held = encoding_of(op.results[0]), plan.held(product.total)
         if held is not None and encoding not in needed:
             plan.arranged.setdefault(encoding, encode(held))
         elif op in chained:
