@@ -66,7 +66,7 @@ SECRET = SimtTarget(
         Fragment("i8", "i32", 16, 16, 32),
         Fragment("i8", "i32", 16, 8, 32),
     ),
-    atomic_adds=(32, 64),
+    atomic_adds=(16, 32, 64),
 )
 # The same, where it is known which invocation holds which element of a sum.
 H100 = arranged(SECRET, in_pairs)

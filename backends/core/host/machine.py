@@ -595,17 +595,18 @@ class _Frame:
 
     def _atomic(self, name: str, pointer: int, value: Array, compared: Array | None, here: Array) -> Array:
         """Change a number in one step, invocation by invocation; return what was there."""
-        size = value.dtype.itemsize
+        size = value.dtype.itemsize * (value.shape[1] if value.ndim > 1 else 1)
         ways = {"AtomicLoad": "r", "AtomicStore": "w"}.get(name, "rw")
         memory, at = self._access(pointer, size, (_ALIGNED, size), here, ways)
-        old = np.zeros(self._run.count, value.dtype)
+        old = np.zeros(value.shape, value.dtype)
         for number in np.flatnonzero(here):
             place = slice(at[number, 0], at[number, 0] + size)
-            before = old[number] = memory[place].view(value.dtype)[0]
+            before = memory[place].view(value.dtype)
+            before = old[number] = before.copy() if value.ndim > 1 else before[0]
             if name == "AtomicLoad" or (compared is not None and before != compared[number]):
                 continue
             new = value[number] if compared is not None else _ATOMIC[name](before, value[number])
-            memory[place] = np.array([new], value.dtype).view(np.uint8)
+            memory[place] = np.array(new, value.dtype).reshape(-1).view(np.uint8)
         return old
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,24 @@ def counted(text: str, target: Any = H100) -> Counter[str]:
 def test_neighbours_that_fill_a_word_share_a_loop(elem: str, shift: int, loops: int) -> None:
     # Four neighbours an invocation; a word of two f16 begins at an even element.
     text = kernel({"f16": "fadd", "i16": "add", "i8": "xor"}[elem], elem, "all", shift, lanes=32, size=512)
-    assert counted(text)["AtomicCompareExchange"] == loops
+    assert counted(text, replace(H100, atomic_adds=(32,)))["AtomicCompareExchange"] == loops
+
+
+@pytest.mark.parametrize(
+    ("mask", "shift", "lengths"),
+    [("all", 0, {4: 1}), ("row", 0, {4: 1}), ("all", 2, {2: 2}), ("all", 1, {2: 1, 1: 2}), ("some", 0, {1: 4})],
+)
+def test_neighbouring_halves_are_added_at_once(mask: str, shift: int, lengths: dict[int, int]) -> None:
+    module = Module(lower_simt(kernel("fadd", "f16", mask, shift, lanes=32, size=512), H100).module)
+    found: Counter[int] = Counter()
+    for function in module.functions.values():
+        for _, block in function.blocks:
+            for op, words in block:
+                if op == "AtomicFAdd":
+                    found[module.types[words[0]].lanes] += 1
+                elif op == "AtomicCompareExchange":
+                    found[1] += 1
+    assert found == lengths
 
 
 @pytest.mark.parametrize(("mask", "branches"), [("all", 0), ("row", 1), ("some", 32)])

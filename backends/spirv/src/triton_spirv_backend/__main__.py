@@ -35,6 +35,7 @@ _FEATURES = {
     "shaderInt8": "i8",
     "shaderInt16": "i16",
     "float_atomics": "float atomics",
+    "half_atomics": "atomics of two f16",
     "shaderBufferInt64Atomics": "i64 atomics",
     "cooperative": "cooperative matrices",
     "bfloat16": "cooperative matrices of bf16",

@@ -440,7 +440,9 @@ class VulkanDevice:
             preserves_special=widths("special"),
             rounds_to_nearest=widths("nearest"),
             fragments=fragments(self._index) if self.multiplies_matrices else (),
-            atomic_adds=(32,) * bool(known.float_atomics) + (64,) * bool(known.float_atomic_add64),
+            atomic_adds=(16,) * bool(known.half_atomics and known.shaderFloat16)
+            + (32,) * bool(known.float_atomics)
+            + (64,) * bool(known.float_atomic_add64),
             lacks=tuple(name for name, feature in FEATURES.items() if not getattr(known, feature)),
             compiles_slowly=self.is_cpu,
         )

@@ -38,6 +38,17 @@ typedef struct {
 } VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 #endif
 
+/* Headers before 1.3.290 do not know it. */
+#ifndef VK_NV_shader_atomic_float16_vector
+#define VK_NV_SHADER_ATOMIC_FLOAT16_VECTOR_EXTENSION_NAME "VK_NV_shader_atomic_float16_vector"
+#define VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT16_VECTOR_FEATURES_NV ((VkStructureType)1000563000)
+typedef struct {
+    VkStructureType sType;
+    void *pNext;
+    VkBool32 shaderFloat16VectorAtomics;
+} VkPhysicalDeviceShaderAtomicFloat16VectorFeaturesNV;
+#endif
+
 #define EXPORT __attribute__((visibility("default")))
 #define SLOTS 16
 #define IN_FLIGHT 4
@@ -184,7 +195,7 @@ typedef struct Properties {
         workgroupMemoryExplicitLayout8BitAccess, workgroupMemoryExplicitLayout16BitAccess, bufferDeviceAddress,
         vulkanMemoryModel, subgroupSizeControl, shaderSubgroupExtendedTypes;
     uint32_t bfloat16, explicit_layout, cooperative, float_atomics, float_atomic_add64, shuffle, denorm16, denorm32,
-        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations, exports;
+        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations, exports, half_atomics;
     float timestamp_ns;
     uint64_t memory_bytes, grid[3], host_alignment, most_buffer, most_allocation;
 } Properties;
@@ -197,6 +208,7 @@ typedef struct {
     VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR layout;
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
     VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
+    VkPhysicalDeviceShaderAtomicFloat16VectorFeaturesNV halves;
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16;
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables;
 } Features;
@@ -232,6 +244,9 @@ static void ask_features(VkPhysicalDevice physical, Features *f) {
         *next = &f->cooperative, next = &f->cooperative.pNext;
     if (has_extension(physical, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME))
         *next = &f->atomics, next = &f->atomics.pNext;
+    f->halves.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT16_VECTOR_FEATURES_NV;
+    if (has_extension(physical, VK_NV_SHADER_ATOMIC_FLOAT16_VECTOR_EXTENSION_NAME))
+        *next = &f->halves, next = &f->halves.pNext;
     f->bfloat16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR;
     if (has_extension(physical, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
         *next = &f->bfloat16, next = &f->bfloat16.pNext;
@@ -305,6 +320,7 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->cooperative = f.cooperative.cooperativeMatrix;
     p->bfloat16 = f.bfloat16.shaderBFloat16Type && f.bfloat16.shaderBFloat16CooperativeMatrix;
     p->float_atomics = f.atomics.shaderBufferFloat32AtomicAdd, p->float_atomic_add64 = f.atomics.shaderBufferFloat64AtomicAdd;
+    p->half_atomics = f.halves.shaderFloat16VectorAtomics;
     p->shuffle = (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
     p->denorm16 = floats.shaderDenormPreserveFloat16, p->denorm32 = floats.shaderDenormPreserveFloat32;
     p->denorm64 = floats.shaderDenormPreserveFloat64;
@@ -470,7 +486,8 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     const char *wanted[] = {VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME,
                             VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
-                            VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
+                            VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                            VK_NV_SHADER_ATOMIC_FLOAT16_VECTOR_EXTENSION_NAME};
     enum { WANTED = sizeof wanted / sizeof *wanted };
     const char *extensions[WANTED];
     uint32_t count = 0;

@@ -83,7 +83,7 @@ class SimtTarget:
         shuffles: whether invocations of a subgroup read each other's registers. If not, lanes and warps are parts of
             the workgroup only, and exchange through its memory.
         converts_f16: whether it converts to and from f16.
-        atomic_adds: the widths of floats that it adds to memory in one step.
+        atomic_adds: the widths of floats that it adds to memory in one step; 16 stands for two or four f16 at once.
         lacks: the capabilities among FEATURES that it does not have.
         invocations: the most invocations of a workgroup.
         compiles_slowly: whether its compiler takes much more time for straight code of twice the length, as Mesa's for

@@ -253,6 +253,18 @@ class Workgroup(ABC):
             operands.append(code.id(value))
         return Reg(f"%{m.result(name, code.type(value.elem), *operands)}", value.elem)
 
+    def add_halves(self, address: Reg, values: Sequence[Reg]) -> list[Reg]:
+        """Add to two or four neighbouring f16 of global memory, each in one step; return the old ones.
+
+        A device of Vulkan does that if it has 16 among SimtTarget.atomic_adds.
+        """
+        m = self.module
+        m.capability("VulkanMemoryModelDeviceScope")
+        m.capability("AtomicFloat16VectorNV", "SPV_NV_shader_atomic_fp16_vector")
+        value, kind, count = self._packed(values)
+        operands = (self._pointer(address, kind, count), self._constant(SCOPE_DEVICE), self._constant(0), value)
+        return self._split(m.result("AtomicFAdd", self._vector(kind, count), *operands), kind, count)
+
     # Workgroup memory, one range of bytes that is read and written as any type.
 
     def place(self, index: Reg, elem: str, lanes: int) -> int:

@@ -1,7 +1,8 @@
 """Atomic operations: each element once, by the invocation that holds it; the others are told the result.
 
 Integers of 32 and 64 bits have instructions. Everything else is a loop of compare-and-exchange on the 32-bit word, or
-the 64 bits, around the element. Neighbours that are known to fill a word share a loop.
+the 64 bits, around the element. Neighbours that are known to fill a word share a loop. Some devices have
+an instruction for two or four neighbouring f16; Vulkan has none for f32.
 
 The instructions themselves are in no order with other accesses. Where Triton asks for one, there is one fence before
 all elements of an operation, or after them: an instruction with an order waits for all accesses before it, each time.
@@ -37,6 +38,8 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
     atomic = OwnerAccess(program, op, op.ptr, op.mask)
     values = program.values[op.value]
     kind, elem = op.kind.data, atomic.elem
+    adds_halves = kind == "fadd" and elem == "f16" and 16 in program.target.atomic_adds
+    together = (2, 4) if adds_halves else (max(1, 32 // WIDTHS[atomic.kind]),)
 
     def change(numbers: Sequence[int], address: Reg) -> Sequence[Reg]:
         value = numeric.to_memory(values[numbers[0]], elem)
@@ -47,12 +50,16 @@ def _rmw(program: SimtProgram, op: tt.AtomicRMWOp) -> None:
         if kind == "fadd" and elem in ("f32", "f64") and WIDTHS[elem] in program.target.atomic_adds:
             return [group.atomic("AtomicFAdd", address, value)]
 
+        if adds_halves and len(numbers) > 1:
+            halves = [t.cast("arith.bitcast", numeric.to_memory(values[number], elem), elem) for number in numbers]
+            return [t.cast("arith.bitcast", old, atomic.kind) for old in group.add_halves(address, halves)]
+
         def changed(number: int, bits: Reg) -> Reg:
             return numeric.to_memory(_changed(program, op, numeric.from_memory(bits, elem), values[number]), elem)
 
         return _in_loop(program, atomic, numbers, address, changed)
 
-    program.values[op.result] = atomic.write_and_share(change, max(1, 32 // WIDTHS[atomic.kind]), _order(op))
+    program.values[op.result] = atomic.write_and_share(change, together, _order(op))
 
 
 def _order(op: tt.AtomicRMWOp | tt.AtomicCASOp) -> str:

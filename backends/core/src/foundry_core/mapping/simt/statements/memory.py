@@ -235,14 +235,14 @@ class OwnerAccess:
         always = program.code.integer(1, "i1")
         self._masks = [None if each == always else each for each in masks]
 
-    def write(self, change: _Change, together: int = 1, order: str = "relaxed") -> list[Reg]:
+    def write(self, change: _Change, together: Sequence[int] = (1,), order: str = "relaxed") -> list[Reg]:
         """Write `change` for each element, with one branch for all those of one mask.
 
         Returns the old elements as registers. Only the owners have them.
 
         Args:
             change: gets the numbers of registers and the address of the first, and returns what was there.
-            together: so many neighbours, which begin at a multiple of their size, are changed at once; others alone.
+            together: how many neighbours, which begin at a multiple of their size, are changed at once; others alone.
             order: Triton's word for it: whether accesses before come before all elements, and those after, after.
         """
         layout, t = self._layout, self._program.code
@@ -252,9 +252,9 @@ class OwnerAccess:
         kept = layout.distinct
         addresses, masks = [self._addresses[number] for number in kept], [self._masks[number] for number in kept]
         groups: dict[Reg | None, list[list[int]]] = {}
-        for run in runs(t, addresses, masks, WIDTHS[self.kind] // 8, together):
+        for run in runs(t, addresses, masks, WIDTHS[self.kind] // 8, max(together)):
             numbers = [kept[place] for place in run]
-            parts = [numbers] if len(numbers) == together else [[number] for number in numbers]
+            parts = [numbers] if len(numbers) in together else [[number] for number in numbers]
             groups.setdefault(self._masks[numbers[0]], []).extend(parts)
         for mask, parts in groups.items():
 
@@ -269,7 +269,7 @@ class OwnerAccess:
             self._program.group.fence()
         return [found[layout.register_of[offset]] for offset in layout.offsets]
 
-    def write_and_share(self, change: _Change, together: int = 1, order: str = "relaxed") -> list[Reg]:
+    def write_and_share(self, change: _Change, together: Sequence[int] = (1,), order: str = "relaxed") -> list[Reg]:
         """Do the same; if the operation's result is used, tell all invocations what it returned."""
         regs: Sequence[Reg] = self.write(change, together, order)
         if self._owner is not None and any(list(result.uses) for result in self._op.results):
