@@ -140,8 +140,9 @@ class Cuda:
         return CudaMapping(self, memory, address.value)
 
     def unmap(self, memory: ctypes.c_void_p, address: int) -> None:
-        """Take memory away from CUDA, which must have finished with it."""
+        """Take memory away from CUDA, when it has finished with it."""
         with self._current():
+            self._call("cuCtxSynchronize")
             self._call("cuMemFree_v2", ctypes.c_uint64(address))
             self._call("cuDestroyExternalMemory", memory)
 
@@ -153,7 +154,7 @@ class CudaMapping:
         self._cuda, self._memory, self.address = cuda, memory, address
 
     def close(self) -> None:
-        """Take it away from CUDA, which must have finished with it."""
+        """Take it away from CUDA, when it has finished with it."""
         self._cuda.unmap(self._memory, self.address)
 
 
@@ -166,6 +167,8 @@ class Device(Protocol):
     memory: MemoryPool
 
     def wait(self) -> None: ...
+
+    def check_state(self) -> None: ...
 
 
 class Loan:
@@ -197,9 +200,10 @@ class Border:
 
     def __init__(self, device: Device) -> None:
         if not device.memory.exports:
+            exports = device.properties.exports
             raise SharingError(
                 f"{device.name} cannot share memory with CUDA",
-                why="it exports none (VK_KHR_external_memory_fd)" if not device.properties.exports else "it is a CPU",
+                why="it is not NVIDIA's" if exports else "it exports no memory (VK_KHR_external_memory_fd)",
                 next=f"copy: {_COPY}",
             )
         self._device = device
@@ -245,6 +249,7 @@ class Border:
     def before(self) -> None:
         """Wait for CUDA's work on our memory, before a command of Vulkan."""
         if self._loans or self.was_lent:
+            self._device.check_state()
             self.was_lent = False
             self.cuda.synchronize()
 

@@ -39,7 +39,7 @@ from ..runtime.launches import MOST_PROGRAMS
 from . import store
 from .cuda import Border
 from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
-from .memory import DeviceBuffer, MemoryPool
+from .memory import NVIDIA, DeviceBuffer, MemoryPool
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
@@ -50,7 +50,6 @@ MATRICES_VARIABLE = "FOUNDRY_VULKAN_MATRICES"
 MEMORY_VARIABLE = "FOUNDRY_VULKAN_MEMORY"
 _WAIT = 100_000_000  # nanoseconds between looks at Python's signals
 _PIECE = 32 << 20  # bytes that are copied at once
-_NVIDIA = 0x10DE
 # What is taken of a driver's statistics of a kernel.
 _MOST_STATISTICS, _LONGEST_NAME, _MOST_STATISTIC = 64, 60, 1 << 36
 _UNPRINTABLE = re.compile("[^ -~]")
@@ -435,7 +434,7 @@ class VulkanDevice:
             argument_bytes=known.push_bytes,
             fuses=self.fuses,
             splits_grids=self.splits_grids,
-            accurate_exp2=known.vendor == _NVIDIA,
+            accurate_exp2=known.vendor == NVIDIA,
             preserves_denormals=widths("denorm"),
             preserves_special=widths("special"),
             rounds_to_nearest=widths("nearest"),

@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
+from ..dlpack import SharingError
 from .library import DeviceProperties, VulkanError, library
 
 _SMALL = 1 << 20
@@ -21,7 +22,8 @@ _SLAB = 8 << 20
 _ALIGNMENT = 256
 # What library().allocate calls kinds of memory.
 _OF_DEVICE, _OF_HOST, _EXPORTED = 0, 1, 2
-_CPU = 4  # a device's type
+# The vendor whose devices CUDA has. On others, memory that can be exported may cost more, and nobody maps it.
+NVIDIA = 0x10DE
 
 
 class DeviceMemoryError(VulkanError):
@@ -67,7 +69,7 @@ class MemoryPool:
     Attributes:
         held: bytes that are allocated, used or not.
         allocations: how many of them there are.
-        exports: whether memory of the device is allocated so that CUDA can map it. No CUDA maps that of a CPU.
+        exports: whether memory of the device is allocated so that CUDA can map it.
         mappings: what CUDA has mapped, by the handle of its allocation.
     """
 
@@ -81,7 +83,7 @@ class MemoryPool:
         self._slabs: dict[bool, tuple[Block, int]] = {}
         self.held = 0
         self.allocations = 0
-        self.exports = bool(device.properties.exports) and device.properties.type != _CPU
+        self.exports = bool(device.properties.exports) and device.properties.vendor == NVIDIA
         self.mappings: dict[int, Mapping] = {}
 
     def take(self, size: int, *, of_host: bool) -> Block:
@@ -147,7 +149,7 @@ class MemoryPool:
     def _release(self) -> None:
         """Free what is not used, except parts of slabs."""
         gc.collect()
-        with suppress(VulkanError):
+        with suppress(VulkanError, SharingError):
             self._device.wait()
             self._collect()
             for (_, size), free in self._free.items():
