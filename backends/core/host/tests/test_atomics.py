@@ -164,10 +164,13 @@ def test_elements_of_one_mask_share_a_branch(mask: str, branches: int) -> None:
     ("order", "fences"), [("relaxed", ""), ("acquire", "after"), ("release", "before"), ("acq_rel", "before after")]
 )
 @pytest.mark.parametrize("device", ["h100", "lavapipe", "opencl"])
+@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(("kind", "elem"), [("fadd", "f32"), ("fadd", "f16"), ("exch", "i32")])
-def test_an_order_costs_one_fence_for_all_elements(kind: str, elem: str, device: str, order: str, fences: str) -> None:
+def test_an_order_costs_one_fence_for_all_elements(
+    kind: str, elem: str, mask: str, device: str, order: str, fences: str
+) -> None:
     target = DEVICES[device]
-    text = kernel(kind, elem, "some", 0, lanes=target.warp_size, size=16 * target.warp_size)
+    text = kernel(kind, elem, mask, 0, lanes=target.warp_size, size=16 * target.warp_size)
     module = Module(lower_simt(text.replace("relaxed", order), target).module)
     found = []
     for function in module.functions.values():

@@ -246,8 +246,6 @@ class OwnerAccess:
             order: Triton's word for it: whether accesses before come before all elements, and those after, after.
         """
         layout, t = self._layout, self._program.code
-        if order in ("release", "acq_rel"):
-            self._program.group.fence()
         zero, found = t.integer(0, self.kind), dict[int, Reg]()
         kept = layout.distinct
         addresses, masks = [self._addresses[number] for number in kept], [self._masks[number] for number in kept]
@@ -256,17 +254,27 @@ class OwnerAccess:
             numbers = [kept[place] for place in run]
             parts = [numbers] if len(numbers) in together else [[number] for number in numbers]
             groups.setdefault(self._masks[numbers[0]], []).extend(parts)
+        # Those that change nothing need no order: with one branch, the fences are in it.
+        before, after = order in ("release", "acq_rel"), order in ("acquire", "acq_rel")
+        fence, is_alone = self._program.group.fence, len(groups) == 1
+        if before and not is_alone:
+            fence()
         for mask, parts in groups.items():
 
             def path(parts: list[list[int]] = parts) -> list[Reg]:
-                return [reg for numbers in parts for reg in change(numbers, self._addresses[numbers[0]])]
+                if before and is_alone:
+                    fence()
+                old = [reg for numbers in parts for reg in change(numbers, self._addresses[numbers[0]])]
+                if after and is_alone:
+                    fence()
+                return old
 
             every = [number for numbers in parts for number in numbers]
             zeros, condition = [zero] * len(every), t.all_of(mask, self._owner)
             regs = path() if condition is None else t.branch(condition, path, zeros.copy)
             found.update(zip(every, regs, strict=True))
-        if order in ("acquire", "acq_rel"):
-            self._program.group.fence()
+        if after and not is_alone:
+            fence()
         return [found[layout.register_of[offset]] for offset in layout.offsets]
 
     def write_and_share(self, change: _Change, together: Sequence[int] = (1,), order: str = "relaxed") -> list[Reg]:
