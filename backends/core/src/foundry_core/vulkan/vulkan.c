@@ -195,7 +195,8 @@ typedef struct Properties {
         workgroupMemoryExplicitLayout8BitAccess, workgroupMemoryExplicitLayout16BitAccess, bufferDeviceAddress,
         vulkanMemoryModel, subgroupSizeControl, shaderSubgroupExtendedTypes;
     uint32_t bfloat16, explicit_layout, cooperative, float_atomics, float_atomic_add64, shuffle, denorm16, denorm32,
-        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations, exports, half_atomics;
+        denorm64, special16, special32, special64, nearest16, nearest32, nearest64, timestamps, driver_version, allocations,
+        exports, half_atomics;
     float timestamp_ns;
     uint64_t memory_bytes, grid[3], host_alignment, most_buffer, most_allocation;
 } Properties;
