@@ -399,13 +399,15 @@ static void use(Device *d) {
             kernels[which] = foundry_vulkan_pipeline(d, (const uint32_t *)"word", 4, "main", 4u * (next() << (what >> 3 & 15)), 0, NULL, 0);
         if (what % 8 == 4 && kernels[which]) {
             launched_bytes = kernels[which]->bytes;
-            uint8_t *arguments = malloc(launched_bytes + 1);
+            Launch *launch = malloc(sizeof *launch + launched_bytes + 1);
+            uint8_t *arguments = (uint8_t *)(launch + 1);
             memset(arguments, what ^ other, launched_bytes);
             launched = arguments;
             /* A grid that does not fit needs room for its number. */
             uint32_t x = launched_bytes >= 4 ? 1 + next() * 10u : 1;
-            for (int n = what >> 6 == 3 ? 300 : 1; n; n--) last = foundry_vulkan_launch(d, kernels[which], x, 1, 1, arguments);
-            free(arguments);
+            *launch = (Launch){kernels[which], x, 1, 1, 0};
+            for (int n = what >> 6 == 3 ? 300 : 1; n; n--) last = foundry_vulkan_launch(d, launch);
+            free(launch);
         }
         uint64_t ticks;
         uint32_t slot = which * 700u;
