@@ -498,3 +498,51 @@ def test_elements_that_are_only_moved_stay_in_words(elem: str) -> None:
     counts = instructions(lower_simt(moved(elem, 32, 16 // (int(MOVED[elem][1:]) // 8)), DEVICES["h100"]).module)
     # Of a word's elements, no word is made.
     assert (counts["Select"], counts["CompositeConstruct"]) == (1, 1)
+
+
+def rotated(elem: str, lanes: int, size: int, each: int, changed: int) -> str:
+    """Return a kernel whose loop carries two tiles that it only moves, and one that it changes.
+
+    Args:
+        changed: the input that this one is at first.
+    """
+    tiles = ", ".join([f"TILE({elem})"] * 3)
+    plus = "addi" if elem[0] == "i" else "addf"
+    lines = [
+        "%low = arith.constant 0 : i32\n%one = arith.constant 1 : i32",
+        "%v:3 = scf.for %turn = %low to %n step %one "
+        f"iter_args(%a = %x0, %b = %x1, %c = %x{changed}) -> ({tiles}) : i32 {{",
+        f"%l = tt.load %a3 : TILE(!tt.ptr<{elem}>)",
+        f"%d = arith.{plus} %c, %a : TILE({elem})",
+        f"scf.yield %b, %l, %d : {tiles}\n}}",
+    ]
+    outputs = {f"%v#{k}": elem for k in range(3)}
+    return elementwise([elem] * 4, outputs, lines, lanes=lanes, size=size, numbers=["%n: i32"], each=each)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("elem", ["i8", "i16", "i32", "f16", "bf16"])
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+@pytest.mark.parametrize("changed", [0, 2])
+def test_tiles_that_a_loop_moves_are_what_they_were(changed: int, turns: int, elem: str, device: str) -> None:
+    lanes = LANES[device]
+    size, numbers = 4 * lanes * 16, np.random.default_rng(turns).integers(-8, 8, (4, 4 * lanes * 16))
+    kinds: dict[str, Any] = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "f16": np.float16, "bf16": np.float32}
+    x = numbers.astype(kinds[elem])
+    as_stored = (lambda y: (y.view(np.uint32) >> 16).astype(np.uint16)) if elem == "bf16" else (lambda y: y)
+    out = [np.full(size, 77, as_stored(x).dtype) for _ in range(3)]
+    made = lower_simt(rotated(elem, lanes, size, 16, changed), DEVICES[device])
+    found = launch_on(made, DEVICES[device], [*as_stored(x), *out, np.int32(turns)], (1, 1, 1)).arrays[4:7]
+    a, b, c = x[0], x[1], x[changed]
+    for _ in range(turns):
+        a, b, c = b, x[3], c + a
+    for got, wanted in zip(found, (a, b, c), strict=True):
+        np.testing.assert_array_equal(got, as_stored(wanted))
+
+
+@pytest.mark.parametrize("elem", ["i8", "f16", "bf16"])
+def test_loop_carries_words_of_tiles_that_it_only_moves(elem: str) -> None:
+    each = 16 if elem == "i8" else 8
+    counts = instructions(lower_simt(rotated(elem, 32, 128 * each, each, 2), DEVICES["h100"]).module)
+    # The counter, four words of each of two tiles, and the elements of the one that changes.
+    assert counts["Phi"] == 1 + 4 + 4 + each

@@ -2,9 +2,9 @@
 
 Loops carry neighbouring addresses as one. The addresses of a tile of pointers are sums of a few registers and
 constants, and a loop usually adds the same number to all of them. Then it carries the registers only, and what is known
-of them (their distance from each other, and a power of two that divides them) is still known inside. Whether that holds
-is seen when the loop has been written: so it is assumed first, and the loop is written again with less where it does
-not.
+of them (their distance from each other, and a power of two that divides them) is still known inside. Elements that were
+read as words are carried as words, with fewer registers. Whether that holds is seen when the loop has been written: so
+it is assumed first, and the loop is written again with less where it does not.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...emit.mlir import Reg
+from ...ops.numeric import in_memory
 from . import layouts
 from .spirv.arithmetic import SimtNumeric
 from .spirv.opencl import KernelWorkgroup
@@ -146,6 +147,70 @@ class _Carried:
         return changed
 
 
+class _Words:
+    """The words that a loop carries in place of their elements.
+
+    An element that is at several places is carried once. If its register holds a float of a narrow type, the word has
+    its bits.
+    """
+
+    def __init__(self, invocation: Invocation, initial: Sequence[Reg]) -> None:
+        self._group, self._numeric = invocation.group, invocation.numeric
+        self._initial = initial
+        # For each word: the type of its elements, and for each element, where registers of it are.
+        self._sets: list[tuple[str, list[list[int]]]] = []
+        self._failed: list[int] = []
+        places: dict[tuple[tuple[str, ...], str], dict[str, list[int]]] = {}
+        for number, reg in enumerate(initial):
+            bits, elem = self._numeric.bits(reg)
+            if names := self._group.neighbours(bits):
+                places.setdefault((names, elem), {}).setdefault(bits.name, []).append(number)
+        for (names, elem), numbers in places.items():
+            if len(numbers) == len(names):
+                self._sets.append((elem, [numbers[name] for name in names]))
+
+    def fold(self, regs: Sequence[Reg]) -> list[Reg]:
+        """Return registers with words in place of their elements."""
+        found = []
+        for number, (elem, places) in enumerate(self._sets):
+            word = self._word(regs, elem, places)
+            if word is None:
+                self._failed.append(number)
+                word = self._word(self._initial, elem, places)
+            assert word is not None
+            found.append(word)
+        kept = self._kept()
+        return [*found, *(reg for number, reg in enumerate(regs) if number in kept)]
+
+    def _word(self, regs: Sequence[Reg], elem: str, places: list[list[int]]) -> Reg | None:
+        names = []
+        for numbers in places:
+            (bits, of), *others = {self._numeric.bits(regs[number]) for number in numbers}
+            if others or of != elem:
+                return None
+            names.append(bits.name)
+        return self._group.word(names)
+
+    def _kept(self) -> list[int]:
+        gone = {number for _, places in self._sets for numbers in places for number in numbers}
+        return [number for number in range(len(self._initial)) if number not in gone]
+
+    def unfold(self, regs: Sequence[Reg]) -> list[Reg]:
+        """Return the registers that `fold` was given, for others."""
+        words, others = regs[: len(self._sets)], regs[len(self._sets) :]
+        found = dict(zip(self._kept(), others, strict=True))
+        for word, (elem, places) in zip(words, self._sets, strict=True):
+            for bits, numbers in zip(self._group.divide_word(word, in_memory(elem)), places, strict=True):
+                found.update(dict.fromkeys(numbers, self._numeric.from_memory(bits, elem)))
+        return [found[number] for number in range(len(self._initial))]
+
+    def weaken(self) -> bool:
+        """Carry elements where `fold` found no word for the next iteration; return whether there are some."""
+        failed, self._failed = self._failed, []
+        self._sets = [each for number, each in enumerate(self._sets) if number not in failed]
+        return bool(failed)
+
+
 def write_loop(
     invocation: Invocation, initial: Sequence[Reg], test: Test, body: Body, *, rolled: bool = False
 ) -> list[Reg]:
@@ -154,21 +219,24 @@ def write_loop(
     Args:
         rolled: see Code.loop.
     """
-    code, carried = invocation.code, _Carried(invocation, initial)
+    code, words = invocation.code, _Words(invocation, initial)
+    carried = _Carried(invocation, words.fold(initial))
     while True:
         saved, arena = code.save(), invocation.arena.save()
         results: list[Reg] = []
         known = carried
 
         def of_bases(bases: Sequence[Reg], known: _Carried = known) -> tuple[Reg, Sequence[Reg]]:
-            return test(known.members(bases))
+            return test(words.unfold(known.members(bases)))
 
         def to_bases(passed: Sequence[Reg], known: _Carried = known, results: list[Reg] = results) -> Sequence[Reg]:
-            results[:] = body(passed)
+            results[:] = words.fold(body(passed))
             return known.bases(results)
 
         found = code.loop(carried.initial(), of_bases, to_bases, carried.multiples, rolled=rolled)
-        if not carried.weaken(results):
+        if words.weaken():
+            carried = _Carried(invocation, words.fold(initial))
+        elif not carried.weaken(results):
             return list(found)
         code.restore(saved)
         invocation.arena.restore(arena)

@@ -35,21 +35,28 @@ class SimtNumeric(Numeric):
         # A conversion to f16 is Triton's: ties to even, which OpenCL promises; and subnormal results.
         self._rounds_halves = target.converts_f16 and (target.flavour == "kernel" or 16 in target.rounds_to_nearest)
         self._keeps_halves = 16 in target.preserves_denormals
-        # The bits from which a register was made: a NaN that is only moved keeps its payload.
-        self._bits: dict[str, Reg] = {}
+        # The bits from which a float was made, and their type: a NaN that is only moved keeps its payload.
+        self._bits: dict[str, tuple[Reg, str]] = {}
 
     def from_memory(self, x: Reg, elem: str) -> Reg:
         if elem != "f16" or not self._halves:
-            return super().from_memory(x, elem)
-        found = self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
-        self._bits[found.name] = x
+            found = super().from_memory(x, elem)
+        else:
+            found = self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
+        if elem in LAYOUTS:
+            self._bits[found.name] = x, elem
         return found
+
+    def bits(self, x: Reg) -> tuple[Reg, str]:
+        """Return the bits from which a float of a narrow type was made, and that type; else the register and its."""
+        return self._bits.get(x.name, (x, x.elem))
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
         if elem != "f16" or not self._halves:
             return super().to_memory(x, elem)
-        if x.name in self._bits:
-            return self._bits[x.name]
+        bits, known = self.bits(x)
+        if known == elem:
+            return bits
         return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
 
     def distance(self, x: Reg, y: Reg) -> Reg:

@@ -64,6 +64,7 @@ class Workgroup(ABC):
         self._touched, self._writes = EVERYTHING, True
         # Words that were divided into elements, by these: those that are only moved are written as they were read.
         self._words: dict[tuple[str, ...], Reg] = {}
+        self._neighbours: dict[str, tuple[str, ...]] = {}
         self._inputs: dict[int, int] = {}
         self._constants: dict[str, Reg] = {}
         self._parameters: list[tuple[str, int]] = []
@@ -155,12 +156,24 @@ class Workgroup(ABC):
         """Return the elements of words, which may be elements."""
         if words[0].elem == elem:
             return list(words)
-        return [reg for word in words for reg in self._divided(word, elem, lanes // len(words))]
+        return [reg for word in words for reg in self.divide_word(word, elem)]
 
-    def _divided(self, word: Reg, elem: str, part: int) -> list[Reg]:
+    def divide_word(self, word: Reg, elem: str) -> list[Reg]:
+        """Return the elements of a word."""
+        part = WIDTHS[word.elem] // WIDTHS[elem]
         found = self._split(self.module.result("Bitcast", self._vector(elem, part), self.code.id(word)), elem, part)
-        self._words[tuple(reg.name for reg in found)] = word
+        names = tuple(reg.name for reg in found)
+        self._words[names] = word
+        self._neighbours.update(dict.fromkeys(names, names))
         return found
+
+    def neighbours(self, element: Reg) -> tuple[str, ...]:
+        """Return the names of all elements of the word that an element was taken from; none if it was not."""
+        return self._neighbours.get(element.name, ())
+
+    def word(self, elements: Sequence[str]) -> Reg | None:
+        """Return the word that consists of these elements, by their names, if it has been divided into them."""
+        return self._words.get(tuple(elements))
 
     def _packed(self, values: Sequence[Reg]) -> tuple[int, str, int]:
         """Return what is written, and the type and number of its components."""
@@ -175,7 +188,7 @@ class Workgroup(ABC):
         return [self._word(values[k : k + part], kind) for k in range(0, len(values), part)]
 
     def _word(self, values: Sequence[Reg], kind: str) -> Reg:
-        known = self._words.get(tuple(value.name for value in values))
+        known = self.word([value.name for value in values])
         return known or Reg(f"%{self.module.result('Bitcast', self.code.type(kind), self._joined(values))}", kind)
 
     def _split(self, vector: int, elem: str, lanes: int) -> list[Reg]:
