@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc
 
@@ -28,9 +29,11 @@ WIDTHS = {row.mlir: row.bits for row in PASSED.values()}
 LLVM_INTRINSIC = "xlvm."
 
 
-@dataclass(frozen=True)
-class Reg:
-    """One SSA value of the text: a scalar of type `elem`, or a vector of `lanes` of them."""
+class Reg(NamedTuple):
+    """One SSA value of the text: a scalar of type `elem`, or a vector of `lanes` of them.
+
+    It is a tuple, because a kernel has thousands, which are keys of tables.
+    """
 
     name: str
     elem: str

@@ -7,7 +7,6 @@ hot loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ...emit.mlir import LLVM_INTRINSIC, WIDTHS, Reg, Text
 from ...functions.table import ONE_BY_ONE
@@ -40,7 +39,7 @@ class VectorNumeric(Numeric):
     def pack(self, x: Reg, layout: FloatLayout, *, saturate: bool = False) -> Reg:
         if not self._converted(x, layout) or saturate:
             return super().pack(x, layout, saturate=saturate)
-        nearest = self._int(0, replace(x, lanes=1))
+        nearest = self._int(0, x._replace(lanes=1))
         return self._eight_by_eight(x, lambda part: self._vectors.call(f"{_F16C}ps2ph.256", [part, nearest], "i16", 8))
 
     def _converted(self, x: Reg, layout: FloatLayout) -> bool:

@@ -71,6 +71,8 @@ _CASTS = {
     "arith.truncf": "FConvert",
     "arith.bitcast": "Bitcast",
 }
+# Operations whose result has bounds if both operands do.
+_BOUNDED = frozenset(("arith.addi", "arith.muli", "arith.andi", "arith.shrui"))
 _COMPARED = {
     "eq": "IEqual",
     "ne": "INotEqual",
@@ -139,6 +141,8 @@ class Code:
         # Registers that have the bits of a float that has just been rounded to f16.
         self._halves: set[str] = set()
         self._integers: dict[str, int] = {}
+        self._types: dict[str, int] = {}
+        self._constants: dict[tuple[str, int], Reg] = {}
         self._multiples: dict[str, int] = {}
         self._bounds: dict[str, tuple[int, int]] = {}
         self._functions: dict[str, int] = {}
@@ -154,13 +158,14 @@ class Code:
         """Return the ID of a scalar type."""
         if elem in self.opaque:
             return self.opaque[elem]
-        if elem == "i1":
-            return self.module.type("Bool")
-        if elem in _CAPABILITIES:
-            self.module.capability(_CAPABILITIES[elem])
-        if elem[0] == "f":
-            return self.module.type("Float", WIDTHS[elem])
-        return self.module.type("Int", WIDTHS[elem], 0)
+        found = self._types.get(elem)
+        if found is None:
+            if elem in _CAPABILITIES:
+                self.module.capability(_CAPABILITIES[elem])
+            kind = "Bool" if elem == "i1" else "Float" if elem[0] == "f" else "Int"
+            numbers = {"Bool": (), "Float": (WIDTHS[elem],), "Int": (WIDTHS[elem], 0)}[kind]
+            found = self._types[elem] = self.module.type(kind, *numbers)
+        return found
 
     def id(self, x: Reg) -> int:
         """Return the ID of a register; writes the sum if it has not been written yet."""
@@ -234,8 +239,10 @@ class Code:
 
     def parts(self, x: Reg) -> tuple[Reg, int]:
         """Return an integer as a register and the constant that is added to it."""
-        base, plus, step = x.name.partition("+")
-        return (Reg(base, x.elem), int(step)) if plus else (x, 0)
+        if "+" not in x.name:
+            return x, 0
+        base, _, step = x.name.partition("+")
+        return Reg(base, x.elem), int(step)
 
     def value(self, x: Reg) -> int | None:
         """Return the value of an integer constant."""
@@ -318,7 +325,8 @@ class Code:
             if name != "arith.divf":
                 self.module.exact.append(self.id(found))
             return found
-        return self._with_bounds(name, self._integer(name, x, y), x, y)
+        found = self._integer(name, x, y)
+        return self._with_bounds(name, found, x, y) if name in _BOUNDED else found
 
     def _integer(self, name: str, x: Reg, y: Reg) -> Reg:
         a, b = self.value(x), self.value(y)
@@ -457,9 +465,12 @@ class Code:
             return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
         width = WIDTHS[elem]
         value = (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
-        reg = Reg(f"%{self.module.constant(self.type(elem), value & ((1 << width) - 1), width)}", elem)
-        self._integers[reg.name] = value
-        return reg
+        found = self._constants.get((elem, value))
+        if found is None:
+            found = Reg(f"%{self.module.constant(self.type(elem), value & ((1 << width) - 1), width)}", elem)
+            self._constants[elem, value] = found
+            self._integers[found.name] = value
+        return found
 
     def float_constant(self, value: float, elem: str, lanes: int = 1) -> Reg:
         code = {"f16": "<e", "f32": "<f", "f64": "<d"}[elem]
