@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -403,6 +405,41 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     compile()
     assert given[2] == b"" and store.read_kernel_file(file)
     assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
+def test_what_was_tried_on_a_device_is_kept_on_disk_and_tried_again_if_the_file_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    device, tried = opened(), []
+
+    def fuses(width: int) -> bool:
+        tried.append(width)
+        return width == 64
+
+    monkeypatch.setattr(device, "_fuses", fuses)
+    find = VulkanDevice.fuses.func
+    assert find(device) == find(device) == (64,) and tried == [32, 64]
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    file.write_bytes(file.read_bytes()[:-1] + b"\x20")
+    assert find(device) == (64,) and tried == [32, 64] * 2
+
+
+def test_a_kernel_from_the_caches_is_launched_without_what_compiles_one(tmp_path: Path) -> None:
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+from foundry_core.vulkan.array import DeviceTensor
+from shared_kernels import place_kernel
+out = DeviceTensor(2, "int32").poison_()
+place_kernel[(1,)](out)
+assert out.numpy().tolist() == [0, -1]
+print("xdsl" in sys.modules)
+"""
+    variables = os.environ | {"TRITON_CACHE_DIR": str(tmp_path), "FOUNDRY_VULKAN_VALIDATION": "0"}
+    words = [sys.executable, "-c", script]
+    said = [subprocess.run(words, env=variables, check=True, capture_output=True, text=True).stdout for _ in range(2)]
+    assert said == ["True\n", "False\n"]
 
 
 def test_threads_launch_the_same_kernel() -> None:

@@ -1,6 +1,7 @@
 """The mapping to workgroups: its options and its stages.
 
-Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups, on a Vulkan or an OpenCL device.
+Stages: ttir, ttgir, spv. A program is a workgroup of num_warps subgroups, on a Vulkan or an OpenCL device. The stages
+import what lowers a kernel, with xDSL, when they are called: a kernel from Triton's cache does not load it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from foundry_core.backend.compiler import (
     uses_addresses,
 )
 from foundry_core.backend.gpu import make_ttgir
-from foundry_core.errors import LoweringError, TooLarge
 from foundry_core.mapping.simt.target import SimtTarget
 from foundry_core.vulkan.library import VALIDATION_VARIABLE
 from triton._C.libtriton import ir
@@ -103,6 +103,8 @@ def _parsed(text: str, context: Any) -> Any:
 
 def _fits(ttgir: str, lower: Callable[[str, int], Simt]) -> bool:
     """Return whether the device has the workgroup memory for a kernel; what else is wrong, the next stage says."""
+    from foundry_core.errors import LoweringError, TooLarge
+
     if "ttg.local_alloc" in ttgir:
         try:
             lower(ttgir, 1)
@@ -130,6 +132,7 @@ def _of_kernel(ttgir: str, target: SimtTarget) -> SimtTarget:
 def _make_spirv(
     module: Any, metadata: dict[str, Any], *, target: SimtTarget, lower: Callable[[str, int], Simt]
 ) -> bytes:
+    from foundry_core.errors import TooLarge
     from foundry_core.mapping.simt.lower import lower_to_fit
     from triton.runtime.errors import OutOfResources
 

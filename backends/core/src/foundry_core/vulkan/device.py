@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import json
 import math
 import os
 import re
@@ -25,12 +26,8 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from enum import IntEnum, StrEnum
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import LoweringError
-from ..mapping.simt.matrices.arrangements import probed_kinds, read_probe, write_probe
-from ..mapping.simt.matrices.instructions import Matrix
-from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
 from ..mapping.simt.target import FEATURES, Arrangement, Fragment, SimtTarget
 from ..once import once
 from ..runtime import crash
@@ -40,6 +37,9 @@ from . import store
 from .cuda import Border
 from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
 from .memory import NVIDIA, DeviceBuffer, MemoryPool
+
+if TYPE_CHECKING:
+    from ..mapping.simt.matrices.instructions import Matrix
 
 DEVICE_VARIABLE = "FOUNDRY_VULKAN_DEVICE"
 TIMEOUT_VARIABLE = "FOUNDRY_VULKAN_TIMEOUT"
@@ -467,12 +467,26 @@ class VulkanDevice:
 
     @functools.cached_property
     def arrangements(self) -> tuple[Arrangement, ...]:
-        """Which invocation holds which element of matrices, found by trying."""
-        kinds = list(probed_kinds(self._described).items())
-        return self._try_matrices(kinds) if kinds else ()
+        """Which invocation holds which element of matrices, found by trying; kept on disk as `fuses` is."""
+        fragments = self._described.fragments
+        if not fragments:
+            return ()
+        file = store.kernel_file(self.properties, f"the arrangement of {fragments}".encode())
+        kept = store.read_kernel_file(file)
+        if kept:
+            lists = json.loads(kept)
+        else:
+            from ..mapping.simt.matrices.arrangements import probed_kinds
+
+            lists = self._try_matrices(list(probed_kinds(self._described).items()))
+            store.write_kernel_file(file, json.dumps(lists).encode())
+        return tuple(Arrangement(*kind, tuple(components), tuple(lanes)) for *kind, components, lanes in lists)
 
     def _try_matrices(self, kinds: Sequence[tuple[Matrix, Fragment]]) -> tuple[Arrangement, ...]:
         """Find the arrangements of some kinds of matrices; of fewer, if the driver fails on one of them."""
+        from ..errors import LoweringError
+        from ..mapping.simt.matrices.arrangements import read_probe, write_probe
+
         lanes = self.properties.subgroup
         try:
             probe = write_probe(replace(self._described, warps=1), dict(kinds))
@@ -491,11 +505,21 @@ class VulkanDevice:
 
     @functools.cached_property
     def fuses(self) -> tuple[int, ...]:
-        """The widths of floats whose fused multiply and add is rounded once, found by trying: Vulkan allows twice."""
-        known = {32: self._fuses(32), 64: bool(self.properties.shaderFloat64) and self._fuses(64)}
-        return tuple(width for width, fuses in known.items() if fuses)
+        """The widths of floats whose fused multiply and add is rounded once, found by trying: Vulkan allows twice.
+
+        What was found is kept on disk with the kernels of the same driver.
+        """
+        file = store.kernel_file(self.properties, b"the widths of fused operations that are rounded once")
+        known = store.read_kernel_file(file)
+        if not known:
+            widths = [32, 64] if self.properties.shaderFloat64 else [32]
+            known = bytes([len(widths), *(width for width in widths if self._fuses(width))])
+            store.write_kernel_file(file, known)
+        return tuple(known[1:])
 
     def _fuses(self, width: int) -> bool:
+        from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
+
         group = ShaderWorkgroup(SimtTarget(self.properties.subgroup, 1))
         group.pointer()
         (base,) = group.begin()
