@@ -124,11 +124,12 @@ def fragments(index: int) -> tuple[Fragment, ...]:
     """Return the cooperative matrices that the subgroups of a device multiply."""
     shapes = (ctypes.c_uint32 * 5 * _MOST_FRAGMENTS)()
     count = library().fragments(index, shapes, _MOST_FRAGMENTS)
+    has_bf16 = list_properties()[index].bfloat16
     found = []
     for rows, columns, depth, factor, total in shapes[:count]:
         if factor not in _COMPONENTS or total not in _COMPONENTS:
             continue
-        if _COMPONENTS[factor] == "bf16" and not list_properties()[index].bfloat16:
+        if _COMPONENTS[factor] == "bf16" and not has_bf16:
             continue
         found.append(Fragment(_COMPONENTS[factor], _COMPONENTS[total], rows, columns, depth))
     return tuple(sorted(set(found)))
