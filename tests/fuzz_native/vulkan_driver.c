@@ -49,6 +49,8 @@ static int start_thread(pthread_t *thread, const pthread_attr_t *how, void *(*ru
 static VkPhysicalDeviceLimits limits;
 static VkPhysicalDeviceMemoryProperties memories;
 static uint8_t features;
+/* A device whose subgroups have one size may refuse kernels that ask for it. */
+#define ONE_SIZE (features >> 5 & 1)
 
 /* What was recorded: a kernel's arguments, and where it finds them when it runs. */
 typedef struct {
@@ -117,9 +119,14 @@ FAKE(void, GetPhysicalDeviceProperties2, VkPhysicalDevice p, VkPhysicalDevicePro
     (void)p;
     all->properties.limits = limits;
     memset(all->properties.deviceName, 'd', sizeof all->properties.deviceName - 1);
-    for (VkBaseOutStructure *each = all->pNext; each; each = each->pNext)
+    for (VkBaseOutStructure *each = all->pNext; each; each = each->pNext) {
+        VkPhysicalDeviceSubgroupSizeControlProperties *sizes = (VkPhysicalDeviceSubgroupSizeControlProperties *)each;
         if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT)
             ((VkPhysicalDeviceExternalMemoryHostPropertiesEXT *)each)->minImportedHostPointerAlignment = 64;
+        if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES)
+            sizes->minSubgroupSize = ONE_SIZE ? 64 : 32, sizes->maxSubgroupSize = 64,
+            sizes->requiredSubgroupSizeStages = ONE_SIZE ? 0 : VK_SHADER_STAGE_COMPUTE_BIT;
+    }
 }
 FAKE(void, GetPhysicalDeviceFeatures2, VkPhysicalDevice p, VkPhysicalDeviceFeatures2 *all) {
     (void)p;
@@ -191,7 +198,8 @@ FAKE(VkResult, AllocateCommandBuffers, VkDevice d, const VkCommandBufferAllocate
 }
 FAKE(VkResult, CreateComputePipelines, VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo *i,
      const VkAllocationCallbacks *a, VkPipeline *made) {
-    (void)d, (void)c, (void)n, (void)i, (void)a;
+    (void)d, (void)c, (void)n, (void)a;
+    check(!i->stage.pNext == ONE_SIZE);
     VkResult r = result();
     *made = r ? VK_NULL_HANDLE : (VkPipeline)malloc(1);
     return r;
@@ -396,7 +404,7 @@ static void use(Device *d) {
         }
         if (what % 8 == 2 && buffers[which]) last = foundry_vulkan_fill(d, buffers[which], 0, buffers[which]->size, what);
         if (what % 8 == 3 && !kernels[which])
-            kernels[which] = foundry_vulkan_pipeline(d, (const uint32_t *)"word", 4, "main", 4u * (next() << (what >> 3 & 15)), 0, NULL, 0);
+            kernels[which] = foundry_vulkan_pipeline(d, (const uint32_t *)"word", 4, "main", 4u * (next() << (what >> 3 & 15)), 64, NULL, 0);
         if (what % 8 == 4 && kernels[which]) {
             launched_bytes = kernels[which]->bytes;
             Launch *launch = malloc(sizeof *launch + launched_bytes + 1);

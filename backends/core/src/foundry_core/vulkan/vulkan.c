@@ -316,7 +316,10 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     FEATURE(layout, workgroupMemoryExplicitLayout8BitAccess) FEATURE(layout, workgroupMemoryExplicitLayout16BitAccess)
     FEATURE(v12, bufferDeviceAddress) FEATURE(v12, shaderSubgroupExtendedTypes)
     p->vulkanMemoryModel = f.v12.vulkanMemoryModel && f.v12.vulkanMemoryModelDeviceScope;
-    p->subgroupSizeControl = f.v13.subgroupSizeControl && f.v13.computeFullSubgroups;
+    // A device whose subgroups have one size, such as AMD's before RDNA, need not let kernels ask for it.
+    p->subgroupSizeControl = f.v13.subgroupSizeControl && f.v13.computeFullSubgroups &&
+                             (sizes.minSubgroupSize == sizes.maxSubgroupSize ||
+                              sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
     p->explicit_layout = f.layout.workgroupMemoryExplicitLayout;
     p->cooperative = f.cooperative.cooperativeMatrix;
     p->bfloat16 = f.bfloat16.shaderBFloat16Type && f.bfloat16.shaderBFloat16CooperativeMatrix;
@@ -391,7 +394,7 @@ typedef struct {
     uint64_t *stamped[STAMP_POOLS];
     uint64_t stamp_mask, most_groups[3], host_alignment, timeout;
     uint32_t push_bytes, exports;
-    int describes, resets;
+    int describes, resets, one_size;
     uint64_t look;
 
     pthread_mutex_t lock;
@@ -515,6 +518,7 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
     d->push_bytes = known.push_bytes, d->host_alignment = known.host_alignment, d->timeout = timeout;
     d->exports = known.exports;
     d->describes = f.executables.pipelineExecutableInfo;
+    d->one_size = known.least_subgroup == known.most_subgroup;
     d->resets = f.v12.hostQueryReset;
     /* A thread that looks takes time from the kernels of a CPU. */
     d->look = known.type == VK_PHYSICAL_DEVICE_TYPE_CPU ? 0 : LOOK;
@@ -940,7 +944,7 @@ EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = d->describes ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = subgroup ? &size : NULL,
+                  .pNext = subgroup && !d->one_size ? &size : NULL,
                   .flags = subgroup ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
