@@ -33,7 +33,7 @@ class Case:
     error: float = 0.0
 
     def kernel(self, lanes: int) -> Kernel:
-        """Return the kernel's texts, for subgroups of 8 or of 32 invocations."""
+        """Return the kernel's texts, for subgroups of 8, 16, 32 or 64 invocations."""
         ttir, ttgir = ((TEXTS / f"{self.name}{suffix}").read_text() for suffix in (".ttir", f".{lanes}.ttgir"))
         return Kernel(ttir, ttgir)
 

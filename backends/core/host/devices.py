@@ -90,9 +90,23 @@ LAVAPIPE = SimtTarget(
 )
 # A device that promises nothing of f16, and not to keep subnormal numbers.
 LEAST = SimtTarget(16, workgroup_bytes=16 << 10, fuses=(), rounds_to_nearest=(32, 64))
+# An AMD GPU of RDNA 3 (Mesa's RADV 26.1 says so of a Radeon RX 7900 XTX). Values of its subgroups of 64 invocations.
+RADV = SimtTarget(
+    64,
+    workgroup_bytes=64 << 10,
+    argument_bytes=256,
+    preserves_denormals=_ALL,
+    preserves_special=_ALL,
+    rounds_to_nearest=_ALL,
+    fragments=(
+        *(Fragment("f16", total, 16, 16, 16) for total in ("f16", "f32")),
+        Fragment("i8", "i32", 16, 16, 16),
+    ),
+    atomic_adds=(32,),
+)
 # An OpenCL device such as PoCL's, whose invocations exchange through memory only.
 OPENCL = SimtTarget(8, argument_bytes=1024, fuses=(64,), flavour="kernel", shuffles=False, converts_f16=False)
-DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST, "opencl": OPENCL}
+DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST, "radv": RADV, "opencl": OPENCL}
 
 
 def promised(target: SimtTarget) -> Device:

@@ -5,7 +5,7 @@ Triton:
 
     ./foundry run spirv backends/core/tests/text_kernels.py FOLDER
 
-Each is TTIR, and TTGIR for subgroups of 8 and of 32 invocations, 4 a program, without places in the source.
+Each is TTIR, and TTGIR for subgroups of 8, 16, 32 and 64 invocations, 4 a program, without places in the source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foundry_core.mapping.simt.target import SimtTarget
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource
 
-LANES = (8, 32)
+LANES = (8, 16, 32, 64)
 
 
 @triton.jit

@@ -251,7 +251,6 @@ def fold(name: str, x: Array, places: Array, others: Array) -> tuple[int, ...]:
     return best, *(value for key, value in more.items() if name.endswith(key))
 
 
-WIDE = {**DEVICES, "wide": replace(H100, warp_size=64)}
 # Those that `fold` knows.
 _CHECKED = [name for name in CHOICES if "argm" in name or name == "first"]
 
@@ -265,7 +264,7 @@ _CHECKED = [name for name in CHOICES if "argm" in name or name == "first"]
         ("h100", 1024, 1),
         ("lavapipe", 256, 1),
         ("least", 512, 2),
-        ("wide", 1024, 2),
+        ("radv", 1024, 2),
         ("opencl", 64, 4),
     ],
 )
@@ -273,7 +272,7 @@ _CHECKED = [name for name in CHOICES if "argm" in name or name == "first"]
 def test_place_is_the_one_that_is_found_in_the_order_of_the_axis(
     name: str, road: str, size: int, each: int, elem: str, kind: str
 ) -> None:
-    target, choice = WIDE[road], CHOICES[name]
+    target, choice = DEVICES[road], CHOICES[name]
     x, others = inputs(elem, size, kind)
     check(
         name, run(kernel(choice, elem, lanes=target.warp_size, size=size, each=each), target, given(choice, x, others))
@@ -289,10 +288,10 @@ def test_place_is_the_same_on_devices_without_subgroups(name: str, elem: str, ro
     check(name, run_road(road, texts, given(choice, *inputs(elem, 64, "plain"))).arrays)
 
 
-@pytest.mark.parametrize(("road", "size", "each"), [("h100", 512, 1), ("lavapipe", 256, 4), ("wide", 1024, 2)])
+@pytest.mark.parametrize(("road", "size", "each"), [("h100", 512, 1), ("lavapipe", 256, 4), ("radv", 1024, 2)])
 @pytest.mark.parametrize("name", ["nan-argmax", "argmax-or-nan", "argmax-or-nan-of-numbers"])
 def test_nan_that_wins_by_the_region_is_found(name: str, road: str, size: int, each: int) -> None:
-    choice, target = CHOICES[name], WIDE[road]
+    choice, target = CHOICES[name], DEVICES[road]
     arrays = given(choice, *inputs("f32", size, "nan"))
     check(name, run(kernel(choice, "f32", lanes=target.warp_size, size=size, each=each), target, arrays))
 
@@ -318,7 +317,7 @@ def check(name: str, arrays: Sequence[Array]) -> None:
 def test_next_to_nan_all_invocations_find_one_element_and_its_own_place(
     name: str, road: str, each: int, warps: int, seed: int
 ) -> None:
-    choice, target, size = CHOICES[name], replace(WIDE[road], warps=warps), 512
+    choice, target, size = CHOICES[name], replace(DEVICES[road], warps=warps), 512
     x, others = inputs("f32", size, "nan")
     x = np.random.default_rng(seed).permutation(x)
     text = kernel(choice, "f32", lanes=target.warp_size, size=size, each=each, warps=warps)
@@ -386,10 +385,10 @@ def box(axis: int, counted: int, *, lanes: int) -> str:
 ROWS, COLUMNS = 64, 32
 
 
-@pytest.mark.parametrize("road", ["h100", "lavapipe", "least", "wide"])
+@pytest.mark.parametrize("road", ["h100", "lavapipe", "least", "radv"])
 @pytest.mark.parametrize(("axis", "counted"), [(0, 0), (0, 1), (1, 1), (1, 0)])
 def test_places_of_a_box_count_along_their_own_axis_only(axis: int, counted: int, road: str) -> None:
-    target = WIDE[road]
+    target = DEVICES[road]
     text = box(axis, counted, lanes=target.warp_size)
     (op,) = (op for op in parse(text).walk() if op.name == "tt.reduce")
     assert reduction_order(op) == (BY_PLACE if axis == counted else KEPT)
