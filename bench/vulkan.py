@@ -70,20 +70,24 @@ def _on() -> dict[str, str]:
     return {device.name: device.described() for device in devices()}
 
 
-def compare(name: str, make: Callable[..., Problem], torch: str = TORCH) -> list[Measurement]:
+def prepared(name: str, size: str) -> tuple[Problem, dict[str, Any]]:
+    """Return a problem of vulkan.toml for a "gpu" or a "cpu", and its launch options by their labels."""
+    own = _ROWS[name]
+    shared = _ROWS[own.get("like", name)]
+    found = {**shared[size], **own.get(size, {})}
+    launches = [dict(zip(shared["names"], each, strict=True)) for each in found["launches"]]
+    labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
+    return replace(_MAKERS[name](*found["row"]), aim="", others={}), labelled
+
+
+def compare(name: str, torch: str = TORCH) -> list[Measurement]:
     """Compare our device with the peer, and with torch where that is.
 
     Args:
         name: of the problem in vulkan.toml.
-        make: makes it from a row.
         torch: the name of torch's candidate.
     """
-    size, own = "cpu" if tiny() else "gpu", _ROWS[name]
-    shared = _ROWS[own.get("like", name)]
-    found = {**shared[size], **own.get(size, {})}
-    problem = replace(make(*found["row"]), aim="", others={})
-    launches = [dict(zip(shared["names"], each, strict=True)) for each in found["launches"]]
-    labelled = {", ".join(f"{key}={value}" for key, value in each.items()): each for each in launches}
+    problem, labelled = prepared(name, "cpu" if tiny() else "gpu")
     groups = {device.name: device.candidates(problem, labelled) for device in devices()}
     ours, *peers = devices()
     if by_hand := _by_hand(problem, ours):
@@ -91,7 +95,7 @@ def compare(name: str, make: Callable[..., Problem], torch: str = TORCH) -> list
     for peer in peers:
         if isinstance(peer, Cuda):
             groups[torch] = peer.torchs(problem)
-    return [measure(problem, groups, _plan(), on=_on(), aims=own["aims"])]
+    return [measure(problem, groups, _plan(), on=_on(), aims=_ROWS[name]["aims"])]
 
 
 def _by_hand(problem: Problem, ours: Triton) -> Candidates:
@@ -156,10 +160,6 @@ def _sum(n: int) -> Problem:
     return replace(made, launch=partial(reductions.strided, n))
 
 
-def _compared(name: str, make: Callable[..., Problem], torch: str = TORCH) -> Measuring:
-    return partial(compare, name, make, torch)
-
-
 def _corpus(row: Mapping[str, Any]) -> list[Measurement]:
     """Compare our device with the peer on a row of corpus.toml."""
     size = "cpu" if tiny() else "gpu"
@@ -173,17 +173,25 @@ def _corpus_measurements(quick: bool) -> dict[str, Measuring]:
     return {name: partial(_corpus, row) for name, row in corpus.ROWS.items() if bool(row.get("quick")) == quick}
 
 
+_MAKERS: dict[str, Callable[..., Problem]] = {
+    **dict.fromkeys(("matmul-f32", "matmul-f32-2048", "matmul-f32-ragged", "matmul-f16"), _product),
+    "attention": _attention,
+    "vec_add": partial(vec_add.problem, kind="f32"),
+    "softmax": partial(_rows, softmax.problem),
+    "layer-norm": partial(_rows, layer_norm.problem),
+    "sum": _sum,
+}
 MEASUREMENTS: dict[str, Measuring | Suite] = {
     "matmul": Suite(
-        {"matmul-f32": _compared("matmul-f32", _product, CUBLAS)},
-        {name: _compared(name, _product, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
+        {"matmul-f32": partial(compare, "matmul-f32", CUBLAS)},
+        {name: partial(compare, name, CUBLAS) for name in ("matmul-f32-2048", "matmul-f32-ragged")},
     ),
-    "matmul-f16": _compared("matmul-f16", _product, CUBLAS),
-    "attention": _compared("attention", _attention),
-    "vec_add": _compared("vec_add", partial(vec_add.problem, kind="f32")),
-    "softmax": _compared("softmax", partial(_rows, softmax.problem)),
-    "layer-norm": _compared("layer-norm", partial(_rows, layer_norm.problem)),
-    "sum": _compared("sum", _sum),
+    "matmul-f16": partial(compare, "matmul-f16", CUBLAS),
+    "attention": partial(compare, "attention"),
+    "vec_add": partial(compare, "vec_add"),
+    "softmax": partial(compare, "softmax"),
+    "layer-norm": partial(compare, "layer-norm"),
+    "sum": partial(compare, "sum"),
     "launch": launch,
     "corpus": Suite(_corpus_measurements(True), _corpus_measurements(False)),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import dpu_limits, first_launch, gpu, processor, tutorials, variance
+from bench import dpu_limits, first_launch, gpu, other_gpus, processor, tutorials, variance
 from bench.measurement import Measurement, Row
 from bench.problem import Problem, empty, measure
 from bench.turns import Candidate, Device, Plan, Times, interleaved, pace, ratios
@@ -356,3 +357,69 @@ def test_variance_refuses_a_setting_that_it_does_not_know(capsys: pytest.Capture
     with pytest.raises(SystemExit):
         variance.main(["--settings=plain,moon"])
     assert "no setting moon; known: plain, offset" in capsys.readouterr().err
+
+
+def test_kernel_that_is_compiled_for_no_gpu_is_counted_and_told_apart_from_a_crash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"registers": 24, "spilled": 0, "scratch": 0, "code": 2048, "spirv": 4000}
+    row = {
+        "small": {"a": {"refused by the driver": "too\nlarge"}, "b": {**made, "spilled": 3}, "c": made},
+        "large": {"a": {**made, "spilled": 7}},
+        "none": {"a": {"crashed": "it took more than 1 s"}},
+        "few": {"a": {"refused": "no"}},
+    }
+    gpus = {
+        name: {"what": "of two", "device": "G", "driver": "d 1", "subgroup": 16, "workgroup_bytes": 49152, **more}
+        for name, more in (("x", {"matrices": [], "lacks": ["Float64"]}), ("y", {"matrices": ["f16"], "lacks": []}))
+    }
+    results = {"command": "python", "gpus": gpus, "kernels": {name: {"x": found} for name, found in row.items()}}
+    (tmp_path / "other-gpus.json").write_text(json.dumps(results))
+    assert other_gpus.main([f"--out={tmp_path}", "--render"]) == 1
+    text = (tmp_path / "other-gpus.md").read_text()
+    assert "| x | of two: G, without Float64 | d 1 | 16 | 48 KiB | none |" in text
+    assert "| small | 24, 2.0 | not compiled |" in text and "| large | 24, 2.0, **7 spilled** |" in text
+    assert "| none | **crashed** |" in text and "| few | **refused** |" in text
+    assert "| x | 2 of 4 | 1 |" in text and "| y | 0 of 4 | 0 |" in text
+    assert "- small, a: refused by the driver: too large (x)" in text
+    results["kernels"] = {"small": {"x": {"c": made}}}
+    (tmp_path / "other-gpus.json").write_text(json.dumps(results))
+    assert other_gpus.main([f"--out={tmp_path}", "--render"]) == 0
+    with pytest.raises(SystemExit):
+        other_gpus.main([f"--out={tmp_path}", "--gpus=voodoo"])
+    assert "no GPU voodoo; known: vega10, " in capsys.readouterr().err
+
+
+def _compiles(connection: Any, lanes: int) -> None:
+    """Do in place of other_gpus.serve what the launches say."""
+    if os.environ["AMDGPU_GPU_ID"] == "none":
+        return
+    connection.send({"device": os.environ["AMDGPU_GPU_ID"], "lanes": lanes})
+    while True:
+        match connection.recv():
+            case "crash":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "late":
+                time.sleep(60)
+            case launches:
+                connection.send({"registers": len(launches), "spilled": 0})
+
+
+def test_compiler_that_crashes_or_is_late_is_reported_and_the_next_kernel_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forking = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: forking)
+    monkeypatch.setattr(other_gpus, "serve", _compiles)
+    options = argparse.Namespace(limit=1.0, shims=tmp_path, validate=False)
+    before = dict(os.environ)
+    compiler = other_gpus.Compiler(other_gpus.GPUS["navi31-32"], tmp_path, options)
+    assert compiler.known == {"device": "navi31", "lanes": 32} and dict(os.environ) == before
+    launches: Any = {"a": "crash", "b": "late", "c": ["one"], "d": ["one", "two"]}
+    found = other_gpus.compiled(compiler, launches, every=False)
+    crashed, late = {"crashed": "its process ended with status -9"}, {"crashed": "it took more than 1 s"}
+    assert found == {"a": crashed, "b": late, "c": {"registers": 1, "spilled": 0}}
+    assert other_gpus.compiled(compiler, launches, every=True)["d"] == {"registers": 2, "spilled": 0}
+    compiler.close()
+    with pytest.raises(SystemExit, match="mesa-drm-shim"):
+        other_gpus.Compiler(replace(other_gpus.GPUS["vega10"], name="none"), tmp_path, options)
