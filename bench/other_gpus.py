@@ -3,6 +3,7 @@
     export PYTHONPATH=e2e FOUNDRY_SPIRV_API=vulkan
     python -m bench.other_gpus --out=DIR                    where Mesa's drivers and Debian's mesa-drm-shim are
     python -m bench.other_gpus --out=DIR --shims=FOLDER     where the files lib*_noop_drm_shim.so are elsewhere
+                                                            (Intel's is built with Mesa: -Dtools=drm-shim,intel)
     python -m bench.other_gpus --out=DIR --gpus=navi31 --only=softmax,matmul-bias
     python -m bench.other_gpus --out=DIR --all              all configurations, and not the first that compiles
     python -m bench.other_gpus --out=DIR --validate         with the validation layer, and spirv-val
@@ -66,12 +67,19 @@ class Gpu:
     driver: str = "radeon_icd.json"
 
 
+_INTEL = ("libintel_noop_drm_shim.so", "INTEL_STUB_GPU_PLATFORM", "intel_icd.json")
 GPUS = {
     "vega10": Gpu("GCN 5", "vega10"),
     "navi21-32": Gpu("RDNA 2", "navi21", 32),
     "navi31": Gpu("RDNA 3", "navi31"),
     "navi31-32": Gpu("RDNA 3", "navi31", 32),
     "gfx1201-32": Gpu("RDNA 4", "gfx1201", 32),
+    "tgl-16": Gpu("Xe", "tgl", 16, *_INTEL),
+    "dg2-8": Gpu("Xe-HPG", "dg2", 8, *_INTEL),
+    "dg2-16": Gpu("Xe-HPG", "dg2", 16, *_INTEL),
+    "dg2": Gpu("Xe-HPG", "dg2", 0, *_INTEL),
+    "bmg-16": Gpu("Xe 2", "bmg", 16, *_INTEL),
+    "bmg": Gpu("Xe 2", "bmg", 0, *_INTEL),
 }
 
 
@@ -259,15 +267,18 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     parser.add_argument("--shims", type=Path, default=_SHIMS, help="the folder with the shims")
-    parser.add_argument("--gpus", default=",".join(GPUS), help=f"some of {', '.join(GPUS)}")
+    parser.add_argument("--gpus", help=f"some of {', '.join(GPUS)}; default: those whose shim is there")
     parser.add_argument("--only", default=",".join(NAMES), help=f"some of {', '.join(NAMES)}")
     parser.add_argument("--all", action="store_true", help="all configurations, and not the first that compiles")
     parser.add_argument("--validate", action="store_true", help="a message of the validation layer is a refusal")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one configuration")
     parser.add_argument("--render", action="store_true", help="write the Markdown again, and compile nothing")
     options = parser.parse_args(words)
+    options.gpus = options.gpus or ",".join(name for name, gpu in GPUS.items() if (options.shims / gpu.shim).exists())
+    if not options.gpus and not options.render:
+        parser.error(f"no shim in {options.shims}; install Debian's mesa-drm-shim, or name its folder by --shims")
     for what, given, names in (("GPU", options.gpus, GPUS), ("kernel", options.only, NAMES)):
-        if unknown := [name for name in given.split(",") if name not in names]:
+        if unknown := [name for name in given.split(",") if name and name not in names]:
             parser.error(f"no {what} {', '.join(unknown)}; known: {', '.join(names)}")
     path = options.out / "other-gpus.json"
     if options.render:
@@ -347,6 +358,8 @@ def markdown(results: Mapping[str, Any]) -> str:
         f"| {sum(_best(row.get(gpu, {})).get('spilled', 0) > 0 for row in kernels.values())} |"
         for gpu in gpus
     ]
+    if left := [name for name in GPUS if name not in gpus]:
+        lines += ["", f"Not compiled for: {', '.join(left)}."]
     lines += ["", "| GPU | kernels that compile | of which spill |", "|---|--:|--:|", *counted, ""]
     reasons: dict[str, list[str]] = {}
     for name, row in kernels.items():

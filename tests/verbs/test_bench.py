@@ -388,6 +388,9 @@ def test_kernel_that_is_compiled_for_no_gpu_is_counted_and_told_apart_from_a_cra
     with pytest.raises(SystemExit):
         other_gpus.main([f"--out={tmp_path}", "--gpus=voodoo"])
     assert "no GPU voodoo; known: vega10, " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        other_gpus.main([f"--out={tmp_path}", f"--shims={tmp_path}"])
+    assert f"no shim in {tmp_path}; install" in capsys.readouterr().err
 
 
 def _compiles(connection: Any, lanes: int) -> None:

@@ -104,9 +104,30 @@ RADV = SimtTarget(
     ),
     atomic_adds=(32,),
 )
+# An Intel GPU of Xe 2 (Mesa's ANV 26.1 says so of Battlemage), with its least subgroups; its matrices are not square.
+XE2 = SimtTarget(
+    16,
+    argument_bytes=256,
+    preserves_denormals=_ALL,
+    preserves_special=_ALL,
+    rounds_to_nearest=_ALL,
+    fragments=(
+        *(Fragment(factor, total, 8, 16, 16) for factor in ("bf16", "f16") for total in (factor, "f32")),
+        Fragment("i8", "i32", 8, 16, 32),
+    ),
+    atomic_adds=(32, 64),
+)
 # An OpenCL device such as PoCL's, whose invocations exchange through memory only.
 OPENCL = SimtTarget(8, argument_bytes=1024, fuses=(64,), flavour="kernel", shuffles=False, converts_f16=False)
-DEVICES = {"h100": H100, "keeping": KEEPING, "lavapipe": LAVAPIPE, "least": LEAST, "radv": RADV, "opencl": OPENCL}
+DEVICES = {
+    "h100": H100,
+    "keeping": KEEPING,
+    "lavapipe": LAVAPIPE,
+    "least": LEAST,
+    "radv": RADV,
+    "xe2": XE2,
+    "opencl": OPENCL,
+}
 
 
 def promised(target: SimtTarget) -> Device:

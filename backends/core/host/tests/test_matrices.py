@@ -27,7 +27,7 @@ DTYPES: dict[str, Any] = {
     "bf16": np.uint16,
 }
 # The extents of the matrices: what the largest matrices of a device divide.
-SIZES = {"h100": 32, "lavapipe": 16, "radv": 32}
+SIZES = {"h100": 32, "lavapipe": 16, "radv": 32, "xe2": 32}
 
 
 class Row(NamedTuple):
