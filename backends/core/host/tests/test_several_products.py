@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -12,9 +13,9 @@ from ..counts import Loop, live_registers, loops
 from ..devices import SECRET, launch_on
 
 
-def written(case: Case) -> bytes:
-    """Return the module of a kernel whose values are right, for a device whose matrices nobody knows."""
-    made = lower_simt(case.kernel(SECRET.warp_size).ttgir, SECRET)
+def written(case: Case, ttgir: str = "") -> bytes:
+    """Return the module of a kernel whose values are right; `ttgir` is another text of it. Nobody knows the device's matrices."""
+    made = lower_simt(ttgir or case.kernel(SECRET.warp_size).ttgir, SECRET)
     check(case, launch_on(made, SECRET, case.arguments, case.grid).arrays)
     return made.module
 
@@ -30,8 +31,8 @@ def test_products_that_share_a_factor_divide_it_alike() -> None:
     found = loop_of(module)
     # A subgroup has 16 of 64 rows of each.
     assert found.instructions["CooperativeMatrixMulAdd"] == 4 * 16
-    # Q, K, V, the sums and the scores are written once: 64 x 64 elements, 8 at a time.
-    assert found.instructions["Workgroup Store"] == 5 * 4
+    # Q, K, V and the scores are written once: 64 x 64 elements, 8 at a time.
+    assert found.instructions["Workgroup Store"] == 4 * 4
 
 
 def test_products_read_factors_when_they_multiply() -> None:
@@ -39,6 +40,20 @@ def test_products_read_factors_when_they_multiply() -> None:
     assert loop_of(module).instructions["CooperativeMatrixLoad"] == 4 * (4 + 16)
     # Three factors of 64 x 64 elements would take 16 or 64 registers each.
     assert live_registers(module, 32) < 150
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_sums_are_written_to_workgroup_memory_as_matrices(columns: bool) -> None:
+    case, (layout, other) = linear(), ("#shared, #smem>", "#shared1, #smem>")
+    text, count = re.subn(
+        rf"(local_(?:alloc|load) %result.*memdesc<64x64xf16, ){layout}",
+        rf"\g<1>{other if columns else layout}",
+        case.kernel(H100.warp_size).ttgir,
+    )
+    assert count == 4
+    found = loop_of(written(case, text)).instructions
+    # Each subgroup has four matrices of the sums, the scores and the result, of which the last two become registers.
+    assert found["CooperativeMatrixStore"] == 3 * 4 and found["Workgroup Load"] == 8 + 4 + 4
 
 
 # After the iteration before, after what was loaded, after the sums, and around the result. For the scores of few rows,

@@ -113,11 +113,13 @@ class Matrices:
         operands = (pointer, code.id(order), code.id(code.integer(stride // count, "i32")), *self._group.shared)
         return Reg(f"%{m.result('CooperativeMatrixLoad', code.type(elem), *operands)}", elem)
 
-    def store(self, matrix: Matrix, x: Reg, index: Reg, stride: int) -> None:
+    def store(self, matrix: Matrix, x: Reg, index: Reg, stride: int, *, column_major: bool = False) -> None:
         """Write a matrix to workgroup memory; see `load`."""
         m, code = self._module, self._code
-        pointer, count = self._view(index, _stored(matrix.elem), (stride, matrix.columns))
-        order, distance = code.integer(_ROW_MAJOR, "i32"), code.integer(stride // count, "i32")
+        extent = matrix.rows if column_major else matrix.columns
+        pointer, count = self._view(index, _stored(matrix.elem), (stride, extent))
+        order = code.integer(_COLUMN_MAJOR if column_major else _ROW_MAJOR, "i32")
+        distance = code.integer(stride // count, "i32")
         m.do(
             "CooperativeMatrixStore",
             pointer,

@@ -234,8 +234,8 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
         layouts_held = {value: plan.held(fragments) for value, fragments in plan.fragments.items()}
         store_from_registers(function, {value: layout for value, layout in layouts_held.items() if layout})
         _arrange(function, plan, target, chained)
-        _find_registers(plan)
         _load(function, plan)
+        _find_registers(plan)
         plan.last = _last(function, plan)
     return plan
 
@@ -427,6 +427,8 @@ def _pays(op: Operation, result: Fragments, plan: CooperativePlan) -> bool:
     if is_cheap and all(len(_users(operand)) == 1 for operand in op.operands if operand in plan.fragments):
         return True
     users = _users(op.results[0])
+    if all(isinstance(user, ttg.LocalAllocOp) for user in users):
+        return True
     return any(user in plan.products and user.operands[2] is op.results[0] for user in users)
 
 
@@ -436,6 +438,9 @@ def _takes(user: Operation, index: int, fragments: Fragments, plan: CooperativeP
         return index == 2 and plan.products[user].total.layout == fragments.layout
     if targets := entry_targets(user, index) or yield_targets(user, index):
         return plan.fragments.get(targets[-1]) == fragments
+    if isinstance(user, ttg.LocalAllocOp):
+        # Fragments are written to workgroup memory as they are.
+        return OF not in user.attributes and not any(load in plan.passed for load in _users(user.result))
     if is_same(user):
         return True
     return len(user.results) == 1 and user.results[0] in plan.fragments

@@ -128,6 +128,11 @@ def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
         with _accessed(program, op.result):
             if OF in op.attributes:
                 _write_part(program, op, stored, start)
+            elif op.src not in program.values:
+                fragments, turned = program.plan.fragments[op.src], stored.dims == (1, 0)
+                places = _fragment_places(program, stored, start, fragments, range(fragments.layout.size))
+                for place, reg in zip(places, program.fragments[op.src], strict=True):
+                    matrices(program).store(fragments.matrix, reg, place, stored.rows.stride, column_major=turned)
             else:
                 stored.write(program, program.layout(op.src), start, program.values[op.src])
 
@@ -248,17 +253,24 @@ def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor:
 
 def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
-    t, stored = program.code, SharedTile(program, load.src, load)
-    layout = factor.layout.permute(stored.dims)
+    stored = SharedTile(program, load.src, load)
+    stride, turned = stored.rows.stride, stored.dims == (1, 0)
+    with program.group.limit_accesses(*_span(program, load.src), writes=False):
+        return [
+            matrices(program).load(factor.matrix, place, stride, column_major=turned)
+            for place in _fragment_places(program, stored, _start(program, load.src), factor, wanted)
+        ]
+
+
+def _fragment_places(
+    program: SimtProgram, stored: SharedTile, start: Reg, fragments: Fragments, wanted: Sequence[int]
+) -> Iterator[Reg]:
+    """Yield where some fragments of a tile begin."""
+    t, layout = program.code, fragments.layout.permute(stored.dims)
     first = program.combine_bases(layout.warps, program.group.warp())
-    found = []
     for number in wanted:
         index = t.binary("arith.addi", first, t.integer(layout.offset(number), "i32"))
-        place = t.binary("arith.addi", stored.rows.place(program, index), _start(program, load.src))
-        turned = stored.dims == (1, 0)
-        with program.group.limit_accesses(*_span(program, load.src), writes=False):
-            found.append(matrices(program).load(factor.matrix, place, stored.rows.stride, column_major=turned))
-    return found
+        yield t.binary("arith.addi", stored.rows.place(program, index), start)
 
 
 def _is_only_multiplied(program: SimtProgram, load: ttg.LocalLoadOp) -> bool:
