@@ -6,7 +6,12 @@ import re
 from collections.abc import Callable
 
 import pytest
+from foundry_core.front.structured import kernel
+from foundry_core.ir import tt
+from foundry_core.ir.parse import parse
 from foundry_core.mapping.simt.lower import lower_simt
+from foundry_core.mapping.simt.matrices.plan import plan_cooperative
+from xdsl.dialects import scf
 
 from ..cases import Case, check, decoded, linear
 from ..counts import Loop, live_registers, loops
@@ -14,7 +19,11 @@ from ..devices import SECRET, launch_on
 
 
 def written(case: Case, ttgir: str = "") -> bytes:
-    """Return the module of a kernel whose values are right; `ttgir` is another text of it. Nobody knows the device's matrices."""
+    """Return the module of a kernel whose values are right, where nobody knows how matrices are arranged.
+
+    Args:
+        ttgir: another text of the kernel.
+    """
     made = lower_simt(ttgir or case.kernel(SECRET.warp_size).ttgir, SECRET)
     check(case, launch_on(made, SECRET, case.arguments, case.grid).arrays)
     return made.module
@@ -48,7 +57,7 @@ def test_sums_are_written_to_workgroup_memory_as_matrices(columns: bool) -> None
     text, count = re.subn(
         rf"(local_(?:alloc|load) %result.*memdesc<64x64xf16, ){layout}",
         rf"\g<1>{other if columns else layout}",
-        case.kernel(H100.warp_size).ttgir,
+        case.kernel(SECRET.warp_size).ttgir,
     )
     assert count == 4
     found = loop_of(written(case, text)).instructions
@@ -58,9 +67,22 @@ def test_sums_are_written_to_workgroup_memory_as_matrices(columns: bool) -> None
 
 # After the iteration before, after what was loaded, after the sums, and around the result. For the scores of few rows,
 # for weights, and for what scales the result; after keys, and after values.
-@pytest.mark.parametrize(("case", "count"), [(linear, 5), (decoded, 5)])
+@pytest.mark.parametrize(("case", "count"), [(linear, 5), (decoded, 4)])
 def test_barrier_is_written_only_between_accesses_of_the_same_memory(case: Callable[[], Case], count: int) -> None:
     assert loop_of(written(case())).barriers == count
+
+
+def test_sums_are_made_where_what_is_summed_is_made() -> None:
+    function = kernel(parse(decoded().kernel(SECRET.warp_size).ttgir))
+    (block,) = [op.body.block for op in function.walk() if isinstance(op, scf.ForOp)]
+    *_, total = [op for op in block.ops if isinstance(op, tt.ReduceOp)]
+    *_, product = [op for op in block.ops if isinstance(op, tt.DotOp)]
+    # Where Triton moves them.
+    for op in (*(use.operation for use in total.results[0].uses), total):
+        block.detach_op(op)
+        block.insert_op_after(op, product)
+    plan_cooperative(function, SECRET)
+    assert total.is_before_in_block(product)
 
 
 def test_few_rows_are_divided_by_columns() -> None:

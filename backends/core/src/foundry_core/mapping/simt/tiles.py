@@ -164,9 +164,10 @@ class Rows:
         return [invocation.code.binary("arith.addi", self._anywhere(invocation, at), start) for at in indices]
 
     def _write(self, invocation: Invocation, offsets: Sequence[Reg], regs: Sequence[Reg], span: Span) -> None:
-        bits = [invocation.numeric.to_memory(reg, self._elem) for reg in regs]
         for numbers, index in self.vectors(invocation, offsets):
-            invocation.group.write_shared(index, [bits[k] for k in numbers], span)
+            # Each vector is converted before it is written, so that not all are there at once.
+            bits = [invocation.numeric.to_memory(regs[k], self._elem) for k in numbers]
+            invocation.group.write_shared(index, bits, span)
 
     def read(
         self, invocation: Invocation, layout: Layout, start: Reg, registers: Sequence[int] | None = None
@@ -359,8 +360,11 @@ def through_memory(
     moving = (source.invocation_bits, target.invocation_bits & ~replaced)
     division = Division(source.shape, regs[0].elem, invocation.arena.free, moving, dropped=replaced)
     found: dict[int, Reg] = {}
+    # Less waits for what others read, unless it would take much more memory.
+    small = division.rows.bytes <= invocation.target.workgroup_bytes // 16
     for part in division.parts:
-        with invocation.arena.borrow(op, division.rows.bytes) as first:
+        avoided = invocation.code.accesses.spans if small else ()
+        with invocation.arena.borrow(op, division.rows.bytes, avoided) as first:
             start = division.rows.start(invocation, first)
             division.write(invocation, source, part | ones, start, regs, mask=division.cut | replaced, owner=owner)
             if owner is not None:

@@ -236,6 +236,7 @@ def plan_cooperative(function: tt.FuncOp, target: SimtTarget) -> CooperativePlan
         _arrange(function, plan, target, chained)
         _load(function, plan)
         _find_registers(plan)
+        _shorten_lives(function, plan)
         plan.last = _last(function, plan)
     return plan
 
@@ -468,6 +469,32 @@ def _load(function: tt.FuncOp, plan: CooperativePlan) -> None:
             known = op.src in plan.passed.values()
             if _passes(op.src, fragments, plan) or known or any(_is_kept(load) for load in loads):
                 plan.passed.update(dict.fromkeys(loads, op.src))
+
+
+def _shorten_lives(function: tt.FuncOp, plan: CooperativePlan) -> None:
+    """Move what makes less of a tile to where the tile is made: sums, narrower numbers, and what a product reads.
+
+    Triton moves the sums of attention's weights behind the product of these: all of them would live on beside it. What
+    is loaded from global memory keeps its place: it is to be written when it has come.
+    """
+    for op in list(function.body.walk()):
+        if isinstance(op, tt.ReduceOp) or op.name == "arith.truncf":
+            _move_behind(op, op.operands)
+        elif isinstance(op, ttg.LocalAllocOp) and op.src is not None and not isinstance(op.src.owner, tt.LoadOp):
+            _move_behind(op, op.operands)
+            for load in _users(op.result):
+                if load in plan.passed:
+                    _move_behind(load, load.operands)
+
+
+def _move_behind(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Move an operation behind the last one of its block that makes one of some values."""
+    makers, before, block = [value.owner for value in values], op.prev_op, op.parent_block()
+    while before is not None and before not in makers:
+        before = before.prev_op
+    if before is not None and block is not None and before is not op.prev_op:
+        block.detach_op(op)
+        block.insert_op_after(op, before)
 
 
 def _passes(source: SSAValue, fragments: Fragments, plan: CooperativePlan) -> bool:

@@ -120,7 +120,7 @@ def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
     stored = SharedTile(program, op.result, op)
-    first = program.arena.take(op, stored.rows.bytes)
+    first = program.arena.take(op, stored.rows.bytes, program.code.accesses.spans if op.src is not None else ())
     program.allocated[op.result] = first
     start = stored.rows.start(program, first)
     program.values[op.result] = [start]
