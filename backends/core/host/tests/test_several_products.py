@@ -51,6 +51,14 @@ def test_products_read_factors_when_they_multiply() -> None:
     assert live_registers(module, 32) < 150
 
 
+def test_tile_keeps_its_memory_until_all_products_have_read_it() -> None:
+    case = linear()
+    # Behind a barrier, memory that nothing has accessed since is taken first.
+    text, count = re.subn(r"(?=%result\w* = ttg.local_alloc)", "gpu.barrier\n", case.kernel(H100.warp_size).ttgir)
+    assert count == 2
+    written(case, text)
+
+
 @pytest.mark.parametrize("columns", [False, True])
 def test_sums_are_written_to_workgroup_memory_as_matrices(columns: bool) -> None:
     case, (layout, other) = linear(), ("#shared, #smem>", "#shared1, #smem>")
