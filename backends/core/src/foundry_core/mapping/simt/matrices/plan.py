@@ -26,6 +26,7 @@ from ....ir import tt, ttg
 from ....ir.arith import ConstantOp, SelectOp
 from ....ir.effects import reads, writes
 from ....ir.elements import index_mapping, is_same, source
+from ....ir.facts import combined_axis
 from ....ops.numeric import element_name
 from .. import layouts
 from ..layouts import Layout
@@ -478,7 +479,8 @@ def _shorten_lives(function: tt.FuncOp, plan: CooperativePlan) -> None:
     is loaded from global memory keeps its place: it is to be written when it has come.
     """
     for op in list(function.body.walk()):
-        if isinstance(op, tt.ReduceOp) or op.name == "arith.truncf":
+        combined = combined_axis(op)
+        if (combined is not None and not combined.is_kept) or op.name == "arith.truncf":
             _move_behind(op, op.operands)
         elif isinstance(op, ttg.LocalAllocOp) and op.src is not None and not isinstance(op.src.owner, tt.LoadOp):
             _move_behind(op, op.operands)
