@@ -54,7 +54,7 @@ def test_products_read_factors_when_they_multiply() -> None:
 def test_tile_keeps_its_memory_until_all_products_have_read_it() -> None:
     case = linear()
     # Behind a barrier, memory that nothing has accessed since is taken first.
-    text, count = re.subn(r"(?=%result\w* = ttg.local_alloc)", "gpu.barrier\n", case.kernel(H100.warp_size).ttgir)
+    text, count = re.subn(r"(?=%result\w* = ttg.local_alloc)", "gpu.barrier\n", case.kernel(SECRET.warp_size).ttgir)
     assert count == 2
     written(case, text)
 
