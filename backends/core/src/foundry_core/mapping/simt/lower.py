@@ -168,8 +168,9 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
         group.local_bytes,
         sites,
         parts,
-        program.hopes
-        and [
+        None
+        if program.hopes is None
+        else [
             LaunchHope(hope.kind, hope.value.index, hope.of)
             for hope in program.hopes
             if isinstance(hope.value, BlockArgument)
