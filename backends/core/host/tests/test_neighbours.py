@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foundry_core.mapping.simt.lower import lower_simt
+from foundry_core.mapping.simt.lower import Simt, lower_simt
 
 from ..cases import TEXTS
 from ..devices import DEVICES, launch_on
@@ -67,10 +68,15 @@ def load_widths(module: bytes) -> Counter[int]:
     return found
 
 
+@functools.cache
+def lowered(device: str, ttgir: str) -> Simt:
+    """Lower a kernel once for all tests that launch it."""
+    return lower_simt(ttgir, DEVICES[device])
+
+
 def loaded(device: str, ttgir: str, n: int, start: int, programs: int = 3) -> tuple[Array, Array, Counter[int]]:
     """Run a kernel; return the array, what it found there, and the widths of its loads."""
-    target = DEVICES[device]
-    made = lower_simt(ttgir, target)
+    target, made = DEVICES[device], lowered(device, ttgir)
     table = np.random.default_rng(3).integers(-(1 << 15), 1 << 15, 2 * MIDDLE).astype(np.int16)
     out = np.full(programs * 4 * LANES[device] * EACH, POISON, np.int16)
     with np.errstate(all="ignore"):
@@ -531,7 +537,7 @@ def test_tiles_that_a_loop_moves_are_what_they_were(changed: int, turns: int, el
     x = numbers.astype(kinds[elem])
     as_stored = (lambda y: (y.view(np.uint32) >> 16).astype(np.uint16)) if elem == "bf16" else (lambda y: y)
     out = [np.full(size, 77, as_stored(x).dtype) for _ in range(3)]
-    made = lower_simt(rotated(elem, lanes, size, 16, changed), DEVICES[device])
+    made = lowered(device, rotated(elem, lanes, size, 16, changed))
     found = launch_on(made, DEVICES[device], [*as_stored(x), *out, np.int32(turns)], (1, 1, 1)).arrays[4:7]
     a, b, c = x[0], x[1], x[changed]
     for _ in range(turns):
