@@ -35,12 +35,11 @@ from .gpu import CORPUS
 # The kernels of vulkan.toml that are not in the corpus.
 _TUNED = ("vec_add", "softmax", "matmul-f32", "matmul-f16", "attention")
 NAMES = [*_TUNED, *CORPUS]
-# What compilers call a figure; several are added.
+# What AMD's and Intel's compilers call a figure; several are added.
 _FIGURES = {
     "registers": ("VGPRs", "Max live registers"),
-    "spilled": ("Spilled VGPRs", "Spilled SGPRs", "Spill count"),
-    "scratch": ("Scratch size", "Scratch Memory Size"),
-    "code": ("Code size", "Binary Size"),
+    "spilled": ("Spilled VGPRs", "Spilled SGPRs", "Spills"),
+    "code": ("Code size",),
 }
 # How much of a reason is printed; the JSON has all.
 _REASON = 400
@@ -173,14 +172,26 @@ def serve(connection: Any, lanes: int) -> None:
                 said = Pipeline(
                     device, made.asm["spv"], made.metadata.name, made.metadata.argument_bytes, known.warp_size
                 ).describe()
-                for name, labels in _FIGURES.items():
-                    figures[name] = max(figures.get(name, 0), sum(said.get(label, 0) for label in labels))
+                for name, figure in figures_of(said).items():
+                    figures[name] = max(figures.get(name, 0), figure)
                 figures["spirv"] = max(figures.get("spirv", 0), len(made.asm["spv"]))
             connection.send(figures)
         except EOFError:
             return
         except Exception as failure:
             connection.send({who: f"{type(failure).__name__}: {failure}"})
+
+
+def figures_of(said: Mapping[str, float]) -> dict[str, float]:
+    """Return the figures of what a compiler said of a kernel.
+
+    Raises:
+        LookupError: it says nothing of one.
+    """
+    found = {name: [said[label] for label in labels if label in said] for name, labels in _FIGURES.items()}
+    if missing := [name for name, each in found.items() if not each]:
+        raise LookupError(f"the compiler says nothing of {', '.join(missing)}, only of {', '.join(said)}")
+    return {name: sum(each) for name, each in found.items()}
 
 
 class Compiler:
@@ -346,7 +357,8 @@ def markdown(results: Mapping[str, Any]) -> str:
     lines += [
         "",
         "A cell has the vector registers of an invocation, and KiB of code, of the first configuration of bench that "
-        "compiles, with how many registers were spilled to memory, if any. Of several kernels it is the most.",
+        "compiles, with how many registers were spilled to memory, if any. Of several kernels it is the most. Intel's "
+        "compiler counts a subgroup's registers that are live at once before it allocates, and spilling instructions.",
         "",
         f"| kernel | {' | '.join(gpus)} |",
         f"|---|{'--:|' * len(gpus)}",

@@ -362,7 +362,7 @@ def test_variance_refuses_a_setting_that_it_does_not_know(capsys: pytest.Capture
 def test_kernel_that_is_compiled_for_no_gpu_is_counted_and_told_apart_from_a_crash(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = {"registers": 24, "spilled": 0, "scratch": 0, "code": 2048, "spirv": 4000}
+    made = {"registers": 24, "spilled": 0, "code": 2048, "spirv": 4000}
     row = {
         "small": {"a": {"refused by the driver": "too\nlarge"}, "b": {**made, "spilled": 3}, "c": made},
         "large": {"a": {**made, "spilled": 7}},
@@ -388,6 +388,10 @@ def test_kernel_that_is_compiled_for_no_gpu_is_counted_and_told_apart_from_a_cra
     with pytest.raises(SystemExit):
         other_gpus.main([f"--out={tmp_path}", "--gpus=voodoo"])
     assert "no GPU voodoo; known: vega10, " in capsys.readouterr().err
+    said = {"Max live registers": 9.0, "Spills": 2.0, "Code size": 8.0, "Loops": 1.0}
+    assert other_gpus.figures_of(said) == {"registers": 9, "spilled": 2, "code": 8}
+    with pytest.raises(LookupError, match="nothing of spilled, only of Max live registers, Code size"):
+        other_gpus.figures_of({"Max live registers": 9.0, "Code size": 8.0})
     with pytest.raises(SystemExit):
         other_gpus.main([f"--out={tmp_path}", f"--shims={tmp_path}"])
     assert f"no shim in {tmp_path}; install" in capsys.readouterr().err
