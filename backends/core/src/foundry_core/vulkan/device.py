@@ -481,7 +481,10 @@ class VulkanDevice:
 
             lists = self._try_matrices(list(probed_kinds(self._described).items()))
             store.write_kernel_file(file, json.dumps(lists).encode())
-        return tuple(Arrangement(*kind, tuple(components), tuple(lanes)) for *kind, components, lanes in lists)
+        return tuple(
+            Arrangement(use, elem, rows, columns, tuple(components), tuple(lanes))
+            for use, elem, rows, columns, components, lanes in lists
+        )
 
     def _try_matrices(self, kinds: Sequence[tuple[Matrix, Fragment]]) -> tuple[Arrangement, ...]:
         """Find the arrangements of some kinds of matrices; of fewer, if the driver fails on one of them."""
