@@ -138,7 +138,7 @@ def serve(connection: Any, lanes: int) -> None:
     if lanes:
         assert device.properties.least_subgroup <= lanes <= device.properties.most_subgroup
         device.properties.subgroup = lanes
-    # It is found by a launch, and there are none here: both are taken for granted, as on all GPUs that were tried.
+    # It is found by a launch, and there are none here: both are assumed.
     vars(device)["fuses"] = (32, 64)
     known = device.target()
     connection.send(
