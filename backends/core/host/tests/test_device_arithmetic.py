@@ -282,18 +282,23 @@ def test_integer_of_few_bits_becomes_the_nearest_float(bits: int, below: int, to
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("bits", [11, 12])
-def test_difference_of_integers_of_few_bits_becomes_the_nearest_float(bits: int, device: str) -> None:
+@pytest.mark.parametrize(("bits", "to"), [(11, "f16"), (12, "f16"), (30, "bf16")])
+def test_difference_of_integers_of_few_bits_becomes_the_nearest_float(bits: int, to: str, device: str) -> None:
     x, y = np.random.default_rng(bits).integers(-(1 << 31), 1 << 31, (2, 5000)).astype(np.int32)
+    # Rounded to f32 first, it would be halfway between two bf16.
+    x[0], y[0] = (1 << 29) + (1 << 21) + 1, 0
     lines = [
-        *of_bits(bits, 0, "f16", "sitofp")[:3],
+        *of_bits(bits, 0, to, "sitofp")[:3],
         "%others = arith.andi %x1, %mask : TILE(i32)",
         "%z = arith.subi %bits, %others : TILE(i32)",
-        "%h = arith.sitofp %z : TILE(i32) to TILE(f16)",
-        "%v = arith.extf %h : TILE(f16) to TILE(f32)",
+        f"%h = arith.sitofp %z : TILE(i32) to TILE({to})",
+        f"%v = arith.extf %h : TILE({to}) to TILE(f32)",
     ]
     mask = (1 << bits) - 1
-    wanted = ((x & mask) - (y & mask)).astype(np.float16).astype(np.float32)
+    exact = ((x & mask) - (y & mask)).astype(np.float64)
+    # NumPy has no bf16: to the nearest multiple of its last digit, ties to even.
+    digit = np.exp2(np.floor(np.log2(np.maximum(np.abs(exact), 1))) - 7)
+    wanted = (np.rint(exact / digit) * digit if to == "bf16" else exact.astype(np.float16)).astype(np.float32)
     np.testing.assert_array_equal(computed(DEVICES[device], [("i32", x), ("i32", y)], "f32", lines), wanted)
 
 
