@@ -244,7 +244,7 @@ def test_a_readonly_array_is_shared_only_with_a_library_that_knows_of_it() -> No
     assert not Tensor.from_dlpack(Foreign(Tensor(array)), copy=True).readonly
 
 
-def test_what_cannot_be_shared_is_said() -> None:
+def test_tensor_that_cannot_be_shared_is_refused() -> None:
     class OfCuda(Foreign):
         def __dlpack_device__(self) -> tuple[int, int]:
             return 2, 1

@@ -80,7 +80,7 @@ def test_counts_are_those_of_another_reader(name: str) -> None:
     assert loops["loops with barriers"] <= loops["loops"]
 
 
-def test_what_is_in_a_loop_is_counted_apart() -> None:
+def test_instructions_in_a_loop_are_counted_apart() -> None:
     found = count(MODULES["matmul-32"])
     assert found.everywhere["loops with barriers"] == 1
     # Both factors of each step are loaded in the loop, and the result is stored behind it.
@@ -148,7 +148,7 @@ def test_a_product_that_has_no_matrices_is_named_where_the_device_has_them() -> 
     assert "matrix units" not in kinds(MODULES["matrices"], {"f16": 1e9})
 
 
-def test_what_was_reduced_to_fit_is_named() -> None:
+def test_reduction_that_fits_a_kernel_is_named() -> None:
     chosen = "num_stages=1 instead of 3, products in 2 parts along K"
     assert kinds(MODULES["matrices"], chosen=chosen).count("workgroup memory") == 1
     rows = format_shader({"shader": examine_shader(MODULES["matrices"], described(chosen=chosen), {})})

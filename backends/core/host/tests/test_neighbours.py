@@ -382,7 +382,7 @@ def test_block_that_begins_at_a_quotient_of_unknown_sign_finds_what_numpy_finds(
     ("elem", "other", "selects"), [("f16", 0.0, 0), ("f16", -0.0, 4), ("f16", 1.5, 4), ("bf16", 0.0, 0)]
 )
 @pytest.mark.parametrize("limit", [0, 8, 64, 1 << 20])
-def test_what_a_mask_leaves_out_is_chosen_in_whole_words(
+def test_elements_that_a_mask_leaves_out_are_chosen_in_whole_words(
     limit: int, elem: str, other: float, selects: int, device: str
 ) -> None:
     lanes, size = LANES[device], 4 * LANES[device] * EACH

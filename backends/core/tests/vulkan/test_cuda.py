@@ -306,7 +306,7 @@ def test_a_copy_for_the_host_or_another_owner_is_made_on_request(fake: FakeCuda)
         (lambda fake: setattr(fake, "shift", 16), "not divisible alike"),
     ],
 )
-def test_what_cuda_refuses_is_said_and_leaves_nothing_behind(fake: FakeCuda, damage: Any, message: str) -> None:
+def test_refusal_of_cuda_is_said_and_leaves_nothing_behind(fake: FakeCuda, damage: Any, message: str) -> None:
     damage(fake)
     tensor, files = DeviceTensor.full(8, 2), len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(BufferError, match=message):

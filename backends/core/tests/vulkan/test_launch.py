@@ -408,7 +408,7 @@ def test_a_compiled_kernel_is_kept_on_disk_and_a_damaged_file_is_replaced(
     assert [each.name for each in file.parent.iterdir()] == [file.name]
 
 
-def test_what_was_tried_on_a_device_is_kept_on_disk_and_tried_again_if_the_file_is_damaged(
+def test_answers_of_a_device_are_kept_on_disk_and_it_is_tried_again_if_the_file_is_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
