@@ -129,7 +129,7 @@ FAULTS = (
         "vulkan",
         _VULKAN,
         (("if (number > SLOTS) {", "if (0) {"),),
-        1,
+        4,
     ),
 )
 
