@@ -504,7 +504,7 @@ def test_no_text_of_the_page_covers_another_or_is_cut_light_and_dark(
 def test_no_text_of_a_file_with_rooflines_covers_another_or_is_cut(
     browser: str, pictured: Report, tmp_path: Path, width: int, dark: bool
 ) -> None:
-    text = f"<!doctype html><title></title><body>{roofline.file(pictured.profiles)}</body>"
+    text = f"<!doctype html><meta charset=utf-8><title></title><body>{roofline.file(pictured.profiles)}</body>"
     # Without the margin that a browser gives a page.
     text = text.replace("<style>", "<style>body { margin: 0; background: var(--paper); }", 1)
     found = probed(browser, tmp_path, text, PROBE, width, dark=dark)
