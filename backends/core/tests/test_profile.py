@@ -134,7 +134,7 @@ class Known:
 def test_each_kind_of_arithmetic_has_its_roof_and_no_share_is_above_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from foundry_core.profile import report, roofs
 
-    monkeypatch.setattr(roofs, "device_roofs", lambda driver: Known())
+    monkeypatch.setattr(roofs, "device_roofs", lambda *_: Known())
     module = [b""]
 
     class Spv:
