@@ -40,7 +40,7 @@ SETTINGS = {
     "order": "the other kernel is measured first, and keeps its arrays",
     "reversed": "programs are in reversed order (rotary embedding only)",
     "cold": "no work before, so that the GPU raises its clocks meanwhile",
-    "compiled": "the driver compiles the kernel anew",
+    "compiled": "the driver compiles the kernel again",
     "waits": "the host waits for each launch, and takes the time",
     "cuda": "CUDA is open in the process, as where torch is compared",
 }

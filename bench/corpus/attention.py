@@ -90,9 +90,21 @@ def decode(sequences: int, heads: int, group: int, length: int, depth: int, page
 
 @triton.jit
 def part_kernel(
-    q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, part_ptr, sum_ptr, scale, most,
-    GROUP: constexpr, D: constexpr, PAGE: constexpr, BN: constexpr, SPLITS: constexpr,
-):  # fmt: skip
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    table_ptr,
+    length_ptr,
+    part_ptr,
+    sum_ptr,
+    scale,
+    most,
+    GROUP: constexpr,
+    D: constexpr,
+    PAGE: constexpr,
+    BN: constexpr,
+    SPLITS: constexpr,
+):
     """One of SPLITS parts of a sequence, each key by the table; few heads of queries share one of keys."""
     sequence, head, split, heads = tl.program_id(0), tl.program_id(1), tl.program_id(2), tl.num_programs(1)
     # tl.dot has 16 rows at least.
@@ -139,18 +151,25 @@ def decode_split(sequences: int, heads: int, group: int, length: int, depth: int
     def launch(jit: Any, *arrays: Any, BN: int, SPLITS: int, **options: Any) -> Any:
         *read, parts, sums, out = arrays
         jit(part_kernel)[(sequences, heads, SPLITS)](
-            *read, parts, sums, depth**-0.5, -(-length // page), GROUP=group, D=depth, PAGE=page, BN=BN, SPLITS=SPLITS,
+            *read,
+            parts,
+            sums,
+            depth**-0.5,
+            -(-length // page),
+            GROUP=group,
+            D=depth,
+            PAGE=page,
+            BN=BN,
+            SPLITS=SPLITS,
             **options,
-        )  # fmt: skip
+        )
         return jit(combine_kernel)[(rows,)](parts, sums, out, D=depth, SPLITS=SPLITS, num_warps=4)
 
     return replace(made, title=f"{made.title}, in parts", inputs=(*made.inputs, parts, sums), launch=launch)
 
 
 @triton.jit
-def linear_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, scale, length, D: constexpr, CHUNK: constexpr, BV: constexpr
-):  # fmt: skip
+def linear_kernel(q_ptr, k_ptr, v_ptr, out_ptr, scale, length, D: constexpr, CHUNK: constexpr, BV: constexpr):
     """Causal, without softmax: scores within a chunk, and the sum of K^T V for what is before it."""
     head, row, column = tl.program_id(0), tl.arange(0, CHUNK), tl.arange(0, D)
     of_v = tl.program_id(1) * BV + tl.arange(0, BV)

@@ -116,7 +116,7 @@ def rotary(tokens: int, heads: int, depth: int, kind: str) -> Problem:
 @triton.jit
 def rotary_split_kernel(
     qkv_ptr, cos_ptr, sin_ptr, out_ptr, tokens, heads, HALF: constexpr, BH: constexpr, REVERSED: constexpr
-):  # fmt: skip
+):
     """Turn the queries and keys of a token, and copy its values; each of the three gets an array of its own."""
     token, part = tl.program_id(0), tl.program_id(2)
     if REVERSED:

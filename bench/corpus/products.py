@@ -296,9 +296,19 @@ def weights(m: int, n: int, k: int, kind: str, bits: int) -> Problem:
 
 @triton.jit
 def packed_kernel(
-    a_ptr, b_ptr, scale_ptr, zero_ptr, c_ptr, m, n, k,
-    GROUP: constexpr, BM: constexpr, BN: constexpr, BK: constexpr,
-):  # fmt: skip
+    a_ptr,
+    b_ptr,
+    scale_ptr,
+    zero_ptr,
+    c_ptr,
+    m,
+    n,
+    k,
+    GROUP: constexpr,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+):
     """Eight weights of 4 bits a word along K; GROUP rows share scales and zeros, of which a word has eight along N."""
     row, column = swizzled(m, n, BM, BN, 8)
     at_m = (row * BM + tl.arange(0, BM)) % m
@@ -492,9 +502,20 @@ def convolution(height: int, width: int, channels: int, out: int, kind: str) -> 
 
 @triton.jit
 def strided_kernel(
-    x_ptr, w_ptr, y_ptr, images, channels, out, height, width, lines, columns,
-    BM: constexpr, BN: constexpr, BK: constexpr,
-):  # fmt: skip
+    x_ptr,
+    w_ptr,
+    y_ptr,
+    images,
+    channels,
+    out,
+    height,
+    width,
+    lines,
+    columns,
+    BM: constexpr,
+    BN: constexpr,
+    BK: constexpr,
+):
     """3 x 3 with a stride of 2 in the order of PyTorch, channels first, as a product of any sizes."""
     place = tl.program_id(0) * BM + tl.arange(0, BM)
     column, line, image = place % columns, place // columns % lines, place // (columns * lines)

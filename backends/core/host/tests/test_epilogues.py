@@ -184,34 +184,32 @@ def test_chain_gets_what_cannot_be_computed_again(of: str, device: str) -> None:
     compare(out, epilogue)
 
 
-@pytest.mark.parametrize("how", [in_pairs, by_columns, mixed, None])
-@pytest.mark.parametrize("lanes", [8, 32])
-def test_kernel_of_triton_with_masks_a_row_and_a_column(
-    lanes: int, how: Callable[[int, str, int, int, int], Arrangement] | None
-) -> None:
-    case = CASES["activated"]()
+Arranged = Callable[[int, str, int, int, int], Arrangement] | None
+
+
+def written_by_triton(name: str, lanes: int, how: Arranged) -> list[str]:
+    """Return the instructions of one of Triton's kernels whose values are right, on a device arranged in this way."""
+    case = CASES[name]()
     device = replace(LAVAPIPE if lanes == 8 else SECRET, compiles_slowly=False)
     target = arranged(device, how) if how else device
     made = lower_simt(case.kernel(lanes).ttgir, target)
     with np.errstate(all="ignore"):
         check(case, launch_on(made, target, case.arguments, case.grid).arrays)
-    names = instructions(made)
+    return instructions(made)
+
+
+@pytest.mark.parametrize("how", [in_pairs, by_columns, mixed, None])
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_kernel_of_triton_with_masks_a_row_and_a_column(lanes: int, how: Arranged) -> None:
+    names = written_by_triton("activated", lanes, how)
     last = len(names) - names[::-1].index("CooperativeMatrixMulAdd")
     assert (names[last:].count("ControlBarrier") == 0) == (how is not None)
 
 
 @pytest.mark.parametrize("how", [in_pairs, by_columns, mixed, None])
 @pytest.mark.parametrize("lanes", [8, 32])
-def test_attention_keeps_scores_and_sums_in_registers(
-    lanes: int, how: Callable[[int, str, int, int, int], Arrangement] | None
-) -> None:
-    case = CASES["attended"]()
-    device = replace(LAVAPIPE if lanes == 8 else SECRET, compiles_slowly=False)
-    target = arranged(device, how) if how else device
-    made = lower_simt(case.kernel(lanes).ttgir, target)
-    with np.errstate(all="ignore"):
-        check(case, launch_on(made, target, case.arguments, case.grid).arrays)
-    names = instructions(made)
+def test_attention_keeps_scores_and_sums_in_registers(lanes: int, how: Arranged) -> None:
+    names = written_by_triton("attended", lanes, how)
     assert ("CooperativeMatrixStore" in names) == (how is None)
     if how in (in_pairs, by_columns):
         # Only the queries, the keys and the values, which all subgroups read, are in workgroup memory, and the scores
