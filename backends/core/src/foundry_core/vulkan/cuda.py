@@ -13,11 +13,11 @@ import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from ..dlpack import CUDA, SharingError
-from .library import DeviceProperties, library
-from .memory import DeviceBuffer, MemoryPool
+from .library import library
+from .memory import Device, DeviceBuffer
 
 LIBRARY = "libcuda.so.1"
 _OPAQUE_FD = 1  # CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
@@ -156,19 +156,6 @@ class CudaMapping:
     def close(self) -> None:
         """Take it away from CUDA, when it has finished with it."""
         self._cuda.unmap(self._memory, self.address)
-
-
-class Device(Protocol):
-    """What sharing needs of a device (device.VulkanDevice)."""
-
-    name: str
-    properties: DeviceProperties
-    handle: Any
-    memory: MemoryPool
-
-    def wait(self) -> None: ...
-
-    def check_state(self) -> None: ...
 
 
 class Loan:

@@ -27,8 +27,10 @@ from .layouts import Layout
 # For each register, the one that it is a constant away from, and the constant.
 Derived = tuple[tuple[int, int], ...]
 # Operations after which a register that was a sum is no longer one, whatever is known of it.
-_BENT = (arith.RemSIOp, arith.RemUIOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp, arith.AndIOp)
-_BENT_TOO = (arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, SelectOp)
+_BENT = (
+    *(arith.RemSIOp, arith.RemUIOp, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp, arith.AndIOp),
+    *(arith.MinSIOp, arith.MaxSIOp, arith.MinUIOp, arith.MaxUIOp, SelectOp),
+)
 _HINTS = ("tt.contiguity", "tt.constancy", "tt.divisibility")
 # Nobody hopes for more: what is a multiple of 16, Triton says itself.
 _MOST_HOPED = 8
@@ -67,7 +69,7 @@ def _bent(function: tt.FuncOp) -> list[SSAValue]:
     """Return the tiles of integers whose runs the writer of sums cannot see."""
     found: list[SSAValue] = []
     for op in function.body.walk():
-        if isinstance(op, _BENT + _BENT_TOO) or any(hint in op.attributes for hint in _HINTS):
+        if isinstance(op, _BENT) or any(hint in op.attributes for hint in _HINTS):
             found += [value for value in op.results if _is_tile(value)]
     return found
 

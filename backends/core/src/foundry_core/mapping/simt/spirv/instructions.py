@@ -23,7 +23,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....emit.builder import Builder, count_bits
 from ....emit.mlir import ORDERS_OF_BOOLEANS, WIDTHS, Reg
@@ -71,8 +71,16 @@ _CASTS = {
     "arith.truncf": "FConvert",
     "arith.bitcast": "Bitcast",
 }
-# Operations whose result has bounds if both operands do.
-_BOUNDED = frozenset(("arith.addi", "arith.muli", "arith.andi", "arith.shrui"))
+# The least and the greatest result of operations on integers, from those of their operands; None if they say nothing.
+_Bounds: TypeAlias = tuple[int, int]
+_BOUNDS: dict[str, Callable[[_Bounds, _Bounds], _Bounds | None]] = {
+    "arith.addi": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "arith.subi": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "arith.muli": lambda a, b: (a[0] * b[0], a[1] * b[1]) if min(a[0], b[0]) >= 0 else None,
+    # One operand without a sign is enough.
+    "arith.andi": lambda a, b: (0, min(each[1] for each in (a, b) if each[0] >= 0)) if max(a[0], b[0]) >= 0 else None,
+    "arith.shrui": lambda a, b: (0, a[1]) if min(a[0], b[0]) >= 0 else None,
+}
 _COMPARED = {
     "eq": "IEqual",
     "ne": "INotEqual",
@@ -283,22 +291,9 @@ class Code:
         if base.name in self._bounds or self.value(base) is not None:
             return found
         limit = 1 << WIDTHS[x.elem] - 1
-        a, b = (self.bounds(each) or (-limit, limit - 1) for each in (x, y))
-        match name:
-            case "arith.addi":
-                low, high = a[0] + b[0], a[1] + b[1]
-            case "arith.subi":
-                low, high = a[0] - b[1], a[1] - b[0]
-            case "arith.muli" if a[0] >= 0 and b[0] >= 0:
-                low, high = a[0] * b[0], a[1] * b[1]
-            case "arith.andi" if a[0] >= 0 or b[0] >= 0:
-                low, high = 0, min(each[1] for each in (a, b) if each[0] >= 0)
-            case "arith.shrui" if a[0] >= 0 and b[0] >= 0:
-                low, high = 0, a[1]
-            case _:
-                return found
-        if -limit <= low <= high < limit:
-            self._bounds[base.name] = (low - step, high - step)
+        within = _BOUNDS[name](*(self.bounds(each) or (-limit, limit - 1) for each in (x, y)))
+        if within and -limit <= within[0] <= within[1] < limit:
+            self._bounds[base.name] = (within[0] - step, within[1] - step)
         return found
 
     def _sum(self, base: Reg, step: int) -> Reg:
@@ -326,7 +321,7 @@ class Code:
                 self.module.exact.append(self.id(found))
             return found
         found = self._integer(name, x, y)
-        return self._with_bounds(name, found, x, y) if name in _BOUNDED else found
+        return self._with_bounds(name, found, x, y) if name in _BOUNDS else found
 
     def _integer(self, name: str, x: Reg, y: Reg) -> Reg:
         a, b = self.value(x), self.value(y)
