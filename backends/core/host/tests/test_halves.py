@@ -63,3 +63,27 @@ def test_element_that_a_mask_leaves_out_is_replaced_in_whole_words(device: str, 
     np.testing.assert_array_equal(found, np.where(np.arange(size) < size // 2, x, np.array(bits).astype(dtype)))
     # One for the address, and one for each 4 bytes.
     assert of_entry(made).count("Select") == 1 + EACH * x.itemsize // 4
+
+
+@pytest.mark.parametrize("elem", ["f16", "bf16", "f8E5M2"])
+@pytest.mark.parametrize("device", sorted(DEVICES))
+def test_bits_of_every_number_are_kept_where_elements_only_move(device: str, elem: str) -> None:
+    target, dtype = DEVICES[device], np.uint8 if elem == "f8E5M2" else np.uint16
+    bits = np.arange(np.iinfo(dtype).max + 1).astype(dtype)
+    size = 4 * target.warp_size * EACH
+    bits = np.tile(bits, max(1, size // len(bits)))
+    single = f"sizePerThread = [1], threadsPerWarp = [{target.warp_size}], warpsPerCTA = [4], order = [0]"
+    other = f"tensor<{size}x{elem}, #ttg.blocked<{{{single}}}>>"
+    lines = [
+        f"%c = ttg.convert_layout %x0 : TILE({elem}) -> {other}",
+        f"%v = ttg.convert_layout %c : {other} -> TILE({elem})",
+        f"%last = arith.constant dense<{size - 1}> : TILE(i32)",
+        "%back = arith.subi %last, %r : TILE(i32)",
+        f"%w = tt.gather %v[%back] {{axis = 0 : i32}} : (TILE({elem}), TILE(i32)) -> TILE({elem})",
+    ]
+    kernel = elementwise([elem], {"%v": elem, "%w": elem}, lines, lanes=target.warp_size, size=size, each=EACH)
+    outputs = [np.full(len(bits), 77, dtype) for _ in range(2)]
+    programs = len(bits) // size
+    _, there, reversed = launch_on(lower_simt(kernel, target), target, [bits, *outputs], (programs, 1, 1)).arrays
+    np.testing.assert_array_equal(there, bits)
+    np.testing.assert_array_equal(reversed, bits.reshape(programs, size)[:, ::-1].ravel())

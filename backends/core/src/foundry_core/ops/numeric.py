@@ -64,8 +64,8 @@ class Numeric:
 
     def __init__(self, text: Builder) -> None:
         self.text: Builder = text
-        # For registers that hold a number of a narrow type as f32: the register of its bits, if known.
-        self._packed: dict[tuple[Reg, str], Reg] = {}
+        # The bits from which a float was made, and their type: a NaN that is only moved keeps its payload.
+        self._bits: dict[Reg, tuple[Reg, str]] = {}
 
     # Pointers.
 
@@ -106,8 +106,12 @@ class Numeric:
         if elem not in LAYOUTS:
             return x
         value = self.unpack(x, LAYOUTS[elem])
-        self._packed[value, elem] = x
+        self._bits[value] = x, elem
         return value
+
+    def bits(self, x: Reg) -> tuple[Reg, str]:
+        """Return the bits from which a float of a narrow type was made, and that type; else the register and its."""
+        return self._bits.get(x, (x, x.elem))
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
         """Convert a register to its bits in memory."""
@@ -115,7 +119,16 @@ class Numeric:
             return self.text.cast("arith.extui", x, "i8")
         if elem not in LAYOUTS:
             return x
-        return self._packed.get((x, elem)) or self.pack(x, LAYOUTS[elem])
+        bits, known = self.bits(x)
+        return bits if known == elem else self.pack(x, LAYOUTS[elem])
+
+    def moved_type(self, regs: Sequence[Reg]) -> str:
+        """Return the type in which registers are moved: the narrow one, if the bits of all of them are known.
+
+        They are fewer bytes, and a device may change the bits of a NaN that it converts.
+        """
+        kinds = {self.bits(reg)[1] for reg in regs}
+        return kinds.pop() if len(kinds) == 1 else regs[0].elem
 
     def round_float(self, x: Reg, elem: str) -> Reg:
         """Round an f32 to a narrow type; the result is still an f32."""

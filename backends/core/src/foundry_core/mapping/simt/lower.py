@@ -23,6 +23,7 @@ from ...ir.depth import deep_expressions
 from ...ir.parse import parse
 from ...log import Site
 from . import statements  # noqa: F401  it registers how operations are written
+from .ahead import load_ahead
 from .program import SimtProgram
 from .slices import slice_large_tiles
 from .steps import divide_products
@@ -43,6 +44,7 @@ class Simt(NamedTuple):
         local_bytes: workgroup memory that it uses.
         sites: the places that write to the launch's log, by number.
         parts: how many products along K are made of each that workgroup memory does not hold.
+        is_ahead: whether a loop loads two iterations ahead.
         hopes: what must hold of arguments for a launch to take the second of two variants of the kernel; None if there
             is one variant.
     """
@@ -55,6 +57,7 @@ class Simt(NamedTuple):
     local_bytes: int
     sites: list[Site]
     parts: int = 1
+    is_ahead: bool = False
     hopes: Sequence[LaunchHope] | None = None
 
 
@@ -126,13 +129,16 @@ def lower_to_fit(lower: Callable[[int], Simt]) -> Simt:
         raise
 
 
-def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False, parts: int = 1) -> Simt:
+def lower_simt(
+    ttgir: str, target: SimtTarget, *, named: bool = False, check: bool = False, parts: int = 1, ahead: bool = False
+) -> Simt:
     """Translate one kernel.
 
     Args:
         check: whether it checks its accesses (foundry_core.checked).
         named: whether registers have the names of values, for a person who reads the module.
         parts: see Simt.
+        ahead: whether loops whose products are small may load two iterations ahead.
 
     Raises:
         UnsupportedOperation: names the operation and its source line.
@@ -152,6 +158,7 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
             instrument(function, sites)
         end_failed_programs(function)
         widen_sums(function.body.block)
+        is_ahead = ahead and load_ahead(function, target)
         if parts > 1:
             divide_products(module, parts)
         if target.compiles_slowly:
@@ -168,6 +175,7 @@ def lower_simt(ttgir: str, target: SimtTarget, *, named: bool = False, check: bo
         group.local_bytes,
         sites,
         parts,
+        is_ahead,
         None
         if program.hopes is None
         else [

@@ -358,7 +358,8 @@ def through_memory(
     bits = bits or {}
     replaced, ones = sum(bits), sum(bit for bit, is_set in bits.items() if is_set)
     moving = (source.invocation_bits, target.invocation_bits & ~replaced)
-    division = Division(source.shape, regs[0].elem, invocation.arena.free, moving, dropped=replaced)
+    elem = invocation.numeric.moved_type(regs)
+    division = Division(source.shape, elem, invocation.arena.free, moving, dropped=replaced)
     found: dict[int, Reg] = {}
     # Less waits for what others read, unless it would take much more memory.
     small = division.rows.bytes <= invocation.target.workgroup_bytes // 16

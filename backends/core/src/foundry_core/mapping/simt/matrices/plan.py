@@ -480,10 +480,12 @@ def _shorten_lives(function: tt.FuncOp, plan: CooperativePlan) -> None:
     """
     for op in list(function.body.walk()):
         combined = combined_axis(op)
-        if (combined is not None and not combined.is_kept) or op.name == "arith.truncf":
-            _move_behind(op, op.operands)
-        elif isinstance(op, ttg.LocalAllocOp) and op.src is not None and not isinstance(op.src.owner, tt.LoadOp):
-            _move_behind(op, op.operands)
+        is_sum = combined is not None and not combined.is_kept
+        is_less = is_sum or op.name == "arith.truncf" or (isinstance(op, ttg.LocalAllocOp) and op.src is not None)
+        if not is_less or any(isinstance(operand.owner, tt.LoadOp) for operand in op.operands):
+            continue
+        _move_behind(op, op.operands)
+        if isinstance(op, ttg.LocalAllocOp):
             for load in _users(op.result):
                 if load in plan.passed:
                     _move_behind(load, load.operands)

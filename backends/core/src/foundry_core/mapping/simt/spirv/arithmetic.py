@@ -35,41 +35,29 @@ class SimtNumeric(Numeric):
         # A conversion to f16 is Triton's: ties to even, which OpenCL promises; and subnormal results.
         self._rounds_halves = target.converts_f16 and (target.flavour == "kernel" or 16 in target.rounds_to_nearest)
         self._keeps_halves = 16 in target.preserves_denormals
-        # The bits from which a float was made, and their type: a NaN that is only moved keeps its payload.
-        self._bits: dict[str, tuple[Reg, str]] = {}
 
-    def from_memory(self, x: Reg, elem: str) -> Reg:
-        if elem != "f16" or not self._halves:
-            found = super().from_memory(x, elem)
-        else:
-            found = self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
-        if elem in LAYOUTS:
-            self._bits[found.name] = x, elem
-        return found
-
-    def bits(self, x: Reg) -> tuple[Reg, str]:
-        """Return the bits from which a float of a narrow type was made, and that type; else the register and its."""
-        return self._bits.get(x.name, (x, x.elem))
+    def unpack(self, x: Reg, layout: FloatLayout) -> Reg:
+        if layout is not LAYOUTS["f16"] or not self._halves:
+            return super().unpack(x, layout)
+        return self.text.cast("arith.extf", self.text.cast("arith.bitcast", x, "f16"), "f32")
 
     def to_memory(self, x: Reg, elem: str) -> Reg:
-        if elem != "f16" or not self._halves:
+        if elem != "f16" or not self._halves or self.bits(x)[1] == elem:
             return super().to_memory(x, elem)
-        bits, known = self.bits(x)
-        if known == elem:
-            return bits
         return self.text.cast("arith.bitcast", self.text.cast("arith.truncf", x, "f16"), "i16")
 
     def distance(self, x: Reg, y: Reg) -> Reg:
         return self.text.binary("arith.subi", x, y)
 
     def round_float(self, x: Reg, elem: str) -> Reg:
-        if elem == "f16" and self._halves:
-            if self._rounds_halves:
-                half = self.text.cast("arith.truncf", x, "f16")
-            else:
-                half = self.text.cast("arith.bitcast", super().narrow(x, LAYOUTS[elem]), "f16")
-            return self.text.cast("arith.extf", half, "f32")
-        return super().round_float(x, elem)
+        if elem != "f16" or not self._halves:
+            return super().round_float(x, elem)
+        if not self._rounds_halves:
+            return self.from_memory(super().narrow(x, LAYOUTS[elem]), elem)
+        half = self.text.cast("arith.truncf", x, "f16")
+        found = self.text.cast("arith.extf", half, "f32")
+        self._bits[found] = self.text.cast("arith.bitcast", half, "i16"), elem
+        return found
 
     def largest_magnitude(self, x: Reg, *, signed: bool) -> int:
         found, known = super().largest_magnitude(x, signed=signed), self._code.bounds(x)

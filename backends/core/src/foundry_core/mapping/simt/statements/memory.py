@@ -174,15 +174,20 @@ def _store(program: SimtProgram, op: tt.StoreOp) -> None:
     is_tile = isinstance(op.ptr.type, TensorType)
     once = owner_predicate(program, program.layout(op.ptr)) if is_tile else first_invocation(program)
     kept = list({(address, mask): k for k, (address, mask) in enumerate(zip(addresses, masks, strict=True))}.values())
-    for run in runs(t, [addresses[k] for k in kept], [masks[k] for k in kept], size, _WIDEST // size):
-        run = [kept[k] for k in run]
+    # One branch for all stores of a mask.
+    groups: dict[Reg | None, list[list[int]]] = {}
+    for places in runs(t, [addresses[k] for k in kept], [masks[k] for k in kept], size, _WIDEST // size):
+        run = [kept[place] for place in places]
+        groups.setdefault(masks[run[0]], []).append(run)
+    for mask, group in groups.items():
 
-        def write(run: list[int] = run) -> None:
-            regs = [program.numeric.to_memory(values[k], elem) for k in run]
-            alignment = min(t.multiple(addresses[run[0]]), size * len(run))
-            program.group.store(addresses[run[0]], regs, max(alignment, size))
+        def write(group: list[list[int]] = group) -> None:
+            for run in group:
+                regs = [program.numeric.to_memory(values[k], elem) for k in run]
+                alignment = min(t.multiple(addresses[run[0]]), size * len(run))
+                program.group.store(addresses[run[0]], regs, max(alignment, size))
 
-        t.do_when(t.all_of(masks[run[0]], once), write)
+        t.do_when(t.all_of(mask, once), write)
 
 
 def pointee(op: Operation, pointer: SSAValue) -> str:

@@ -102,7 +102,8 @@ def _gather(program: SimtProgram, op: tt.GatherOp) -> None:
         at = t.binary("arith.andi", wide, t.integer(extent - 1, "i32"))
         places.append(t.binary("arith.addi", index, t.binary("arith.muli", at, t.integer(stride, "i32"))))
     regs, unknown = program.values[op.src], reader.invocation_bits | along
-    division = Division(source.shape, regs[0].elem, program.arena.free, (source.invocation_bits, unknown))
+    elem = program.numeric.moved_type(regs)
+    division = Division(source.shape, elem, program.arena.free, (source.invocation_bits, unknown))
     found: dict[int, Reg] = {}
     for part in division.parts:
         with program.arena.borrow(op, division.rows.bytes) as first:
