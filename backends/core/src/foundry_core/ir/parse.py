@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -20,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.cf import BranchOp, ConditionalBranchOp
 from xdsl.dialects.math import Math
 from xdsl.dialects.scf import Scf
-from xdsl.ir import Dialect, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.lexer import Span, Token
@@ -43,6 +45,7 @@ _QUOTED = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"|//.*|(")
 _TYPE = re.compile(r"!?[A-Za-z_][\w.]*(?:<(?:[^<>()\"]|<[^<>()\"]*>)*>)?(?![<\w.])")
 
 
+@functools.lru_cache(1 << 14)
 def read_place(file: str, line: str, column: str) -> FileLineColLoc:
     """Return the location of `file:line:column`, each as in the text."""
     return FileLineColLoc(StringAttr(llvm_text(file[1:-1])), IntAttr(int(line)), IntAttr(int(column)))
@@ -83,8 +86,54 @@ class TextParser(Parser):
         return found
 
 
+# A value, or what may be an alias of an attribute or a type.
+_NAME = re.compile(r"(%(?:[0-9]+|[a-zA-Z$._-][\w$.-]*)(?:#[0-9]+)?|[#!]\w+(?![\w.]))", re.ASCII)
+
+
+class _Line(NamedTuple):
+    """A line with an operation and its location.
+
+    Attributes:
+        key: its text without the location and the name of the result, with numbers for values and with what aliases
+            stand for.
+        result: the name of the result; empty if there is none.
+        values: the values that it names, once each.
+        end: where it ends.
+    """
+
+    key: tuple[str | int, ...]
+    result: str
+    values: list[SSAValue]
+    location: LocationAttr
+    end: int
+
+
+class _Parsed(NamedTuple):
+    """What the key of a line says of its operation.
+
+    Attributes:
+        order: for each operand, which of the line's values it is.
+    """
+
+    kind: type[Operation]
+    order: Sequence[int]
+    operand_types: Sequence[Attribute]
+    result_types: Sequence[Attribute]
+    properties: Mapping[str, Attribute]
+    attributes: Mapping[str, Attribute]
+
+
+# The lines that were parsed in this process, by their keys.
+_parsed: dict[tuple[str | int, ...], _Parsed] = {}
+_MOST_PARSED = 1 << 15
+
+
 class Reader(TextParser):
     """Parses the text of a module.
+
+    The kernels of a process have many lines in common, but for the names of values. xDSL parses the first of them, and
+    the next ones become copies of its operation. This is done for lines that end with a location, because an operation
+    ends with it.
 
     Args:
         context: the known dialects.
@@ -107,14 +156,90 @@ class Reader(TextParser):
         self._text = text
         self._locations = locations
         self._types: dict[str, TypeAttribute] = {}
+        # What each alias stands for, without other aliases.
+        self._meanings: dict[str, str] = {}
+
+    def _parse_alias_def(self) -> None:
+        start = self.pos
+        super()._parse_alias_def()
+        name, *meaning = _NAME.split(self._text[start : self.pos])[1:]
+        self._meanings[name] = "".join(self._meanings.get(piece, piece) for piece in meaning)
+
+    def parse_optional_operation(self) -> Operation | None:
+        start, line = self.pos, self._line()
+        if line is None:
+            return super().parse_optional_operation()
+        known = _parsed.get(line.key)
+        if known is not None:
+            operands = [line.values[number] for number in known.order]
+            if [operand.type for operand in operands] == known.operand_types:
+                op = known.kind.create(
+                    operands=operands,
+                    result_types=known.result_types,
+                    properties=known.properties,
+                    attributes=known.attributes,
+                    location=line.location,
+                )
+                if line.result:
+                    span = Span(start, start + len(line.result), self.lexer.input)
+                    self._register_ssa_definition(line.result[1:], op.results, span)
+                self._resume_from(line.end)
+                return op
+        read = super().parse_optional_operation()
+        is_line = read is not None and not read.regions and not read.successors and read.location == line.location
+        if is_line and not self._text[line.end : self.pos].strip() and len(set(line.values)) == len(line.values):
+            assert read is not None
+            if len(_parsed) >= _MOST_PARSED:
+                _parsed.clear()
+            _parsed[line.key] = _Parsed(
+                type(read),
+                [line.values.index(operand) for operand in read.operands],
+                [operand.type for operand in read.operands],
+                [result.type for result in read.results],
+                dict(read.properties),
+                dict(read.attributes),
+            )
+        return read
+
+    def _line(self) -> _Line | None:
+        """Return the rest of this line, if it may be an operation with a location whose values are known."""
+        start = self.pos
+        end = self._text.find("\n", start)
+        body = self._text[start:end].rpartition(" loc(")[0]
+        found = _LOCATION.match(self._text, start + len(body) + 1)
+        # What looks like a value in a string is none.
+        if not body or '"' in body or found is None or found.end() != end:
+            return None
+        location = self._read_location(found)
+        key: list[str | int] = [*_NAME.split(body)]
+        result = ""
+        if key[0] == "" and str(key[2]).startswith(" = "):
+            result = str(key[1])
+            key[1] = "%"
+        names: dict[str, int] = {}
+        for at in range(3 if result else 1, len(key), 2):
+            name = str(key[at])
+            meaning = names.setdefault(name, len(names)) if name[0] == "%" else self._meanings.get(name)
+            if meaning is None:
+                return None
+            key[at] = meaning
+        values: list[SSAValue] = []
+        for name in names:
+            base, _, number = name.partition("#")
+            several = self.ssa_values.get(base[1:], ())
+            if int(number or 0) >= len(several):
+                return None
+            values.append(several[int(number or 0)])
+        return None if location is None else _Line(tuple(key), result, values, location, end)
+
+    def _read_location(self, found: re.Match[str]) -> LocationAttr | None:
+        named, alias, *place = found.groups()
+        return read_place(*place) if place[0] else self._locations.get(named or alias)
 
     def parse_optional_location(self) -> LocationAttr | None:
         found = _LOCATION.match(self._text, self.pos)
-        if found is None:
-            return super().parse_optional_location()
-        named, alias, *place = found.groups()
-        location = read_place(*place) if place[0] else self._locations.get(named or alias)
-        if location is None:
+        location = found and self._read_location(found)
+        if found is None or location is None:
             return super().parse_optional_location()
         self._resume_from(found.end())
         return location
@@ -209,7 +334,7 @@ def _refuse_unknown(text: str, known: set[str], locations: Mapping[str, Location
             used = next((hit for at in ends if (hit := _USED_ALIAS.search(at))), None)
             place = source_line(locations.get(used[1])) if used else None
             at = f"{place.filename.data}:{place.line.data}" if place else ""
-            raise UnsupportedOperation(found[1], at, _WHY.get(found[1], ""))
+            raise UnsupportedOperation(found[1], at, _WHY.get(found[1], "")) from None
 
 
 def parse(text: str) -> ModuleOp:
@@ -228,8 +353,11 @@ def parse(text: str) -> ModuleOp:
         # and users insert barriers because a GPU backend does not keep that order. The effect remains, because a loop
         # with a barrier is not deleted.
         text = _CARRIES_NOTHING.sub(r"\1 () : ", _BARRIER.sub(r"\1tile.keep\n", text))
-        _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
-        module = Reader(known, text, locations).parse_module()
+        try:
+            module = Reader(known, text, locations).parse_module()
+        except Exception:
+            _refuse_unknown(text, {op.name for dialect in DIALECTS for op in dialect.operations}, locations)
+            raise
     except LoweringError:
         raise
     except Exception as error:
