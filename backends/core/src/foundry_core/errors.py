@@ -55,10 +55,10 @@ def source_line(location: object) -> FileLineColLoc | None:
     match location:
         case FileLineColLoc():
             return location
-        case NameLoc():
-            return source_line(location.location)
         case CallSiteLoc():
             return source_line(location.caller)
+        case NameLoc():
+            return source_line(location.location)
         case FusedLoc():
             parts = location.locations
             assert isinstance(parts, ArrayAttr)

@@ -16,6 +16,7 @@ The row of any other operation says how to compute it, with methods of Numeric:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -286,12 +287,17 @@ def apply_row(numeric: Numeric, op: Operation, args: Sequence[Reg]) -> Reg:
     Raises:
         UnsupportedOperation: the operation is not elementwise, or not supported on these types.
     """
+    return row_writer(numeric, op)(args)
+
+
+def row_writer(numeric: Numeric, op: Operation) -> Callable[[Sequence[Reg]], Reg]:
+    """Return `apply_row` of one operation, for many registers."""
     elem = element_name(op.results[0].type, op)
     row = ELEMENTWISE.get(type(op))
     if row is None:
         raise unsupported(op)
-    result = row.write(numeric, op, args)
-    return numeric.round_float(result, elem) if row.is_rounded else result
+    write = functools.partial(row.write, numeric, op)
+    return (lambda args: numeric.round_float(write(args), elem)) if row.is_rounded else write
 
 
 def is_elementwise(op: object) -> bool:

@@ -39,12 +39,12 @@ def element_name(type: Attribute, op: Operation) -> str:
     A pointer in a tile is its address in an i64. Scalar pointers are pointers (mlir.GLOBAL).
     """
     match scalar_type(type):
-        case tt.PointerType():
-            return "i64"
-        case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
-            return f"i{integer.width.data}"
         case Attribute(name=name) if name in LAYOUTS or name in WIDTHS:
             return name
+        case IntegerType() as integer if f"i{integer.width.data}" in WIDTHS:
+            return f"i{integer.width.data}"
+        case tt.PointerType():
+            return "i64"
         case other:
             raise unsupported(op, f"on elements of type {other}")
 

@@ -93,14 +93,7 @@ class Layout:
         Args:
             dims: the numbers of the dimensions; None for a new one of extent 1. Those left out have an extent of 1.
         """
-        shape = tuple(1 if d is None else self.shape[d] for d in dims)
-        made = Layout(shape, (), (), ())
-
-        def permute(index: int) -> int:
-            position = self.position(index)
-            return made.index([0 if d is None else position[d] for d in dims])
-
-        return self.map_indices(shape, permute)
+        return _permuted(self, tuple(dims))
 
     @property
     def invocation_bits(self) -> int:
@@ -119,6 +112,18 @@ class Layout:
         the same element; the caller knows which of them have an element of the part.
         """
         return self.map_indices(shape_without(self.shape, mask), lambda index: _squeezed(index, mask))
+
+
+@functools.lru_cache(4096)
+def _permuted(layout: Layout, dims: tuple[int | None, ...]) -> Layout:
+    shape = tuple(1 if d is None else layout.shape[d] for d in dims)
+    made = Layout(shape, (), (), ())
+
+    def permute(index: int) -> int:
+        position = layout.position(index)
+        return made.index([0 if d is None else position[d] for d in dims])
+
+    return layout.map_indices(shape, permute)
 
 
 def scalar_layout(lanes: int, warps: int) -> Layout:

@@ -22,7 +22,7 @@ from ...ir import literals, tile, tt
 from ...ir.arith import AssumeOp, ConstantOp
 from ...ir.elements import ElementMap, source
 from ...ir.facts import is_product
-from ...ops.elementwise import apply_row, is_elementwise
+from ...ops.elementwise import is_elementwise, row_writer
 from ...ops.numeric import element_name, in_memory, in_register, scalar_type
 from ..base.emission import Statement, Writers
 from . import layouts
@@ -45,6 +45,7 @@ class SimtProgram(Values):
         log, spare: additional arguments. The address of the launch's log, if the kernel prints or asserts; and the
             address of 16 bytes of zeros, if it has masked loads.
         allocated: the first byte of each tile in workgroup memory.
+        roots, shared_tiles: what products.py has found of tiles in workgroup memory.
         column_allocations: the allocations whose tiles are transposed; None until products.py has decided.
         unread: loads of tiles in workgroup memory that products are yet to read.
         resident: fragments that were made before all loops, by the tile that they were made from.
@@ -58,6 +59,8 @@ class SimtProgram(Values):
         super().__init__(function, target)
         self.function = function
         self.allocated: dict[SSAValue, int] = {}
+        self.roots: dict[SSAValue, frozenset[SSAValue | None]] = {}
+        self.shared_tiles: dict[SSAValue, Any] = {}
         self.unread: set[Operation] = set()
         self.column_allocations: frozenset[SSAValue | None] | None = None
         self.spare: Reg | None = None
@@ -198,12 +201,13 @@ class SimtProgram(Values):
         if op in self.barriers:
             self.group.barrier(of_all=True)
         try:
+            write = INVOCATION_STATEMENTS.get(type(op))
+            in_fragments = op.results and op.results[0] in self.plan.fragments
             # Loops, branches and products see to the fragments that are their results themselves.
-            own = bool(op.regions) or is_product(op)
-            if op.results and op.results[0] in self.plan.fragments and not own:
+            if in_fragments and not (op.regions or is_product(op)):
                 combine_fragments(self, op)
-            elif type(op) in INVOCATION_STATEMENTS:
-                INVOCATION_STATEMENTS[type(op)](self, op)
+            elif write is not None:
+                write(self, op)
             elif is_elementwise(op):
                 self.elementwise(op)
             elif len(op.results) == 1 and source(op.results[0]) is not None:
@@ -234,9 +238,8 @@ class SimtProgram(Values):
         (result,) = op.results
         rows = list(zip(*self.operands(op), strict=True))
         firsts = {first for first, _ in self._derived(result)} or range(len(rows))
-        self.values[result] = [
-            apply_row(self.numeric, op, regs) if number in firsts else regs[0] for number, regs in enumerate(rows)
-        ]
+        write = row_writer(self.numeric, op)
+        self.values[result] = [write(regs) if number in firsts else regs[0] for number, regs in enumerate(rows)]
         self._join_runs(result)
 
     def _derived(self, value: SSAValue) -> Derived:

@@ -37,12 +37,16 @@ class Values(Invocation):
         super().__init__(target)
         self.values: dict[SSAValue, Sequence[Reg]] = {}
         self.plan = plan_cooperative(function, target)
+        self._layouts: dict[SSAValue, Layout] = {}
         self.fragments: dict[SSAValue, Sequence[Reg]] = {}
         self.scratch = 0
 
     def layout(self, value: SSAValue) -> Layout:
         """Return the layout of a tile in registers."""
-        return self.plan.layout(value)
+        found = self._layouts.get(value)
+        if found is None:
+            found = self._layouts[value] = self.plan.layout(value)
+        return found
 
     def size(self, value: SSAValue) -> int:
         """Return the number of registers of a value, which are matrices if it is kept in them."""

@@ -126,7 +126,8 @@ class Checkpoint:
 
     length: tuple[int, int, int]
     block: int
-    scopes: list[dict[Any, Reg]]
+    found: dict[Any, Reg]
+    scopes: list[list[Any]]
     accesses: set[tuple[Span, bool]]
 
 
@@ -144,7 +145,11 @@ class Code:
 
     def __init__(self, module: SpirvModule) -> None:
         self.module = module
-        self._scopes: list[dict[Any, Reg]] = [{}]
+        # The results that can be used again, and for each scope, which of them end with it.
+        self._found: dict[Any, Reg] = {}
+        self._scopes: list[list[Any]] = [[]]
+        # The base and the constant of each sum of both.
+        self._sums: dict[str, tuple[Reg, int]] = {}
         self.zero: Reg | None = None
         # Registers that have the bits of a float that has just been rounded to f16.
         self._halves: set[str] = set()
@@ -164,9 +169,7 @@ class Code:
 
     def type(self, elem: str) -> int:
         """Return the ID of a scalar type."""
-        if elem in self.opaque:
-            return self.opaque[elem]
-        found = self._types.get(elem)
+        found = self.opaque.get(elem) or self._types.get(elem)
         if found is None:
             if elem in _CAPABILITIES:
                 self.module.capability(_CAPABILITIES[elem])
@@ -177,10 +180,11 @@ class Code:
 
     def id(self, x: Reg) -> int:
         """Return the ID of a register; writes the sum if it has not been written yet."""
-        base, plus, step = x.name.partition("+")
-        if not plus:
-            return int(base[1:])
-        return int(self._pure("IAdd", x.elem, Reg(base, x.elem), self.integer(int(step), x.elem)).name[1:])
+        found = self._sums.get(x.name)
+        if found is None:
+            return int(x.name[1:])
+        base, step = found
+        return int(self._pure("IAdd", x.elem, base, self.integer(step, x.elem)).name[1:])
 
     def _new(self, id: int, elem: str, multiple: int = 1) -> Reg:
         reg = Reg(f"%{id}", elem)
@@ -191,10 +195,9 @@ class Code:
     def _pure(self, name: str, elem: str, *operands: Reg, literals: Sequence[int] = (), multiple: int = 1) -> Reg:
         """Return the result of an instruction without effects, which is written once in a scope."""
         key = (name, elem, operands, *literals)
-        for scope in reversed(self._scopes):
-            found: Reg | None = scope.get(key)
-            if found is not None:
-                return found
+        found = self._found.get(key)
+        if found is not None:
+            return found
         found = self._new(
             self.module.result(name, self.type(elem), *literals, *[self.id(x) for x in operands]), elem, multiple
         )
@@ -202,7 +205,8 @@ class Code:
             self.module.exact.append(self.id(found))
         if name in _OVERFLOWING and elem not in self.opaque and WIDTHS[elem] < 32:
             found = self._opaque(found, multiple)
-        self._scopes[-1][key] = found
+        self._found[key] = found
+        self._scopes[-1].append(key)
         return found
 
     def _opaque(self, x: Reg, multiple: int = 1) -> Reg:
@@ -233,24 +237,22 @@ class Code:
 
     def save(self) -> Checkpoint:
         """Return what `restore` needs to take back everything that is written from here on."""
-        scopes = [dict(scope) for scope in self._scopes]
-        return Checkpoint(self.module.length(), self.block, scopes, self.accesses.save())
+        scopes = [list(scope) for scope in self._scopes]
+        return Checkpoint(self.module.length(), self.block, dict(self._found), scopes, self.accesses.save())
 
     def restore(self, saved: Checkpoint) -> None:
         """Take back what was written since `save`. Declarations and definitions of functions stay."""
         self.module.cut(saved.length)
         self.block = saved.block
-        self._scopes = [dict(scope) for scope in saved.scopes]
+        self._found = dict(saved.found)
+        self._scopes = [list(scope) for scope in saved.scopes]
         self.accesses.restore(saved.accesses)
 
     # What is known of integers.
 
     def parts(self, x: Reg) -> tuple[Reg, int]:
         """Return an integer as a register and the constant that is added to it."""
-        if "+" not in x.name:
-            return x, 0
-        base, _, step = x.name.partition("+")
-        return Reg(base, x.elem), int(step)
+        return self._sums.get(x.name) or (x, 0)
 
     def value(self, x: Reg) -> int | None:
         """Return the value of an integer constant."""
@@ -291,7 +293,8 @@ class Code:
         if base.name in self._bounds or self.value(base) is not None:
             return found
         limit = 1 << WIDTHS[x.elem] - 1
-        within = _BOUNDS[name](*(self.bounds(each) or (-limit, limit - 1) for each in (x, y)))
+        any_number = -limit, limit - 1
+        within = _BOUNDS[name](self.bounds(x) or any_number, self.bounds(y) or any_number)
         if within and -limit <= within[0] <= within[1] < limit:
             self._bounds[base.name] = (within[0] - step, within[1] - step)
         return found
@@ -299,7 +302,11 @@ class Code:
     def _sum(self, base: Reg, step: int) -> Reg:
         width = WIDTHS[base.elem]
         step = (step + (1 << width - 1)) % (1 << width) - (1 << width - 1)
-        return Reg(f"{base.name}+{step}", base.elem) if step else base
+        if not step:
+            return base
+        found = Reg(f"{base.name}+{step}", base.elem)
+        self._sums[found.name] = base, step
+        return found
 
     # Arithmetic.
 
@@ -459,6 +466,9 @@ class Code:
         if elem == "i1":
             return Reg(f"%{self.module.boolean(self.type(elem), bool(value))}", elem)
         width = WIDTHS[elem]
+        found = self._constants.get((elem, value))
+        if found is not None:
+            return found
         value = (value + (1 << width - 1)) % (1 << width) - (1 << width - 1)
         found = self._constants.get((elem, value))
         if found is None:
@@ -498,9 +508,10 @@ class Code:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        self._scopes.append({})
+        self._scopes.append([])
         yield
-        self._scopes.pop()
+        for key in self._scopes.pop():
+            del self._found[key]
 
     def branch(
         self, condition: Reg, then: Callable[[], Sequence[Reg]], otherwise: Callable[[], Sequence[Reg]]
@@ -631,21 +642,20 @@ class Code:
         m.do("LoopMerge", merge, turn, control)
         m.do("Branch", checked)
         self.label(checked)
-        self._scopes.append({})
-        condition, passed = test(carried)
-        m.do("BranchConditional", self.id(condition), inside, merge)
-        self.label(inside)
         with self._scope():
-            results = [
-                self.id(self._opaque(reg) if self._loops > outer and self.value(start) is not None else reg)
-                for start, reg in zip(initial, body(passed), strict=True)
-            ]
-        m.do("Branch", turn)
-        self.label(turn)
-        m.do("Branch", header)
-        for hole, result in zip(holes, results, strict=True):
-            m.body[hole] = result
-        self._scopes.pop()
+            condition, passed = test(carried)
+            m.do("BranchConditional", self.id(condition), inside, merge)
+            self.label(inside)
+            with self._scope():
+                results = [
+                    self.id(self._opaque(reg) if self._loops > outer and self.value(start) is not None else reg)
+                    for start, reg in zip(initial, body(passed), strict=True)
+                ]
+            m.do("Branch", turn)
+            self.label(turn)
+            m.do("Branch", header)
+            for hole, result in zip(holes, results, strict=True):
+                m.body[hole] = result
         self.label(merge)
         return list(passed)
 

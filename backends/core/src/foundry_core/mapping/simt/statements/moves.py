@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -11,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ....emit.mlir import WIDTHS, Reg
 from ....errors import unsupported
 from ....ir import tt
-from ....ir.elements import ElementMap, index_mapping, is_same, row_major_source
+from ....ir.elements import ElementMap, IndexMapping, index_mapping, is_same, row_major_source
 from ..layouts import Layout, arrange_layout
 from ..matrices.fragments import elements, to_fragments, to_registers
 from ..program import SimtProgram, invocation_statement
@@ -48,13 +49,18 @@ def move(program: SimtProgram, op: Operation) -> None:
     elif of is not None and of.keeps_all:
         before, after = program.layout(source), program.layout(result)
         if prod(before.shape) < prod(after.shape):
-            indices = (before.index(of.to_source(after.position(offset), int)) for offset in after.offsets)
-            program.values[result] = [regs[before.register_of[index]] for index in indices]
+            moved = after.map_indices(before.shape, partial(_source_index, of, before, after))
+            program.values[result] = [regs[before.register_of[index]] for index in moved.offsets]
         else:
             made = before.permute(of.to_result(range(len(before.shape)), None))
             program.values[result] = convert_layout(program, op, regs, made, after)
     else:
         raise unsupported(op)
+
+
+def _source_index(of: IndexMapping, before: Layout, after: Layout, index: int) -> int:
+    """Return the index of a source's element, from one of the result's."""
+    return before.index(of.to_source(after.position(index), int))
 
 
 def _place(program: SimtProgram, op: Operation, source: SSAValue, result: SSAValue) -> None:

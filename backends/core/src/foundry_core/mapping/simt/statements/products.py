@@ -49,7 +49,7 @@ class SharedTile:
         if not isinstance(layout, ttg.SharedLayout):
             raise LoweringError(f"a tile in workgroup memory has the layout {layout.name}")
         order = layout.numbers("order")
-        if _roots(value, set()) <= _column_allocations(program):
+        if _roots(program, value) <= _column_allocations(program):
             order = tuple(reversed(order))
         beside = len(shape) - len(order)
         self.dims = (*range(beside), *(beside + d for d in reversed(order)))
@@ -78,6 +78,14 @@ class SharedTile:
         return distance
 
 
+def shared_tile(program: SimtProgram, value: SSAValue, op: Operation) -> SharedTile:
+    """Return how a tile in workgroup memory is arranged; `op` is refused if its elements are not supported."""
+    found: SharedTile | None = program.shared_tiles.get(value)
+    if found is None:
+        found = program.shared_tiles[value] = SharedTile(program, value, op)
+    return found
+
+
 def _column_allocations(program: SimtProgram) -> frozenset[SSAValue | None]:
     """Return the allocations that hold left operands of products in f32 only."""
     if program.column_allocations is None:
@@ -86,7 +94,7 @@ def _column_allocations(program: SimtProgram) -> frozenset[SSAValue | None]:
         for op in program.function.walk():
             if isinstance(op, ttg.LocalLoadOp):
                 columns_or_others = columns if _is_left_operand(op) else others
-                columns_or_others |= _roots(op.src, set())
+                columns_or_others |= _roots(program, op.src)
         program.column_allocations = frozenset() if None in columns | others else frozenset(columns - others)
     return program.column_allocations
 
@@ -107,7 +115,7 @@ def _is_left_operand(load: ttg.LocalLoadOp) -> bool:
 
 def _start(program: SimtProgram, tile: SSAValue) -> Reg:
     """Return where a tile begins: a constant, if it is the only one of its allocation."""
-    (root, *others) = _roots(tile, set())
+    (root, *others) = _roots(program, tile)
     if root is None or others or root not in program.values:
         return program.scalar(tile)
     assert isinstance(root.owner, Operation)
@@ -119,7 +127,7 @@ def _start(program: SimtProgram, tile: SSAValue) -> Reg:
 def _alloc(program: SimtProgram, op: ttg.LocalAllocOp) -> None:
     if any(use.operation in program.plan.passed for use in op.result.uses):
         return
-    stored = SharedTile(program, op.result, op)
+    stored = shared_tile(program, op.result, op)
     first = program.arena.take(op, stored.rows.bytes, program.code.accesses.spans if op.src is not None else ())
     program.allocated[op.result] = first
     start = stored.rows.start(program, first)
@@ -165,7 +173,7 @@ def _index(program: SimtProgram, op: ttg.MemoryIndexOp) -> None:
     if _tile(op.src, op)[0][0] == 1:
         program.values[op.result] = program.values[op.src]
         return
-    length = t.integer(SharedTile(program, op.result, op).rows.length, "i32")
+    length = t.integer(shared_tile(program, op.result, op).rows.length, "i32")
     moved = t.binary("arith.muli", program.scalar(op.index), length)
     program.values[op.result] = [t.binary("arith.addi", program.scalar(op.src), moved)]
 
@@ -179,7 +187,7 @@ def _transpose(program: SimtProgram, op: ttg.MemoryTransOp) -> None:
 @invocation_statement(ttg.LocalStoreOp)
 def _local_store(program: SimtProgram, op: ttg.LocalStoreOp) -> None:
     with _accessed(program, op.dst):
-        SharedTile(program, op.dst, op).write(
+        shared_tile(program, op.dst, op).write(
             program, program.layout(op.src), _start(program, op.dst), program.values[op.src]
         )
 
@@ -196,24 +204,31 @@ def _accessed(program: SimtProgram, tile: SSAValue) -> Iterator[None]:
 
 def _span(program: SimtProgram, tile: SSAValue) -> Span:
     """Return the range of workgroup memory that a tile is in; all of it if that is not known."""
-    (root, *others) = _roots(tile, set()) or {None}
+    (root, *others) = _roots(program, tile) or {None}
     if root is None or others or root not in program.allocated or not isinstance(root.owner, ttg.LocalAllocOp):
         return EVERYTHING
     first = program.allocated[root]
-    return first, first + SharedTile(program, root, root.owner).rows.bytes
+    return first, first + shared_tile(program, root, root.owner).rows.bytes
 
 
-def _roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
+def _roots(program: SimtProgram, tile: SSAValue) -> frozenset[SSAValue | None]:
     """Return the allocations that a tile may be a part of."""
+    found = program.roots.get(tile)
+    if found is None:
+        found = program.roots[tile] = frozenset(_find_roots(tile, set()))
+    return found
+
+
+def _find_roots(tile: SSAValue, seen: set[SSAValue]) -> set[SSAValue | None]:
     if tile in seen:
         return set()
     seen.add(tile)
     owner = tile.owner
     if isinstance(owner, (ttg.MemoryIndexOp, ttg.MemoryTransOp)):
-        return _roots(owner.src, seen)
+        return _find_roots(owner.src, seen)
     sources = incoming_values(tile)
     if sources is not None:
-        return set[SSAValue | None]().union(*(_roots(source, seen) for source in sources))
+        return set[SSAValue | None]().union(*(_find_roots(source, seen) for source in sources))
     return {tile if isinstance(owner, ttg.LocalAllocOp) else None}
 
 
@@ -234,7 +249,7 @@ def _local_load(program: SimtProgram, op: ttg.LocalLoadOp) -> None:
         program.fragments[op.result] = _read_fragments(program, op, factor, range(factor.layout.size))
     else:
         with program.group.limit_accesses(*_span(program, op.src)):
-            program.values[op.result] = SharedTile(program, op.src, op).read(
+            program.values[op.result] = shared_tile(program, op.src, op).read(
                 program, program.layout(op.result), _start(program, op.src)
             )
     _release(program, op, op)
@@ -253,7 +268,7 @@ def _passed(program: SimtProgram, op: ttg.LocalLoadOp, source: SSAValue, factor:
 
 def _read_fragments(program: SimtProgram, load: ttg.LocalLoadOp, factor: Fragments, wanted: Sequence[int]) -> list[Reg]:
     """Read some fragments of a tile in workgroup memory."""
-    stored = SharedTile(program, load.src, load)
+    stored = shared_tile(program, load.src, load)
     stride, turned = stored.rows.stride, stored.dims == (1, 0)
     with program.group.limit_accesses(*_span(program, load.src), writes=False):
         return [
@@ -283,11 +298,11 @@ def _is_only_multiplied(program: SimtProgram, load: ttg.LocalLoadOp) -> bool:
     found = [_between(load, user) for user in users]
     between = {op for each in found for op in each or ()}
     needed = sum(
-        SharedTile(program, op.result, op).rows.bytes
+        shared_tile(program, op.result, op).rows.bytes
         for op in between
         if isinstance(op, ttg.LocalAllocOp) and not any(use.operation in program.plan.passed for use in op.result.uses)
     )
-    return None not in found and needed <= program.arena.free and not any(_writes(op, load) for op in between)
+    return None not in found and needed <= program.arena.free and not any(_writes(program, op, load) for op in between)
 
 
 def _between(load: Operation, user: Operation) -> list[Operation] | None:
@@ -308,12 +323,12 @@ def _between(load: Operation, user: Operation) -> list[Operation] | None:
     return found if before is load else None
 
 
-def _writes(op: Operation, load: ttg.LocalLoadOp) -> bool:
+def _writes(program: SimtProgram, op: Operation, load: ttg.LocalLoadOp) -> bool:
     """Return whether an operation may change the tile that is loaded, or end its life."""
     if isinstance(op, (ttg.LocalLoadOp, ttg.MemoryTransOp, ttg.MemoryIndexOp)):
         return False
-    tiles = _roots(load.src, set())
-    found = [_roots(operand, set()) for operand in op.operands if isinstance(operand.type, ttg.MemoryType)]
+    tiles = _roots(program, load.src)
+    found = [_roots(program, operand) for operand in op.operands if isinstance(operand.type, ttg.MemoryType)]
     return any(each & tiles or None in each | tiles for each in found)
 
 
@@ -339,7 +354,7 @@ def _release(program: SimtProgram, load: ttg.LocalLoadOp, reader: Operation) -> 
     if not later.isdisjoint(use.operation for use in load.result.uses) and reader is not load:
         return
     program.unread.discard(load)
-    (root, *others) = _roots(load.src, set())
+    (root, *others) = _roots(program, load.src)
     if root is None or others or root not in program.allocated:
         return
     readers, block = set(_readers(root)), at.parent_block()
@@ -368,7 +383,7 @@ class _Operand:
         self.is_read, self.steps = isinstance(self._load, ttg.LocalLoadOp), 1
         if isinstance(self._load, ttg.LocalLoadOp):
             source = self._load.src
-            self._stored, self._start = SharedTile(program, source, self._load), _start(program, source)
+            self._stored, self._start = shared_tile(program, source, self._load), _start(program, source)
             extents = self._layout.shape
             # Memory is read in vectors, of several steps if K is along its rows.
             self._stride = self._stored.stride(axis)
