@@ -1,14 +1,25 @@
-"""String literals of MLIR, LLVM IR, C and SPIR-V. All text from outside, such as a path, is written by these."""
+"""String literals of MLIR, LLVM IR, C and SPIR-V: all text from outside, such as a path, is written by these. Names."""
 
 from __future__ import annotations
 
 import re
 import string
+from enum import Enum
 
 _CODE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _LLVM_PLAIN = frozenset(range(32, 127)) - frozenset(b'"\\')
 # Without ? and *: no trigraph, and no end of a comment.
 _C_PLAIN = frozenset((string.ascii_letters + string.digits + " _-.,:;()[]{}<>/+=!#$%&'@^`|~").encode())
+
+
+class StrEnum(str, Enum):
+    """Names that are strings: enum.StrEnum, which Python 3.10 does not have."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, how: str) -> str:
+        return format(str(self.value), how)
 
 
 def llvm_string(text: str | bytes) -> str:

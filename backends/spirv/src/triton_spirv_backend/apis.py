@@ -13,6 +13,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
+from foundry_core.backend.compiler import without_collections
 from foundry_core.backend.driver import SynchronousDriver
 
 from .conflicts import API_VARIABLE, ApiError
@@ -43,13 +44,14 @@ def api_driver(api: str) -> type[SynchronousDriver]:
     """
     if error := unavailable(api):
         raise error
-    if api == "vulkan":
-        from .vulkan import VulkanDriver
+    with without_collections():
+        if api == "vulkan":
+            from .vulkan import VulkanDriver
 
-        return VulkanDriver
-    from .opencl import SpirvDriver
+            return VulkanDriver
+        from .opencl import SpirvDriver
 
-    return SpirvDriver
+        return SpirvDriver
 
 
 class AbsentDriver(SynchronousDriver):

@@ -25,7 +25,7 @@ from foundry_core.backend.compiler import (
 )
 from foundry_core.backend.gpu import make_ttgir
 from foundry_core.mapping.simt.target import SimtTarget
-from foundry_core.vulkan.library import VALIDATION_VARIABLE
+from foundry_core.vulkan import VALIDATION_VARIABLE
 from triton._C.libtriton import ir
 
 if TYPE_CHECKING:

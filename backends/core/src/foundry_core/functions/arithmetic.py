@@ -8,11 +8,11 @@ Integers are signed: `>>` repeats the sign, `<` compares signed numbers, sums wr
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
-from tomllib import loads
 
 from .value import Value
 
@@ -21,8 +21,13 @@ Function = Callable[..., Value]
 
 @cache
 def coefficients(elem: str) -> dict[str, list[float]]:
-    """Return the polynomials for a type, f32 or f64: the coefficient of the highest power first."""
-    table: dict[str, list[float]] = loads((files(__package__) / "polynomials.toml").read_text())[elem]
+    """Return the polynomials and constants for a type, f32 or f64: the coefficient of the highest power first.
+
+    Where two numbers are a constant, they are its leading part and the rest. mpmath interpolated the polynomials in 60
+    digits at Chebyshev's nodes; the lowest coefficients were rounded one after the other, and those above fitted again
+    to what that left.
+    """
+    table: dict[str, list[float]] = json.loads((files(__package__) / "polynomials.json").read_text())[elem]
     return table
 
 
@@ -130,7 +135,7 @@ class Arithmetic(ABC):
         return f32 if self.elem == "f32" else f64
 
     def polynomial(self, x: Value, name: str) -> Value:
-        """Evaluate a polynomial of polynomials.toml, by Horner's rule."""
+        """Evaluate a polynomial of polynomials.json, by Horner's rule."""
         first, *rest = coefficients(self.elem)[name]
         if not rest:
             return self.constant(first, x)

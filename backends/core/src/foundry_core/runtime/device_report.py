@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
+
+from ..strings import StrEnum
 
 
 class Kind(StrEnum):

@@ -33,7 +33,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -48,6 +47,7 @@ from ..mapping.base.target import WorkItemTarget
 from ..mapping.simt.target import SimtTarget
 from ..scalars import Scalar, passed
 from ..spans import TensorLike, memory_spans
+from ..strings import StrEnum
 from . import crash
 from .device_report import DeviceReport, Kind
 from .pocl import prepare

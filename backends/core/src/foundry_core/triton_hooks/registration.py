@@ -7,9 +7,10 @@ Each function does nothing at a second call. How it replaces is in its module.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from importlib import import_module
 from typing import NamedTuple
+
+from ..strings import StrEnum
 
 
 class When(StrEnum):

@@ -24,7 +24,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,10 @@ from ..once import once
 from ..runtime import crash
 from ..runtime.device_report import DeviceReport, Kind
 from ..runtime.launches import MOST_PROGRAMS
-from . import store
+from ..strings import StrEnum
+from . import VALIDATION_VARIABLE, store
 from .cuda import Border
-from .library import VALIDATION_VARIABLE, DeviceProperties, Messages, VulkanError, library
+from .library import DeviceProperties, Messages, VulkanError, library
 from .memory import NVIDIA, DeviceBuffer, MemoryPool
 
 if TYPE_CHECKING:

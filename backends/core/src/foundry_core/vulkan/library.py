@@ -15,8 +15,6 @@ from ..once import once
 from ..prototypes import members, prototypes
 
 VARIABLE = "FOUNDRY_VULKAN_LIBRARY"
-# It is here so that compilers can ask for it without what a device needs.
-VALIDATION_VARIABLE = "FOUNDRY_VULKAN_VALIDATION"
 _NAME = "libfoundry_vulkan.so"
 _PREFIX = "foundry_vulkan_"
 # What the library is compiled from.
