@@ -526,12 +526,13 @@ def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> No
 
         ./foundry wheel spirv
 
-    build/wheels/spirv gets the plugin, core with its C library for Vulkan, what they require at the locked versions,
-    requirements.txt with hashes, and README.md with the commands for the machine with the GPU. That machine needs
-    Python 3.11 or newer, Triton 3.6.0 or 3.9.0 as published, NumPy, and a Vulkan driver; neither LLVM nor a network.
-    The same inputs give the same bytes. docs/targets/spirv-vulkan.md is the manual.
+    build/wheels/spirv gets the plugin, core with its C library for Vulkan, once for x86-64 and once for arm64, what
+    they require at the locked versions, requirements.txt with hashes, and README.md with the commands for the machine
+    with the GPU. That machine needs Python 3.10 to 3.14, Triton 3.6.0 or 3.9.0 as published, NumPy, and a Vulkan
+    driver; neither LLVM nor a network. auditwheel decides the wheels' tags. The same inputs give the same bytes.
+    docs/targets/spirv-vulkan.md is the manual.
 
-    --library=PATH   use this libfoundry_vulkan.so, which is otherwise built in a container
+    --library=PATH   use this libfoundry_vulkan.so, for its machine alone; otherwise both are built in a container
     --sign=KEY       sign the statement about how the wheels were made, in build/statements; see `keys`
     """
     from toolchains.verbs import wheel

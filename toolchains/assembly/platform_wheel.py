@@ -1,7 +1,8 @@
 """Rewrite one of the project's own wheels for machines without an image: with a C library, and with what it requires.
 
 The wheels of plugin_wheels.py are for images, where native parts lie elsewhere and pip resolves nothing. On another
-machine the library is in the wheel, whose tag then says which machines can load it.
+machine the library is in the wheel, whose tag then says which machines can load it. auditwheel decides that, by the
+rules of the manylinux tags.
 """
 
 from __future__ import annotations
@@ -9,37 +10,69 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from auditwheel.error import AuditwheelError
+from auditwheel.libc import Libc
+from auditwheel.wheel_abi import WheelAbIInfo, analyze_wheel_abi
 
 from toolchains.archives import wheel_file
 from toolchains.contents import documents
 from toolchains.contents.component import Component
 from toolchains.sdk import elf
+from toolchains.system import paths
 from toolchains.system.errors import UsageError
 
-_GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
-# What the manylinux tags let every library of a wheel expect of a machine, as far as C needs it.
-_EVERYWHERE = {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+# By pyelftools' name of a machine, its name in a wheel's tag. Triton has wheels for these.
+MACHINES = {"x64": "x86_64", "AArch64": "aarch64"}
 
 
-def tag(library: Path) -> str:
-    """Return the platform tag of a wheel with this library, such as manylinux_2_34_x86_64: the glibc that it needs.
+def machine(library: Path) -> str:
+    """Return the machine that a shared library is for, as a wheel's tag names it.
 
     Raises:
-        UsageError: it is not a library for x86-64 Linux, or it needs libraries that a machine may not have.
+        UsageError: it is not a library for Linux on one of MACHINES.
     """
     with library.open("rb") as file:
         try:
             read = elf.read(file)
         except elf.DamagedElfError as error:
             raise UsageError(f"{library} is not a shared library", why=str(error)) from error
-    if (read.machine, read.kind) != ("x64", "ET_DYN"):
-        raise UsageError(f"{library} is not a shared library for x86-64", why=f"it is {read.machine}, {read.kind}")
-    if others := sorted(set(read.needed) - _EVERYWHERE):
-        raise UsageError(f"{library} needs {', '.join(others)}, which a machine may not have")
-    needs = [version for names in read.versions.values() for name in names if (version := _GLIBC.fullmatch(name))]
-    # The oldest tag of this form is that of glibc 2.5 (PEP 600).
-    major, minor = max([(2, 5), *((int(version[1]), int(version[2])) for version in needs)])
-    return f"manylinux_{major}_{minor}_x86_64"
+    if read.machine not in MACHINES or read.kind != "ET_DYN":
+        known = " or ".join(MACHINES.values())
+        raise UsageError(f"{library} is not a shared library for {known}", why=f"it is {read.machine}, {read.kind}")
+    return MACHINES[read.machine]
+
+
+def audit(wheel: Path) -> str:
+    """Return the best platform tag that auditwheel's rules allow a wheel with libraries, such as manylinux_2_17_x86_64.
+
+    Raises:
+        UsageError: its libraries need files, symbols or instructions that no manylinux tag promises.
+    """
+    try:
+        # With "", this machine's own libraries are not looked at.
+        found = analyze_wheel_abi(
+            Libc.GLIBC, None, wheel, frozenset(), disable_isa_ext_check=False, allow_graft=False, args_ldpaths=""
+        )
+    except AuditwheelError as error:
+        raise UsageError(
+            f"{wheel.name} has a library that a machine may not be able to load", why=str(error)
+        ) from error
+    name = str(found.overall_policy.name)
+    if not name.startswith("manylinux_"):
+        raise UsageError(
+            f"{wheel.name} needs {', '.join(_missing(found)) or 'instructions'}, which a machine may not have",
+            why=f"auditwheel gives it the tag {name}",
+        )
+    return name
+
+
+def _missing(found: WheelAbIInfo) -> list[str]:
+    """Return the libraries and the versions of symbols that no tag promises."""
+    libraries = found.external_refs[found.policies.highest.name].libs
+    versions = {each for names in found.versioned_symbols.values() for each in names}
+    return sorted(libraries) or sorted(versions)
 
 
 def rewrite(
@@ -55,14 +88,29 @@ def rewrite(
     Args:
         described: the result as a component.
         requires: distributions that it requires in addition.
-        libraries: shared libraries to add, by their paths in the wheel. The wheel is then for their platform.
+        libraries: shared libraries of one machine to add, by their paths in the wheel. The wheel is then for it.
+
+    Raises:
+        UsageError: a library is for no machine, or see `audit`.
     """
-    libraries = libraries or {}
+    if not libraries:
+        return _write(wheel, folder, described, requires, {}, "any")
+    (name,) = {machine(library) for library in libraries.values()}
+    with TemporaryDirectory(dir=paths.scratch()) as work:
+        platform = audit(_write(wheel, Path(work), described, requires, libraries, f"linux_{name}"))
+    return _write(wheel, folder, described, requires, libraries, platform)
+
+
+def _write(
+    wheel: Path,
+    folder: Path,
+    described: Component,
+    requires: Sequence[str],
+    libraries: Mapping[str, Path],
+    platform: str,
+) -> Path:
     name, version = wheel.name.split("-")[:2]
     info = f"{name}-{version}.dist-info"
-    platforms = [tag(library) for library in libraries.values()]
-    # The numbers are compared: 2_9 is older than 2_34.
-    platform = max(platforms, key=lambda name: [int(number) for number in name.split("_")[1:3]], default="any")
     target = folder / f"{name}-{version}-py3-none-{platform}.whl"
     content = wheel_file.read_files(wheel)
     marks = re.sub(rb"(?m)^Tag: .*$", f"Tag: py3-none-{platform}".encode(), content[f"{info}/WHEEL"])
