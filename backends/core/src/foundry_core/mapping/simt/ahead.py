@@ -19,8 +19,9 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from ...analysis.flow import CountedLoop, counted_loop, extend_operands
 from ...ir import tt, ttg
 from ...ir.arith import CmpiOp
-from ...ir.build import builder_before
+from ...ir.build import builder_before, like
 from ...ir.effects import reads, writes
+from ...ir.facts import is_product
 from .target import SimtTarget
 
 # The most elements of a product in an invocation. On an H100, 64 x 8192 x 8192 in f16 reaches 0.60 of Triton CUDA
@@ -42,7 +43,8 @@ def load_ahead(function: tt.FuncOp, target: SimtTarget) -> bool:
 
 
 def _has_small_products(loop: CountedLoop, target: SimtTarget) -> bool:
-    sizes = [prod(op.result.type.get_shape()) for op in loop.body.ops if isinstance(op, tt.DotOp)]
+    types = [op.results[0].type for op in loop.body.ops if is_product(op)]
+    sizes = [prod(type.get_shape()) for type in types if isinstance(type, TensorType)]
     return bool(sizes) and max(sizes) <= _MOST_ELEMENTS * target.warps * target.warp_size
 
 
@@ -130,7 +132,7 @@ class _Copies:
         assert isinstance(type, TensorType)
         kind = TensorType(i1, type.get_shape(), type.encoding)
         pointer, other = self.of(load.ptr), [self.of(load.other)] if load.other is not None else []
-        mask = self._here.insert(tt.SplatOp.build(operands=[condition], result_types=[kind])).results[0]
+        mask = like(self._here, condition, kind)
         if load.mask is not None:
             mask = self._here.insert(arith.AndIOp(self.of(load.mask), mask)).result
         made = tt.LoadOp.build(operands=[pointer, [mask], other], result_types=[load.result.type])
