@@ -78,10 +78,10 @@ def register() -> bool:
         return False
     if common.get_scheduling_for_device("vsi") is not None:
         return True
+    from foundry_core.inductor import products
     from torch._inductor import utils
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    from . import matmul
     from .codegen import VsiDeviceOps, VsiScheduling
 
     register_device()
@@ -92,7 +92,11 @@ def register() -> bool:
     utils.GPU_KERNEL_BIN_EXTS["vsi"] = ".spv"
     # get_gpu_type caches an answer from the time before vsi was registered.
     utils.get_gpu_type.cache_clear()
-    matmul.register()
+    # A device that registered its own products with PyTorch keeps them.
+    if not any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1") for name in ("aten::mm", "aten::mm.out")
+    ):
+        products.register("vsi", (torch.float32, torch.float16, torch.bfloat16))
     common.register_backend_for_device("vsi", VsiScheduling, PythonWrapperCodegen)
     return True
 

@@ -1,12 +1,11 @@
-"""Compute matrix products in compiled code by a Triton kernel, if the device has no products of its own.
+"""Compute matrix products in compiled code by a Triton kernel, and fuse the operations after it.
 
-Inductor calls the device's library for products, and offers Triton kernels as an alternative on CUDA only. A device
-without such a library would compute products on the CPU. This kernel replaces that, and fuses the operations after it.
+Inductor calls PyTorch's library for products, and offers Triton kernels as an alternative on CUDA only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +21,6 @@ aten = torch.ops.aten
 # least the minimum of tl.dot.
 _BLOCK_M, _BLOCK_N, _BLOCK_K = 32, 64, 32
 _LEAST = 16
-_TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 _SOURCE = """
 {{def_kernel("A", "B")}}
@@ -68,29 +66,35 @@ def grid(*sizes: Any) -> tuple[int, int, int]:
     return -(-m // blocks["BLOCK_M"]) * -(-n // blocks["BLOCK_N"]), *(batch or [1]), 1
 
 
-_TEMPLATE = TritonTemplate(name="vsi_matmul", grid=grid, source=_SOURCE)
+_TEMPLATE = TritonTemplate(name="foundry_matmul", grid=grid, source=_SOURCE)
 
 
-def register() -> None:
-    """Compute aten's products on vsi with our kernel, unless the device registered its own with PyTorch."""
-    if any(
-        torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1") for name in ("aten::mm", "aten::mm.out")
-    ):
-        return
+def register(device: str, types: Sequence[torch.dtype], applies: Callable[[], bool] = lambda: True) -> None:
+    """Compute aten's products of tensors on a device with our kernel.
+
+    Args:
+        device: the type of the device.
+        types: the element types that the kernel computes; Inductor's own lowering computes all others.
+        applies: whether a graph that is being compiled gets the kernel.
+    """
     for operator, lowering in ((aten.mm, _mm), (aten.bmm, _mm), (aten.addmm, _addmm)):
-        _take_over(operator.default, lowering)
+        _take_over(operator.default, lowering, device, frozenset(types), applies)
 
 
-def _take_over(operator: Any, lowering: Any) -> None:
+def _take_over(
+    operator: Any, lowering: Any, device: str, types: frozenset[torch.dtype], applies: Callable[[], bool]
+) -> None:
     inductors = lowerings[operator]
 
-    def on_vsi_ours(*arguments: Any, **options: Any) -> Any:
+    def ours_on_the_device(*arguments: Any, **options: Any) -> Any:
         ours = None
-        if all(argument.get_device().type == "vsi" for argument in arguments):
+        if applies() and all(
+            argument.get_device().type == device and argument.get_dtype() in types for argument in arguments
+        ):
             ours = lowering(*arguments, **options)
         return inductors(*arguments, **options) if ours is None else ours
 
-    lowerings[operator] = on_vsi_ours
+    lowerings[operator] = ours_on_the_device
 
 
 def _mm(a: Any, b: Any, *, layout: Any = None) -> Any:
@@ -108,7 +112,7 @@ def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, l
 
 def _product(sizes: Sequence[Any], layout: Any, inputs: tuple[Any, ...], **options: Any) -> Any:
     """Return the node of a product in Inductor's graph, or None if the kernel does not support it."""
-    if layout.dtype not in _TYPES or any(input.get_dtype() != layout.dtype for input in inputs):
+    if any(input.get_dtype() != layout.dtype for input in inputs):
         return None
     if any(V.graph.sizevars.statically_known_equals(size, 0) for size in (*sizes, *layout.size)):
         return None
