@@ -937,7 +937,7 @@ def ci(c: Context, write: str = "") -> None:
         ./foundry ci --write=bake
 
     Without an option, this prints one line of JSON: each release of each target that `./foundry test` covers. Variants
-    that differ from their target in packages only are left out: dpu-dev, spirv-bench, spirv-torch.
+    that differ from their target in packages only are left out: dpu-dev, spirv-bench.
 
     The file of a system has a job for each of them, one for `test --quick`, one for .ci/run, and one that writes the
     report of all. With `bake`, the file is for BuildKit: it builds the image of each of them from the folders that

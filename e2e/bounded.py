@@ -37,6 +37,10 @@ class Bounded:
         """Return a tensor whose values the device has exactly."""
         return cls(tensor.double(), torch.zeros_like(tensor, dtype=torch.float64), tensor.dtype)
 
+    @property
+    def shape(self) -> torch.Size:
+        return self.value.shape
+
     def relative(self) -> float:
         """Return the unit roundoff of the type."""
         return torch.finfo(self.dtype).eps / 2
@@ -103,11 +107,28 @@ def _softmax(x: Bounded, dim: int) -> Bounded:
     return powers / Bounded(value, error + x.value.shape[dim] * _ULP * value, x.dtype)
 
 
+def _sum(x: Bounded, dim: int, keepdim: bool = False) -> Bounded:
+    """Add in f32, in any order: n roundings, each at most an ulp of the sum of absolute values."""
+    size = x.value.abs().sum(dim, keepdim)
+    error = x.error.sum(dim, keepdim) + x.value.shape[dim] * _ULP * size
+    return x._rounded(x.value.sum(dim, keepdim), error)
+
+
+def _layer_norm(x: Bounded, shape: tuple[int], weight: Bounded, bias: Bounded, eps: float = 1e-5) -> Bounded:
+    """Normalize rows: the variance is the mean of squared distances from the mean."""
+    share = 1.0 / shape[0]
+    distance = x - _sum(x, -1, True) * share
+    return distance * torch.rsqrt(_sum(distance * distance, -1, True) * share + eps) * weight + bias
+
+
 _FUNCTIONS: dict[Any, Callable[..., Bounded]] = {
     torch.abs: lambda x: Bounded(x.value.abs(), x.error, x.dtype),
     torch.relu: lambda x: Bounded(torch.relu(x.value), x.error, x.dtype),
     torch.sigmoid: lambda x: x._other(1.0) / (torch.exp(-x) + 1.0),
     torch.softmax: _softmax,
+    torch.sum: _sum,
+    torch.amax: lambda x, dim: Bounded(x.value.amax(dim), x.error.amax(dim), x.dtype),
+    torch.nn.functional.layer_norm: _layer_norm,
     torch.exp: _smooth(torch.exp, torch.exp),
     torch.tanh: _smooth(torch.tanh, lambda x: 1 - torch.tanh(x) ** 2),
     torch.erf: _smooth(torch.erf, lambda x: 1.13 * torch.exp(-x * x)),
