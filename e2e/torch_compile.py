@@ -159,7 +159,7 @@ def poisoned_memory() -> Iterator[None]:
     def poisoned(*arguments: Any) -> torch.Tensor:
         tensor = allocate(*arguments)
         ctypes.memset(tensor.data_ptr(), 0xFF, tensor.untyped_storage().nbytes())
-        return tensor  # type: ignore[no-any-return]
+        return tensor
 
     with patch.object(guards, "_empty_strided_cpu", poisoned):
         yield

@@ -165,13 +165,13 @@ def run(case: Case) -> Outcome:
     with os.fdopen(reading, "rb") as pipe:
         if not ready:
             os.kill(child, signal.SIGKILL)
-        text = pipe.read()
+        answer = pipe.read()
     status = os.waitpid(child, 0)[1]
     seconds = round(time.monotonic() - start, 1)
-    if not text:
+    if not answer:
         verdict, reason = ("error", f"the process ended with status {status}") if ready else ("no end", "")
         return Outcome(case.name, verdict, seconds=seconds, reason=reason)
-    return Outcome(**(json.loads(text) | {"seconds": seconds}))
+    return Outcome(**(json.loads(answer) | {"seconds": seconds}))
 
 
 def normal(*shapes: tuple[int, ...], scale: float = 1.0) -> Callable[[torch.Generator], Tensors]:

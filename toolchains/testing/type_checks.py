@@ -22,7 +22,7 @@ _SHARED = ("backends/core/tests", "backends/core/ir", "conformance/language", "e
 _GROUPS: dict[str, tuple[str, ...]] = {
     "backends/core/host": (),
     "backends/core/ir": (),
-    "conformance": ("conformance/language", "backends/core/tests", "e2e"),
+    "conformance": ("conformance/language", "conformance/libraries", "backends/core/tests", "e2e"),
     "e2e": (),
     # pytest imports a test by its name, whatever the folder.
     "tests": (
