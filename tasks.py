@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from invoke.context import Context
 
 try:
+    from toolchains.cli import commandline
     from toolchains.cli.options import IMAGE, OPTIONS, SOURCES
     from toolchains.cli.verb import verb
     from toolchains.system.values import read_indexed, read_number, read_numbers, read_sha256
@@ -302,22 +303,37 @@ def report(c: Context, output: str = "", results: str = "", compare: str = "") -
     report.report(output=output, results=results, compare=compare)
 
 
-@verb(group="pack", request=IMAGE, choose=_packing_target)
+@verb(group="pack", request=IMAGE, choose=_packing_target, wordless=3, passing=True)
 def pack(
     c: Context,
     request: Request,
+    script: str,
+    artifact_dir: str,
+    name: str = "",
+    with_: str = "",
     triton_script: str = "",
-    artifact_dir: str = "",
     out_indices: str = "",
     kernel: str = "",
-    script: str = "",
 ) -> None:
-    """Write a Triton kernel to a folder that runs on DPUs without Triton.
+    """Write a script's kernels to a folder that runs without Triton.
 
+    The folder has a C library, a CMake package, a pkg-config file, a Python loader, and an example that checks itself.
+
+        ./foundry pack spirv add.py:add packed/add
+        ./foundry pack --name=model spirv model.py:norm,matmul packed/model --size 4096
         ./foundry pack --script=add.py --artifact-dir=packed/add
 
-    The folder has the kernel's LLVM IR, its entry point and arguments, a host program in C, and meta.json. `run-packed`
-    runs it. On a machine with the UPMEM SDK, backends/dpu/tritonpim/scripts/container_artifact_run.sh runs it, too.
+    The first form runs SCRIPT in the target's container, and packs the kernels after the colon, with commas between
+    them, or all that it launches. Each is compiled as the script launches it and in more general forms, among which a
+    call chooses as Triton's JIT would. What triton.autotune chose is packed with the sizes that it was chosen for.
+    Words after the folder are the script's. `run-packed` runs the folder; docs/packed.md says how programs use it.
+
+    The last form is TritonPIM's, for DPUs only: the script writes LLVM IR, and launches nothing.
+
+    --name=NAME         the name of the library, the header and the Python package; default: the first kernel's
+    --with=PATH         copy this folder, too; the script must be in it. Otherwise only the script itself is copied
+
+    For scripts that write LLVM IR:
 
     --script=FILE       accepts --out PATH and writes LLVM IR there; --triton-script is the same. Default: the addition
                         in backends/dpu/tritonpim/dpu_min_test.py
@@ -328,8 +344,12 @@ def pack(
     """
     from toolchains.verbs import pack
 
+    script = script or triton_script
     indices = read_numbers("--out-indices", out_indices, least=0, example="2,3")
-    pack.pack(request, script or triton_script, artifact_dir, out_indices=indices, kernel=kernel)
+    if pack.launches(request, script):
+        pack.pack_launches(request, script, artifact_dir, name=name, with_=with_, words=commandline.script_words())
+    else:
+        pack.pack(request, script, artifact_dir, out_indices=indices, kernel=kernel)
 
 
 @verb(group="pack", iterable=["arg", "len", "in_", "fill", "out"], request=(*IMAGE, "sdk"), choose=_packing_target)
@@ -342,16 +362,30 @@ def run_packed(
     out: list[str],
     fill: list[str],
     len: list[str],
+    here: bool = False,
+    device: str = "",
+    ulp: str = "",
     nr_dpus: str = "",
     grid: str = "",
     parameters: bool = False,
 ) -> None:
-    """Run a packed kernel on DPUs.
+    """Run packed kernels: as they were recorded, or on DPUs with arguments of yours.
 
-        ./foundry run-packed packed/add --parameters
-        ./foundry run-packed packed/add --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
+        ./foundry run-packed packed/add
+        ./foundry run-packed packed/add --here --device=0
+        ./foundry run-packed packed/dpu --parameters
+        ./foundry run-packed packed/dpu --nr-dpus=4 --arg=3=100 --in=0=a.bin --in=1=b.bin --out=2=c.bin
 
-    IDX is the index of a parameter of the kernel. Without --in and --fill, the arrays hold numbers that count up.
+    A folder of a script that launches kernels has an example, which makes the recorded launches again and compares
+    what they write. It runs in the container of the target that the folder was packed for. The exit status is not 0 if
+    a result is wrong.
+
+    --here            run the example on this machine: a program of the folder, with the device's loader of this machine
+    --device=NAME     the device: its number, or a part of its name
+    --ulp=N           how many units in the last place a float may differ, on another device than the recorded one
+
+    The other options are for artifacts of scripts that write LLVM IR. IDX is the index of a parameter of the kernel.
+    Without --in and --fill, the arrays hold numbers that count up.
 
     --parameters      print the kernel's parameters and all options, and run nothing
     --nr-dpus=N       the number of DPUs
@@ -361,10 +395,14 @@ def run_packed(
     --out=IDX=PATH    write an array to this file after the launch
     --len=IDX=N       the number of elements of an array, if it does not follow from the other options
     --grid=X[,Y[,Z]]  the programs to run, if they do not follow from the other options
-    --target=NAME     needed if kernels of several targets can be packed
+    --target=NAME     another target, such as a variant of the one that the folder was packed for
     """
     from toolchains.verbs import pack
 
+    if folder_request := pack.packed_request(request, artifact):
+        number = read_number("--ulp", ulp, example=2)
+        pack.run_folder(artifact, request=None if here else folder_request, device=device, ulp=number)
+        return
     values = {"arg": arg, "len": len, "fill": fill}
     pack.run_packed(
         request,

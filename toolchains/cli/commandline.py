@@ -47,7 +47,7 @@ _NAMED = re.compile(r" *\S+(?: \S+)*  +")
 GROUPS = {
     "use": "Build a target and use it",
     "trust": "Let others check what you built",
-    "pack": "Run kernels on DPUs without Triton",
+    "pack": "Run kernels without Triton",
     "source": "Build from source, and share what was built",
     "inputs": "Change what goes in",
     "project": "This machine, this repository",
@@ -113,8 +113,12 @@ class Foundry(Program):
         body = self.collection[words[0]].body
         nameless: Sequence[str] = getattr(body, "nameless", ())
         bare = [words[1:][place] for place in _bare(words[1:], body)]
-        if getattr(body, "wordless", False) and len(bare) == len(self.collection[words[0]].positional) - 1:
-            return [*words, ""]
+        if missing := getattr(body, "wordless", 0):
+            # A word may be given as an option, too.
+            flags = {word.partition("=")[0] for word in words}
+            places = self.collection[words[0]].positional
+            absent = len(places) - len(bare) - sum(f"--{each.replace('_', '-')}" in flags for each in places)
+            return [*words, *[""] * absent] if 0 < absent <= missing else words
         named = {*body.actions} - {*nameless}
         return [*words, ""] if nameless and len(bare) == 1 and bare[0] not in named else words
 

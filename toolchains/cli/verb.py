@@ -42,7 +42,7 @@ def verb(
     group: str = "",
     actions: Sequence[str] = (),
     nameless: Sequence[str] = (),
-    wordless: bool = False,
+    wordless: int = 0,
     optional: Sequence[str] = (),
     iterable: Sequence[str] = (),
     passing: bool = False,
@@ -60,14 +60,14 @@ def verb(
         group: its group in the overview; see commandline.GROUPS.
         actions: the allowed values of its argument `action`; commandline.py refuses other values.
         nameless: the actions without a further word; the argument after `action` is then "".
-        wordless: whether its last word may be missing; the argument is then "".
+        wordless: how many of its last words may be missing, or be given as options; such an argument is then "".
         optional: names of options that may be given with or without a value.
         iterable: names of options that may be given several times.
         passing: whether all words after the last positional one are for a user's script; see commandline.script_words.
         request: options of options.py. The verb has these options and a target, and its function gets the resulting
             Request as the parameter `request`.
-        choose: returns the name of the target for the value of --target, which may be empty; without `choose`, the
-            target is the verb's first word.
+        choose: returns the name of the target for the value of --target, which may be empty; without `choose`, or if
+            all words may be missing, the target is the verb's first word.
         built: see Request.read.
         json: whether the verb has --json. The Documents that it shows are the classes in the module of its name; see
             system/document.py and cli/scripts.py.
@@ -102,7 +102,7 @@ def verb(
 
         signature = inspect.signature(function)
         if request:
-            signature = options.signature(signature, request, needs_target=choose is None)
+            signature = options.signature(signature, request, needs_target=choose is None or wordless > 1)
         if json:
             signature = options.with_json(signature)
         if request or json:

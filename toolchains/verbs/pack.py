@@ -1,11 +1,15 @@
-"""The verbs pack and run-packed: write a kernel to an artifact folder, and run an artifact, in a target's container.
+"""The verbs pack and run-packed: write kernels to a folder that runs without Triton, and run one, in a container.
 
-Input and output are copied, so an engine on another machine can be used. The key `packing` of the target's file names
-the module that packs in the container, and the script that runs an artifact in it.
+Input and output are copied, so an engine on another machine can be used. A script that launches kernels is packed by
+foundry_core.packed, on each target. A script that writes LLVM IR is packed for DPUs, as TritonPIM does: the key
+`packing` of the target's file names the module that packs in the container, and the script that runs an artifact in it.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from toolchains.assembly import ensure
 from toolchains.assembly.request import Request
 from toolchains.config import components
 from toolchains.config.components import Packing
+from toolchains.contents import packed_folder
 from toolchains.engine.sandbox import DISK, Sandbox
 from toolchains.system import durable, foreign, paths
 from toolchains.system.errors import CommandError, UsageError
@@ -30,21 +35,127 @@ _MOST = 256 << 20
 
 
 def choose_target(name: str) -> str:
-    """Return the target for which kernels are packed: the named one, or the only possible one if the name is empty.
+    """Return the named target; if the name is empty, the only one that packs scripts that write LLVM IR.
 
     Raises:
-        UsageError: kernels of this target cannot be packed, or a target must be named.
+        UsageError: a target must be named.
     """
+    if name:
+        return name
     # A variant packs like the target that it extends, so it is used only if the user names it.
     able = [target for target in components.names() if components.target(target).packing]
     plain = [target for target in able if components.target(target).backend == target]
-    if name in able or (not name and len(plain) == 1):
-        return name or plain[0]
+    if len(plain) == 1:
+        return plain[0]
     raise UsageError(
-        f"kernels of {name} cannot be packed" if name else "the target must be named",
-        why=f"targets whose kernels can be packed: {', '.join(able) or 'none'}",
-        next="./foundry pack --target=TARGET",
+        "the target must be named",
+        why=f"scripts that write LLVM IR can be packed for {', '.join(able) or 'none'}",
+        next="./foundry pack TARGET SCRIPT:KERNEL DIR",
     )
+
+
+def split_script(script: str) -> tuple[str, str]:
+    """Return the path of SCRIPT:KERNEL,KERNEL, and the kernels; both "" if there is no colon, as in a plain path."""
+    path, colon, names = script.rpartition(":")
+    return (path, names) if colon and re.fullmatch(r"[A-Za-z0-9_,]*", names) else ("", "")
+
+
+def launches(request: Request, script: str) -> bool:
+    """Return whether a script is one that launches kernels, and not one that writes LLVM IR."""
+    return bool(split_script(script)[0]) or components.target(request.target.name).packing is None
+
+
+def pack_launches(
+    request: Request, script: str, folder: str, *, name: str = "", with_: str = "", words: Sequence[str] = ()
+) -> Path:
+    """Run a script in a target's container, and pack the kernels that it launches.
+
+    Args:
+        request: the image.
+        script: SCRIPT:KERNEL, with commas between several kernels; all kernels without a colon. Only the script itself
+            is copied, or the folder `with_`.
+        folder: the folder to write: new, or empty.
+        name: the folder's name in C and Python; the first kernel's if empty.
+        words: the script's arguments.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: there is no such script, or no folder is named, or it cannot be written.
+        CommandError: the script failed, or its kernels cannot be packed; the printed output has the reason.
+    """
+    path, kernels = split_script(script)
+    source = Path(path or script)
+    if not source.is_file():
+        raise UsageError(f"there is no script {source}", next="./foundry pack TARGET SCRIPT:KERNEL DIR")
+    if not folder:
+        raise UsageError("say where to write", next="./foundry pack TARGET SCRIPT:KERNEL DIR")
+    if (place := Path(folder)).exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UsageError(
+            f"{folder} is not empty", why="packed kernels get a folder of their own", next="name a new folder"
+        )
+    durable.require_writable(place, folder)
+    around = Path(with_) if with_ else source
+    if with_ and not source.resolve().is_relative_to(around.resolve()):
+        raise UsageError(f"{source} is not in --with={with_}", next="name a folder that has the script in it")
+    docker, image = ensure.ensure_image(request)
+    with docker.sandbox(image.info.id) as container:
+        inside = f"{_HOME}/script/{around.name if not with_ else 'with'}"
+        container.copy_into(around, inside)
+        ran = f"{inside}/{source.resolve().relative_to(around.resolve()).as_posix()}" if with_ else inside
+        command = ["python", "-m", "foundry_core.packed", f"--target={request.target.name}", f"--name={name}"]
+        command += [f"{ran}:{kernels}", f"{_HOME}/packed", *words]
+        _run(container, command, f"{source} cannot be packed", {inside: around})
+        taken = container.take(f"{_HOME}/packed", place, Bounds(DISK))
+    print_executed(taken.written)
+    taken.check(f"{source} is not packed as a whole")
+    print(f"packed in {folder}; next: ./foundry run-packed {folder}")
+    return place
+
+
+def run_folder(folder: str, *, request: Request | None, device: str = "", ulp: int = 0) -> None:
+    """Launch the kernels of a folder as they were recorded, and compare with what was recorded.
+
+    Args:
+        folder: what pack_launches wrote.
+        request: the image to run in; None to run on this machine.
+        device: which one: its number, or a part of its name.
+        ulp: how many units in the last place a float may differ.
+
+    Raises:
+        UsageError, FileError: see packed_folder.read.
+        CommandError: a result is wrong, or a launch failed; the printed output has the reason.
+    """
+    known, files = packed_folder.read(Path(folder))
+    if request is None:
+        print(f"running {known.example} of {folder} on this machine", file=sys.stderr, flush=True)
+        command = [str(Path(folder, known.example).resolve()), folder, device, f"{ulp}"]
+        done = subprocess.run(command, check=False)
+        if done.returncode:
+            raise CommandError(f"{folder} did not run as recorded: exit status {done.returncode}")
+        return
+    docker, image = ensure.ensure_image(request)
+    inside = f"{_HOME}/packed"
+    with docker.sandbox(image.info.id) as container:
+        for name, file in {**files, packed_folder.MANIFEST: Path(folder, packed_folder.MANIFEST)}.items():
+            container.copy_into(file, f"{inside}/{name}")
+        command = ["python", "-m", "foundry_core.packed.replay", f"{inside}/{known.example}", inside, device, f"{ulp}"]
+        _run(container, command, f"{folder} did not run as recorded", {inside: Path(folder)})
+
+
+def packed_request(request: Request, folder: str) -> Request | None:
+    """Return the request for the image in which a folder of packed kernels runs; None if it is another kind of folder.
+
+    It is that of the target that the folder was packed for, if the user names no other.
+
+    Raises:
+        UsageError, FileError: see packed_folder.read.
+    """
+    if not packed_folder.is_packed(Path(folder)):
+        return None
+    known, _ = packed_folder.read(Path(folder))
+    return request.for_target(known.target) if request.target.name == choose_target("") else request
 
 
 def _packing(request: Request) -> Packing:

@@ -38,6 +38,7 @@ from .compiler import target
 
 if TYPE_CHECKING:
     import pyopencl as cl
+    from foundry_core.packed.roads import Road
 
 DEVICE_VARIABLE = "FOUNDRY_SPIRV_DEVICE"
 MEMORY_VARIABLE = "FOUNDRY_SPIRV_MEMORY"
@@ -123,6 +124,12 @@ class SpirvDriver(OpenCLDriver):
     @classmethod
     def inactive_reason(cls) -> str:
         return inactive_reason(choose_device)
+
+    def road(self) -> Road:
+        """Return how kernels are packed."""
+        from foundry_core.packed.roads import OpenCLRoad
+
+        return OpenCLRoad()
 
     def get_current_target(self) -> GPUTarget:
         try:

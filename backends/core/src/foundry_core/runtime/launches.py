@@ -57,9 +57,11 @@ class SynchronousLauncher(Generic[Function]):
         log: what the kernel prints and asserts; None if it takes no log.
         addresses: whether it makes pointers of numbers.
         configuration: what is compiled in, and the options that an autotuner chooses, by name.
+        source, metadata: the arguments.
     """
 
     def __init__(self, src: Any, metadata: Any) -> None:
+        self.source, self.metadata = src, metadata
         self._noted = False
         # What findings do; "" without checks.
         self._check: str = getattr(metadata, "check", "")

@@ -1,0 +1,2 @@
+#define PATH_MAX 4096
+#define INT_MAX 2147483647
