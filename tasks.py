@@ -311,6 +311,7 @@ def pack(
     artifact_dir: str,
     name: str = "",
     with_: str = "",
+    device: str = "",
     triton_script: str = "",
     out_indices: str = "",
     kernel: str = "",
@@ -332,6 +333,8 @@ def pack(
 
     --name=NAME         the name of the library, the header and the Python package; default: the first kernel's
     --with=PATH         copy this folder, too; the script must be in it. Otherwise only the script itself is copied
+    --device=DEVICE     for spirv-vulkan: compile for a device that is not in the container: any-8, any-16, any-32 or
+                        any-64 for any GPU with such subgroups, h100, or a description, see docs/packed.md
 
     For scripts that write LLVM IR:
 
@@ -347,7 +350,8 @@ def pack(
     script = script or triton_script
     indices = read_numbers("--out-indices", out_indices, least=0, example="2,3")
     if pack.launches(request, script):
-        pack.pack_launches(request, script, artifact_dir, name=name, with_=with_, words=commandline.script_words())
+        words = commandline.script_words()
+        pack.pack_launches(request, script, artifact_dir, name=name, with_=with_, device=device, words=words)
     else:
         pack.pack(request, script, artifact_dir, out_indices=indices, kernel=kernel)
 

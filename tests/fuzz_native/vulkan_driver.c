@@ -404,7 +404,8 @@ static void use(Device *d) {
         }
         if (what % 8 == 2 && buffers[which]) last = foundry_vulkan_fill(d, buffers[which], 0, buffers[which]->size, what);
         if (what % 8 == 3 && !kernels[which])
-            kernels[which] = foundry_vulkan_pipeline(d, (const uint32_t *)"word", 4, "main", 4u * (next() << (what >> 3 & 15)), 64, NULL, 0);
+            kernels[which] = foundry_vulkan_pipeline(d, (const uint32_t *)"word", 4, "main", 4u * (next() << (what >> 3 & 15)),
+                                                      limits.maxPushConstantsSize, 64, NULL, 0);
         if (what % 8 == 4 && kernels[which]) {
             launched_bytes = kernels[which]->bytes;
             Launch *launch = malloc(sizeof *launch + launched_bytes + 1);

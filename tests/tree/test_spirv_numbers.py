@@ -31,6 +31,7 @@ _MODULES = (
     "src/foundry_core/codegen/*.py",
     "src/foundry_core/mapping/simt/**/*.py",
     "src/foundry_core/vulkan/*.py",
+    "src/foundry_core/packed/*road*.py",
     "host/*.py",
     "../../sdks/verisilicon/compiler/zen_compiler/spirv.py",
 )

@@ -66,7 +66,14 @@ def launches(request: Request, script: str) -> bool:
 
 
 def pack_launches(
-    request: Request, script: str, folder: str, *, name: str = "", with_: str = "", words: Sequence[str] = ()
+    request: Request,
+    script: str,
+    folder: str,
+    *,
+    name: str = "",
+    with_: str = "",
+    device: str = "",
+    words: Sequence[str] = (),
 ) -> Path:
     """Run a script in a target's container, and pack the kernels that it launches.
 
@@ -76,6 +83,7 @@ def pack_launches(
             is copied, or the folder `with_`.
         folder: the folder to write: new, or empty.
         name: the folder's name in C and Python; the first kernel's if empty.
+        device: the device that kernels are compiled for; that of the container if empty.
         words: the script's arguments.
 
     Returns:
@@ -105,6 +113,7 @@ def pack_launches(
         container.copy_into(around, inside)
         ran = f"{inside}/{source.resolve().relative_to(around.resolve()).as_posix()}" if with_ else inside
         command = ["python", "-m", "foundry_core.packed", f"--target={request.target.name}", f"--name={name}"]
+        command += [f"--device={device}"] * bool(device)
         command += [f"{ran}:{kernels}", f"{_HOME}/packed", *words]
         _run(container, command, f"{source} cannot be packed", {inside: around})
         taken = container.take(f"{_HOME}/packed", place, Bounds(DISK))

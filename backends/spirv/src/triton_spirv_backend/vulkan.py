@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from foundry_core.backend.driver import SynchronousDriver, binary_info, properties
@@ -20,6 +20,9 @@ from triton.backends.compiler import GPUTarget
 
 from .compiler import target
 from .conflicts import refuse_two
+
+if TYPE_CHECKING:
+    from foundry_core.packed.roads import Road
 
 
 class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
@@ -164,6 +167,12 @@ class VulkanDriver(SynchronousDriver):
     @classmethod
     def inactive_reason(cls) -> str:
         return ""
+
+    def road(self) -> Road:
+        """Return how kernels are packed."""
+        from foundry_core.packed.vulkan_road import VulkanRoad
+
+        return VulkanRoad()
 
     def flushed(self) -> frozenset[str]:
         return opened().flushed()

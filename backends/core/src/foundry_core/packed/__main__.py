@@ -34,12 +34,26 @@ def main(words: list[str]) -> int:
     )
     parser.add_argument("--name", default="", help="the folder's name in C and Python; default: the first kernel's")
     parser.add_argument("--target", default="", help="the target's name, for messages; default: the backend's")
+    parser.add_argument(
+        "--device",
+        default="",
+        help="with Vulkan: the device that kernels are compiled for, if the script does not run on it: a name in "
+        "foundry_core/packed/devices.toml, such as any-32 or h100, or a description, as target.arch in a kernel's "
+        """metadata: 'vulkan {"warp_size": 32}'""",
+    )
     parser.add_argument("script")
     parser.add_argument("folder", type=Path)
     parser.add_argument("words", nargs=argparse.REMAINDER)
     options = parser.parse_args(words)
     try:
-        pack(options.script, options.folder, options.words, name=options.name, target=options.target)
+        pack(
+            options.script,
+            options.folder,
+            options.words,
+            name=options.name,
+            target=options.target,
+            device=options.device,
+        )
     except Failure as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -54,8 +68,8 @@ def split(script: str) -> tuple[str, list[str]]:
     return path, [name for name in names.split(",") if name]
 
 
-def pack(script: str, folder: Path, words: list[str], *, name: str = "", target: str = "") -> None:
-    """Run a script, and pack the kernels that it launched.
+def pack(script: str, folder: Path, words: list[str], *, name: str = "", target: str = "", device: str = "") -> None:
+    """Run a script, and pack the kernels that it launched; for another device, if one is named (see VulkanRoad).
 
     Raises:
         PackError: a kernel cannot be packed, or none was launched.
@@ -68,7 +82,16 @@ def pack(script: str, folder: Path, words: list[str], *, name: str = "", target:
     road = getattr(driver.active, "road", None)
     if road is None:
         raise PackError("kernels of this target cannot be packed", why=f"{type(driver.active).__name__} has no road")
-    recorder = Recorder(road(), wanted)
+    recorder, packed_for = Recorder(road(), wanted), None
+    if device:
+        named = getattr(recorder.road, "named_device", None)
+        if named is None:
+            raise PackError(
+                f"kernels of this target cannot be packed for {device!r}",
+                why="they are for the device on which the script runs, and for those like it",
+                next="leave out --device",
+            )
+        packed_for = named(device, driver.active.get_current_target())
     sys.argv = [path, *words]
     sys.path[0] = str(Path(path).resolve().parent)
     with recorder.active():
@@ -84,7 +107,7 @@ def pack(script: str, folder: Path, words: list[str], *, name: str = "", target:
             why=f"it launched {', '.join(sorted(recorder.seen)) or 'none'}",
             next="let the script launch each kernel that is packed, with the arguments that it is for",
         )
-    kernels = compile_kernels(list(recorder.found.values()), recorder.choices, recorder.road)
+    kernels = compile_kernels(list(recorder.found.values()), recorder.choices, recorder.road, packed_for)
     name = name or (wanted or [kernels[0].name])[0]
     target = target or driver.active.get_current_target().backend
     contents = write(folder, name, target, version("triton-foundry-core"), kernels, recorder.road)

@@ -84,8 +84,8 @@ def constant_text(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
-def compile_kernels(found: Sequence[Launch], choices: Sequence[Choice], road: Road) -> list[Kernel]:
-    """Compile all forms of the recorded launches.
+def compile_kernels(found: Sequence[Launch], choices: Sequence[Choice], road: Road, device: Any = None) -> list[Kernel]:
+    """Compile all forms of the recorded launches, for the device of each, or for another one (a GPUTarget).
 
     Raises:
         PackError: a kernel cannot be packed.
@@ -93,10 +93,10 @@ def compile_kernels(found: Sequence[Launch], choices: Sequence[Choice], road: Ro
     by_name: dict[str, list[Launch]] = {}
     for launch in found:
         by_name.setdefault(launch.source.name, []).append(launch)
-    return [_kernel(name, launches, choices, road) for name, launches in sorted(by_name.items())]
+    return [_kernel(name, launches, choices, road, device) for name, launches in sorted(by_name.items())]
 
 
-def _kernel(name: str, launches: Sequence[Launch], choices: Sequence[Choice], road: Road) -> Kernel:
+def _kernel(name: str, launches: Sequence[Launch], choices: Sequence[Choice], road: Road, device: Any) -> Kernel:
     first = launches[0]
     functions = {launch.source.fn.cache_key for launch in launches}
     if len(functions) > 1:
@@ -110,7 +110,7 @@ def _kernel(name: str, launches: Sequence[Launch], choices: Sequence[Choice], ro
     variants: dict[tuple[Any, ...], Variant] = {}
     for launch in launches:
         for source in _sources(launch, params):
-            variant = _compiled(source, launch, road)
+            variant = _compiled(source, launch, road, device)
             key = (*variant.parameters.items(), *variant.form.files.items(), variant.form.needs)
             variants.setdefault(key, variant)
     mine = [choice for choice in choices if choice.launch.source.name == name]
@@ -153,14 +153,15 @@ def _is_one(param: Any, value: Any) -> bool:
     return not param.is_constexpr and type(value) is int and value == 1
 
 
-def _compiled(source: Any, launch: Launch, road: Road) -> Variant:
+def _compiled(source: Any, launch: Launch, road: Road, device: Any) -> Variant:
     import triton
     from triton.compiler.compiler import make_backend
 
     known = launch.metadata
-    backend = make_backend(known.target)
+    target = device or known.target
+    backend = make_backend(target)
     options = {name: getattr(known, name) for name in backend.parse_options({}).__dict__ if hasattr(known, name)}
-    compiled = triton.compile(source, target=known.target, options=options)
+    compiled = triton.compile(source, target=target, options=options)
     taken = Parameters(source, source.name, compiled.metadata.written)
     outputs, number, parameters = set(taken.outputs), 0, {}
     for position, (name, type_) in enumerate(source.signature.items()):

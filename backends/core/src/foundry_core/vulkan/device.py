@@ -185,8 +185,9 @@ class Pipeline:
         self.name, self.place = name, place
         file = store.kernel_file(device.properties, spirv)
         known = store.read_kernel_file(file)
+        pushed = device.properties.push_bytes
         made = library().pipeline(
-            device.handle, spirv, len(spirv), name.encode(), argument_bytes, warp_size, known, len(known)
+            device.handle, spirv, len(spirv), name.encode(), argument_bytes, pushed, warp_size, known, len(known)
         )
         self.handle = device.check(
             made,
@@ -498,7 +499,7 @@ class VulkanDevice:
             buffer = DeviceBuffer(self, 4 * probe.words, of_host=True)
             assert buffer.mapped is not None
             ctypes.memset(buffer.mapped, -1, 4 * probe.words)
-            pipeline = Pipeline(self, probe.module, "arrangements", probe.argument_bytes, lanes)
+            pipeline = Pipeline(self, probe.module, "probe", probe.argument_bytes, lanes)
             self._try(pipeline, buffer, probe.argument_bytes)
         except (LoweringError, VulkanError) as error:
             self.check_state()
@@ -523,29 +524,14 @@ class VulkanDevice:
         return tuple(known[1:])
 
     def _fuses(self, width: int) -> bool:
-        from ..mapping.simt.spirv.vulkan import ShaderWorkgroup
+        from ..mapping.simt.fused import fused_probe
 
-        group = ShaderWorkgroup(SimtTarget(self.properties.subgroup, 1))
-        group.pointer()
-        (base,) = group.begin()
-        size = width // 8
-        x, y, z = (
-            group.load(
-                group.code.binary("arith.addi", base, group.code.integer(at * size, "i64")), f"f{width}", 1, size
-            )[0]
-            for at in range(3)
-        )
-        group.store(base, [group.code.extended_instruction("fma", x, y, z)], size)
-        arguments = group.argument_bytes
-        pipeline = Pipeline(self, group.finish("fuses"), "fuses", arguments, self.properties.subgroup)
-        buffer = DeviceBuffer(self, 32, of_host=True)
+        probe, lanes = fused_probe(self.properties.subgroup, width), self.properties.subgroup
+        buffer = DeviceBuffer(self, len(probe.before), of_host=True)
         assert buffer.mapped is not None
-        numbers = ((ctypes.c_float if width == 32 else ctypes.c_double) * 3).from_address(buffer.mapped)
-        # The square of 1 + e is 1 + 2e + e^2, of which a product that is rounded has no e^2.
-        little = 2.0**-12 if width == 32 else 2.0**-27
-        numbers[:] = [1 + little, 1 + little, -(1 + 2 * little)]
-        self._try(pipeline, buffer, arguments)
-        return numbers[0] == little**2
+        ctypes.memmove(buffer.mapped, probe.before, len(probe.before))
+        self._try(Pipeline(self, probe.module, "probe", probe.argument_bytes, lanes), buffer, probe.argument_bytes)
+        return ctypes.string_at(buffer.mapped, len(probe.after)) == probe.after
 
     def flushed(self) -> frozenset[str]:
         """Return the float types whose subnormal numbers the device may take for zeros in arithmetic."""

@@ -49,7 +49,10 @@ typedef struct {
 } VkPhysicalDeviceShaderAtomicFloat16VectorFeaturesNV;
 #endif
 
+/* A packed kernel's library (backends/packed) has these functions for itself. */
+#ifndef EXPORT
 #define EXPORT __attribute__((visibility("default")))
+#endif
 #define SLOTS 16
 #define IN_FLIGHT 4
 /* Commands in a batch, and bytes of arguments that are too many to be pushed. */
@@ -189,7 +192,7 @@ EXPORT int foundry_vulkan_count(void) { return (int)physical_count; }
 typedef struct Properties {
     char name[256], driver[512];
     uint8_t uuid[16];
-    uint32_t api, vendor, type, subgroup, least_subgroup, most_subgroup, workgroup_bytes, push_bytes, invocations;
+    uint32_t api, vendor, type, subgroup, least_subgroup, most_subgroup, workgroup_bytes, push_bytes, invocations, most_subgroups;
     uint32_t shaderInt8, shaderInt16, shaderInt64, shaderFloat16, shaderFloat64, shaderBufferInt64Atomics,
         storageBuffer8BitAccess, storageBuffer16BitAccess, storagePushConstant8, storagePushConstant16,
         workgroupMemoryExplicitLayout8BitAccess, workgroupMemoryExplicitLayout16BitAccess, bufferDeviceAddress,
@@ -306,7 +309,8 @@ EXPORT int foundry_vulkan_properties(int index, Properties *p) {
     p->least_subgroup = sizes.minSubgroupSize, p->most_subgroup = sizes.maxSubgroupSize;
     p->workgroup_bytes = limits->maxComputeSharedMemorySize, p->push_bytes = limits->maxPushConstantsSize;
     // Kernels ask for a subgroup size, and such workgroups have no more subgroups than this.
-    uint64_t most = (uint64_t)sizes.maxComputeWorkgroupSubgroups * subgroup.subgroupSize;
+    p->most_subgroups = sizes.maxComputeWorkgroupSubgroups;
+    uint64_t most = (uint64_t)p->most_subgroups * subgroup.subgroupSize;
     p->invocations = most < limits->maxComputeWorkGroupInvocations ? (uint32_t)most : limits->maxComputeWorkGroupInvocations;
 #define FEATURE(place, name) p->name = f.place.name;
     FEATURE(v12, shaderInt8) FEATURE(base.features, shaderInt16) FEATURE(base.features, shaderInt64)
@@ -393,7 +397,7 @@ typedef struct {
     /* The last batch with each stamp. */
     uint64_t *stamped[STAMP_POOLS];
     uint64_t stamp_mask, most_groups[3], host_alignment, timeout;
-    uint32_t push_bytes, exports;
+    uint32_t exports;
     int describes, resets, one_size;
     uint64_t look;
 
@@ -420,6 +424,7 @@ typedef struct {
     VkPipelineLayout layout;
     VkPipelineCache cache;
     uint32_t bytes;
+    int by_address;
 } Pipeline;
 
 static void *submit_batches(void *device);
@@ -510,12 +515,14 @@ EXPORT Device *foundry_vulkan_open(int index, uint64_t timeout) {
                                .ppEnabledExtensionNames = extensions};
     Device *d = calloc(1, sizeof *d);
     if (bad(vkCreateDevice(physical, &info, NULL, &d->device), "the device")) return free(d), NULL;
+#ifndef FIND_DEVICE
 #define FIND_DEVICE(name) vk##name = (PFN_vk##name)vkGetDeviceProcAddr(d->device, "vk" #name);
+#endif
     DEVICE_FUNCTIONS(FIND_DEVICE)
     Properties known;
     foundry_vulkan_properties(index, &known);
     memcpy(d->most_groups, known.grid, sizeof known.grid);
-    d->push_bytes = known.push_bytes, d->host_alignment = known.host_alignment, d->timeout = timeout;
+    d->host_alignment = known.host_alignment, d->timeout = timeout;
     d->exports = known.exports;
     d->describes = f.executables.pipelineExecutableInfo;
     d->one_size = known.least_subgroup == known.most_subgroup;
@@ -916,15 +923,16 @@ static void drop(Device *d, Pipeline *p) {
     free(p);
 }
 
-/* Compile a kernel. If its arguments are more than the device takes, it takes their address instead.
+/* Compile a kernel. If its arguments are more than `most_pushed` bytes, as many as the device takes where it was compiled
+ * for that, it takes their address instead.
  * `cache` is what foundry_vulkan_cache said of the same kernel on the same device, or null. */
 EXPORT Pipeline *foundry_vulkan_pipeline(Device *d, const uint32_t *words, size_t bytes, const char *entry,
-                                         uint32_t argument_bytes, uint32_t subgroup, const void *cache,
-                                         size_t cache_bytes) {
+                                         uint32_t argument_bytes, uint32_t most_pushed, uint32_t subgroup,
+                                         const void *cache, size_t cache_bytes) {
     if (!lives()) return NULL;
     Pipeline *p = calloc(1, sizeof *p);
-    p->bytes = argument_bytes;
-    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, argument_bytes > d->push_bytes ? 8 : argument_bytes};
+    p->bytes = argument_bytes, p->by_address = argument_bytes > most_pushed;
+    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, p->by_address ? 8 : argument_bytes};
     VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                          .pushConstantRangeCount = argument_bytes > 0,
                                          .pPushConstantRanges = &range};
@@ -1004,7 +1012,7 @@ static uint64_t place_arguments(Device *d, const void *arguments, uint32_t bytes
 
 /* Record one dispatch. Returns 0 after an error. */
 static int dispatch(Device *d, const Pipeline *p, uint32_t x, uint32_t y, uint32_t z, const void *arguments) {
-    int by_address = p->bytes > d->push_bytes;
+    int by_address = p->by_address;
     if (by_address && d->open && d->batches[(d->closed + 1) % SLOTS].argument_bytes + p->bytes > MOST_ARGUMENTS && !shut(d))
         return 0;
     VkCommandBuffer commands = record(d);

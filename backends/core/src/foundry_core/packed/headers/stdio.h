@@ -6,6 +6,7 @@ typedef struct _IO_FILE FILE;
 extern FILE *stdout, *stderr;
 FILE *fopen(const char *path, const char *mode);
 int fclose(FILE *file);
+int fflush(FILE *file);
 size_t fread(void *to, size_t size, size_t count, FILE *file);
 int ferror(FILE *file);
 int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -7,6 +7,7 @@ void *realloc(void *memory, size_t bytes);
 void *aligned_alloc(size_t alignment, size_t bytes);
 void free(void *memory);
 _Noreturn void exit(int status);
+int on_exit(void (*function)(int status, void *with), void *with);
 char *getenv(const char *name);
 double strtod(const char *text, char **end);
 long long strtoll(const char *text, char **end, int base);

@@ -24,7 +24,7 @@ class Probe(NamedTuple):
     """A kernel that writes the indices of components to an array of i32, whose address is its only argument.
 
     Attributes:
-        module: the binary.
+        module: the binary; its entry point is `probe`.
         argument_bytes: the size of its arguments.
         kinds: the matrices that it tries, one after the other; of each, component by component, a number for each lane.
         shared: the bytes of workgroup memory that it uses.
@@ -71,7 +71,7 @@ def write_probe(target: SimtTarget, kinds: Mapping[Matrix, Fragment]) -> Probe:
     for kind, each in kinds.items():
         _try_one(group, kind, each, lane, zeros, t.binary("arith.addi", base, t.integer(4 * written, "i64")))
         written += kind.rows * kind.columns
-    return Probe(group.finish("arrangements"), group.argument_bytes, list(kinds), group.local_bytes)
+    return Probe(group.finish("probe"), group.argument_bytes, list(kinds), group.local_bytes)
 
 
 def _try_one(group: ShaderWorkgroup, kind: Matrix, of: Fragment, lanes: int, zeros: int, base: Reg) -> None:
@@ -101,6 +101,15 @@ def _try_one(group: ShaderWorkgroup, kind: Matrix, of: Fragment, lanes: int, zer
         group.store(t.binary("arith.addi", base, moved), [index], 4)
 
 
+def expected_numbers(arrangement: Arrangement) -> list[int]:
+    """Return what a kernel writes of matrices that are arranged in this way; read_probe is the other direction."""
+    # From the lane's bits upwards, as the numbers are.
+    numbers = [0]
+    for basis in (*arrangement.lanes, *arrangement.components):
+        numbers += [basis ^ each for each in numbers]
+    return numbers
+
+
 def read_probe(probe: Probe, numbers: Sequence[int], lanes: int) -> tuple[Arrangement, ...]:
     """Return the arrangements that a kernel found; none of a kind whose elements are where no layout can say it."""
     found, at = [], 0
@@ -111,10 +120,7 @@ def read_probe(probe: Probe, numbers: Sequence[int], lanes: int) -> tuple[Arrang
             tuple(own[step << bit] for bit in range((count - 1).bit_length()))
             for step, count in ((lanes, len(own) // lanes), (1, lanes))
         )
-        # From the lane's bits upwards, as the numbers are.
-        sums = [0]
-        for basis in (*of_lanes, *components):
-            sums += [basis ^ each for each in sums]
-        if sums == list(own) and sorted(own) == list(range(len(own))):
-            found.append(Arrangement(kind.use.value, kind.elem, kind.rows, kind.columns, components, of_lanes))
+        said = Arrangement(kind.use.value, kind.elem, kind.rows, kind.columns, components, of_lanes)
+        if expected_numbers(said) == list(own) and sorted(own) == list(range(len(own))):
+            found.append(said)
     return tuple(found)

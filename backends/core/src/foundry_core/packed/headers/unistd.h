@@ -1,0 +1,1 @@
+_Noreturn void _exit(int status);
