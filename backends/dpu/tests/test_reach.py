@@ -24,27 +24,32 @@ _MAIN = """
 
 int main(int count, char **words)
 {
-    nr_dpus = (uint32_t)strtoul(words[1], 0, 10) * (uint32_t)strtoul(words[2], 0, 10);
-    grid[0] = (uint32_t)strtoul(words[1], 0, 10);
-    grid[1] = (uint32_t)strtoul(words[2], 0, 10);
-    grid[2] = 1;
-    for (int i = 0; i < COUNT; i++)
-        arrays[i].length = -1;
+    launch.grid[0] = (uint32_t)strtoul(words[1], 0, 10);
+    launch.grid[1] = (uint32_t)strtoul(words[2], 0, 10);
+    launch.grid[2] = 1;
+    nr_dpus = launch.grid[0] * launch.grid[1];
+    for (int i = 0; i < COUNT; i++) {
+        memories[i].bytes = -1;
+        arguments[i].parameter = &passed[i];
+        arguments[i].memory = is_pointer(i) ? &memories[i] : 0;
+    }
     for (int i = 3; i < count; i++)
-        argument[i - 3] = strtoll(words[i], 0, 10);
-    for (int i = 0; i < COUNT; i++)
-        if (is_pointer(i))
-            arrays[i].part = calloc(nr_dpus, sizeof *arrays[i].part);
-    planned = 1;
-    for (dpu_at = 0; dpu_at < nr_dpus; dpu_at++)
-        reach_program(dpu_at);
+        arguments[i - 3].integer = strtoll(words[i], 0, 10);
+    shards = shards_new(&launch, sizes, nr_dpus, 0);
+    for (int i = 0; i < shards->count; i++)
+        shards->regions[i].part = calloc(nr_dpus, sizeof *shards->regions[i].part);
+    shards->is_planned = 1;
+    const int64_t size[3] = {launch.grid[0], launch.grid[1], 1};
+    for (shards->at_dpu = 0; shards->at_dpu < nr_dpus; shards->at_dpu++)
+        reach_program(shards, size, shards->at_dpu);
     for (int i = 0; i < COUNT; i++)
         for (uint32_t dpu = 0; is_pointer(i) && dpu < nr_dpus; dpu++) {
-            if (arrays[i].anywhere)
+            const struct shards_part *part = &region_of(i)->part[dpu];
+            if (region_of(i)->anywhere)
                 printf("%d %u anywhere\\n", i, dpu);
-            else if (arrays[i].part[dpu].low < arrays[i].part[dpu].high)
-                printf("%d %u %lld %lld\\n", i, dpu, (long long)arrays[i].part[dpu].low,
-                       (long long)arrays[i].part[dpu].high);
+            else if (part->low < part->high)
+                printf("%d %u %lld %lld\\n", i, dpu, (long long)part->low / parameters[i].bytes,
+                       (long long)part->high / parameters[i].bytes);
         }
     return 0;
 }

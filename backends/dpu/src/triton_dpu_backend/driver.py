@@ -40,6 +40,8 @@ from .host import sdk
 from .launches import LaunchCost
 
 if TYPE_CHECKING:
+    from foundry_core.packed.roads import Road
+
     from .launcher import DpuLauncher, DpuProgram
 
 _WRAM_BYTES = 64 << 10
@@ -132,6 +134,12 @@ class DpuDriver(SynchronousDriver):
             driver=f"dpu.h {installed.version} ({installed.pkg_config})",
             memory="copied to MRAM before a launch and back after it",
         )
+
+    def road(self) -> Road:
+        """Return how kernels are packed."""
+        from .packing import DpuRoad
+
+        return DpuRoad()
 
     def get_current_target(self) -> GPUTarget:
         return target()

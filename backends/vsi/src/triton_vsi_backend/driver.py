@@ -24,6 +24,7 @@ from .launches import LaunchedCommands
 
 if TYPE_CHECKING:
     import torch
+    from foundry_core.packed.roads import Road
     from foundry_core.runtime.opencl import OpenCLDevice
 
     from .launcher import VsiLauncher
@@ -64,6 +65,12 @@ class VsiDriver(OpenCLDriver):
             driver=f"{ran.driver}; kernels compiled by {pieces.zen_compiler()}",
             memory="zero-copy OpenCL buffers" if opened.shares else ran.memory,
         )
+
+    def road(self) -> Road:
+        """Return how kernels are packed."""
+        from .packing import VsiRoad
+
+        return VsiRoad()
 
     def get_current_target(self) -> GPUTarget:
         return target()

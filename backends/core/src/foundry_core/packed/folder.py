@@ -83,6 +83,7 @@ def _contents(name: str, target: str, version: str, kernels: Sequence[Kernel], r
         "@FORMAT@": str(tables.version_format()),
         "@SOURCES@": listed,
         "@LIBRARIES@": " ".join(road.libraries),
+        "@ROAD@": road.cmake.replace("@NAME@", name),
     }
     texts["CMakeLists.txt"] = _filled("CMakeLists.txt.in", words)
     pc = {"%NAME%": name, "%VERSION%": words["@VERSION@"], "%KERNELS%": ", ".join(kernel.name for kernel in kernels)}
@@ -160,6 +161,7 @@ def _built(folder: Path, name: str, road: Road) -> dict[str, bytes]:
             "-o",
             library,
             *linked,
+            *road.flags,
         ],
         [*common, "example.c", "-o", program, library, "-Wl,-rpath,$ORIGIN/../lib"],
     ]

@@ -16,7 +16,7 @@ from ..failure import Failure
 from ..spirv_numbers import numbers
 
 # In each folder, as it is here.
-COMMON = ("foundry_packed.h", "road.h", "packed.c")
+COMMON = ("foundry_packed.h", "road.h", "reach.h", "packed.c")
 
 
 class PackError(Failure, RuntimeError):
@@ -54,6 +54,8 @@ class Road(Protocol):
         sources: its C sources and headers, by file name.
         libraries: what its library is linked with, as "dl" for -ldl.
         head: lines of C that stand before the tables, such as an #include of its header.
+        flags: what a compiler needs to be told about the device's headers and library where the folder is packed.
+        cmake: the same for any machine, as lines of CMake about the target @NAME@.
     """
 
     @property
@@ -67,6 +69,12 @@ class Road(Protocol):
 
     @property
     def head(self) -> str: ...
+
+    @property
+    def flags(self) -> Sequence[str]: ...
+
+    @property
+    def cmake(self) -> str: ...
 
     def form(self, compiled: Any) -> Form:
         """Return what the folder gets of a compiled kernel (triton.compiler.CompiledKernel)."""
@@ -135,6 +143,8 @@ class OpenCLRoad:
     sources: Mapping[str, str] = field(default_factory=lambda: c_sources("opencl.h", "opencl.c"))
     libraries: Sequence[str] = ("dl", "pthread")
     head: str = '#include "opencl.h"'
+    flags: Sequence[str] = ()
+    cmake: str = ""
 
     def form(self, compiled: Any) -> Form:
         metadata, binary = compiled.metadata, compiled.asm["spv"]

@@ -76,6 +76,12 @@ const char *triton_dpu_load(struct dpus *dpus, const char *path) {
     return NULL;
 }
 
+/* The same of a program in memory. */
+const char *triton_dpu_load_bytes(struct dpus *dpus, void *program, size_t bytes) {
+    TRY(dpu_load_from_memory(dpus->set, program, bytes, &dpus->program));
+    return NULL;
+}
+
 /* The address and size of a symbol of the loaded program. */
 const char *triton_dpu_symbol(struct dpus *dpus, const char *name, uint32_t *address, uint32_t *size) {
     struct dpu_symbol_t symbol;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from importlib.resources import files
@@ -10,9 +11,19 @@ from string import Template
 from foundry_core.errors import LoweringError
 from foundry_core.strings import c_string
 
+from ..packing.calls import calls
 from .parameters import Parameter, divisors, parameter
 
 _WARP = 32
+# What the generated parts need of packed kernels, in C and C++.
+_HEADERS = (
+    ("foundry_core", "packed", "foundry_packed.h"),
+    ("foundry_core", "packed", "road.h"),
+    ("foundry_core", "footprint", "spans.h"),
+    ("foundry_core", "packed", "reach.h"),
+    ("foundry_core", "packed", "opencl.h"),
+    ("triton_vsi_backend", "packing", "vsi.h"),
+)
 
 
 def launcher(
@@ -39,40 +50,16 @@ def launcher(
             strict=True,
         )
     ]
-    tensors = [index for index, argument in enumerate(arguments) if argument.is_tensor]
-    types = [
-        *("void *" if argument.is_tensor else argument.element.c_type for argument in arguments),
-        "int",
-        "int",
-        "int",
-        *("const std::size_t *" for _ in tensors),
-        "std::int8_t *",
-    ]
-    values = [
-        *(
-            f"arguments[{index}].address()"
-            if argument.is_tensor
-            else f"arguments[{index}].as<{argument.element.c_type}>()"
-            for index, argument in enumerate(arguments)
-        ),
-        *(f"static_cast<int>(grid[{axis}])" for axis in range(3)),
-        *(f"arguments[{index}].shape()" for index in tensors),
-        "commands",
-    ]
     folder = files(__package__)
-    spans = files("foundry_core").joinpath("footprint", "spans.h").read_text()
     return Template((folder / "launcher.cpp.in").read_text()).substitute(
         kernel=name,
         num_warps=num_warps,
         warp=_WARP,
         npy=(folder / "npy.h").read_text().rstrip(),
-        spans=spans.rstrip(),
+        library="\n".join(map(_header, _HEADERS)).rstrip(),
         reach=textwrap.indent(_reach(text), "    ").rstrip(),
         parameters="".join(f"\n    {_initializer(argument)}," for argument in arguments) + ("\n" if arguments else ""),
-        matmul_takes=_list(["std::size_t", "const std::size_t *", *types]),
-        matmul_passed=_list(["index", "grid.data()", *values]),
-        dma_takes=_list(["std::size_t", *types]),
-        dma_passed=_list(["index", *values]),
+        calls=calls(parameters).replace("NAME", "kernel").rstrip(),
     )
 
 
@@ -89,10 +76,11 @@ def _reach(ttir: str) -> str:
         return "// Not known: zen-compiler understands more than the analysis does."
 
 
-def _list(items: Sequence[str]) -> str:
-    """Fill lines with as many items as fit. A type and its * stay on one line."""
-    joined = ", ".join(item.replace(" ", "\0") for item in items)
-    return textwrap.fill(joined, 120, initial_indent=" " * 8, subsequent_indent=" " * 8).replace("\0", " ")
+def _header(path: tuple[str, ...]) -> str:
+    """Return a header without its includes of this project's other files."""
+    package, *names = path
+    text = files(package).joinpath(*names).read_text()
+    return re.sub(r'^#include ".*"\n', "", text, flags=re.MULTILINE)
 
 
 def _initializer(parameter: Parameter) -> str:

@@ -28,7 +28,7 @@ static void usage(FILE *file, const char *name)
         "  --help           this\n\n"
         "Each DPU gets a run of programs of about the same length, and of each array the part that they reach; all of\n"
         "it where that depends on data.\n",
-        poison[1], poison[0], (uint32_t)DEFAULT_DPUS, DEFAULT_DPUS_FROM,
+        shards_poison[1], shards_poison[0], (uint32_t)DEFAULT_DPUS, DEFAULT_DPUS_FROM,
         HAS_BLOCK ? "Default: as many as have something to store" : "Must be given: it does not follow from --arg");
 }
 
@@ -95,9 +95,16 @@ static void set_scalar(int index, const char *text)
     snprintf(what, sizeof what, "--arg %d", index);
     given[index] = 1;
     if (parameter->kind == FLOAT)
-        real[index] = floating(text, what);
-    else
-        argument[index] = integer_of(8 * parameter->bytes, text, what);
+{
+        double number = floating(text, what);
+        float single = (float)number;
+        arguments[index].bytes = (uint64_t)parameter->bytes;
+        memcpy(&arguments[index].bits, parameter->bytes == 4 ? (void *)&single : (void *)&number, (size_t)parameter->bytes);
+    }    else {
+        arguments[index].integer = integer_of(8 * parameter->bytes, text, what);
+        arguments[index].bytes = (uint64_t)parameter->bytes;
+        memcpy(&arguments[index].bits, &arguments[index].integer, (size_t)parameter->bytes);
+    }
 }
 
 static void set_grid(const char *text)
@@ -109,10 +116,10 @@ static void set_grid(const char *text)
     if (parts < 1 || text[end])
         fail("--grid %s: write --grid X, X,Y or X,Y,Z", text);
     for (int axis = 0; axis < 3; axis++) {
-        grid[axis] = (uint32_t)integer(part[axis], "--grid", 1, MOST_PROGRAMS);
-        programs *= grid[axis];
-        if (programs > MOST_PROGRAMS)
-            fail("--grid %s: more than %" PRId64 " programs", text, MOST_PROGRAMS);
+        launch.grid[axis] = (uint32_t)integer(part[axis], "--grid", 1, SHARDS_MOST_PROGRAMS);
+        programs *= launch.grid[axis];
+        if (programs > SHARDS_MOST_PROGRAMS)
+            fail("--grid %s: more than %" PRId64 " programs", text, SHARDS_MOST_PROGRAMS);
     }
 }
 
@@ -135,17 +142,17 @@ static void parse(int count, char **words)
             break;
         case 'l': {
             int index = assignment("len", optarg, &value);
-            arrays[index].length = integer(value, "--len", 0, INT64_MAX / 8);
+            memories[index].bytes = integer(value, "--len", 0, INT64_MAX / 8) * parameters[index].bytes;
             break;
         }
         case 'i':
-            arrays[assignment("in", optarg, &value)].in = strchr(optarg, '=') + 1;
+            files[assignment("in", optarg, &value)].in = strchr(optarg, '=') + 1;
             break;
         case 'f':
-            arrays[assignment("fill", optarg, &value)].fill = strchr(optarg, '=') + 1;
+            files[assignment("fill", optarg, &value)].fill = strchr(optarg, '=') + 1;
             break;
         case 'o':
-            arrays[assignment("out", optarg, &value)].out = strchr(optarg, '=') + 1;
+            files[assignment("out", optarg, &value)].out = strchr(optarg, '=') + 1;
             break;
         case 'g':
             set_grid(optarg);
@@ -163,7 +170,7 @@ static void parse(int count, char **words)
     for (int i = 0; i < COUNT; i++) {
         if (!is_pointer(i) && parameters[i].kind != INTERNAL && !given[i])
             fail("scalar %d (%s) has no value: --arg %d=VAL", i, parameters[i].type, i);
-        if (arrays[i].in && arrays[i].fill)
+        if (files[i].in && files[i].fill)
             fail("array %d has both --in and --fill", i);
     }
 }
