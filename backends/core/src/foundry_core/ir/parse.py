@@ -161,7 +161,7 @@ class Reader(TextParser):
 
     def _parse_alias_def(self) -> None:
         start = self.pos
-        super()._parse_alias_def()
+        super()._parse_alias_def()  # type: ignore[no-untyped-call]
         name, *meaning = _NAME.split(self._text[start : self.pos])[1:]
         self._meanings[name] = "".join(self._meanings.get(piece, piece) for piece in meaning)
 

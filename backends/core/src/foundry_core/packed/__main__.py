@@ -38,7 +38,7 @@ def main(words: list[str]) -> int:
         "--device",
         default="",
         help="with Vulkan: the device that kernels are compiled for, if the script does not run on it: a name in "
-        "foundry_core/packed/devices.toml, such as any-32 or h100, or a description, as target.arch in a kernel's "
+        "foundry_core/packed/devices.json, such as any-32 or h100, or a description, as target.arch in a kernel's "
         """metadata: 'vulkan {"warp_size": 32}'""",
     )
     parser.add_argument("script")

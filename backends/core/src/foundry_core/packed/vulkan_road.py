@@ -1,11 +1,17 @@
-"""The road to Vulkan: what a compiled kernel needs of the device that it will run on; vulkan_road.c checks it."""
+"""The road to Vulkan: what a compiled kernel needs of the device that it will run on; vulkan_road.c checks it.
+
+devices.json describes devices to pack kernels for that are not here: what SimtTarget says, where it differs from its
+defaults. any-N relies on nothing but subgroups of N invocations, 32 KiB of workgroup memory, floats that keep special
+values and round to nearest and, of those with 16 invocations and more, a fused multiplication and addition that rounds
+once. The library tries the last; the others a device promises. any-8 fits lavapipe on processors with 256 bits, and
+some of Intel's GPUs; any-16 Intel's; any-32 NVIDIA's, and AMD's since RDNA; any-64 AMD's.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import json
 import struct
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -48,18 +54,20 @@ class VulkanRoad:
     name: str = "vulkan"
     libraries: Sequence[str] = ("dl", "pthread")
     head: str = "extern const struct packed_road vulkan_road;"
+    flags: Sequence[str] = ()
+    cmake: str = ""
 
     def named_device(self, device: str, launched: Any) -> Any:
         """Return what kernels are compiled for (triton.backends.compiler.GPUTarget) if the device is not here.
 
         Args:
-            device: a name in devices.toml, or a description as mapping.arch writes it.
+            device: a name in devices.json, or a description as mapping.arch writes it.
             launched: what the script's launches are compiled for.
 
         Raises:
             PackError: it is neither.
         """
-        known = tomllib.loads(files(__package__).joinpath("devices.toml").read_text())
+        known = json.loads(files(__package__).joinpath("devices.json").read_text())
         try:
             target = read_arch(f"vulkan {json.dumps(known[device])}" if device in known else device)
         except ValueError as error:
