@@ -43,12 +43,14 @@ def pin(
     fetch: bool = False,
     security: bool = False,
     offline: bool = False,
+    platform: str = "",
 ) -> None:
     """Show what is pinned and what it resolved to; update, check or fetch it.
 
         ./foundry pin                   show it; changes nothing
         ./foundry pin --update=numpy    lock what toolchains/pins/numpy.toml asks for now
         ./foundry pin --check --offline
+        ./foundry pin --update --platform=linux/arm64
 
     --update[=NAME]  resolve the pins against the archives as they are now, and show what changed. NAME limits this to
                      one component, one target, one builder or one project that is built from source; wheels that
@@ -59,10 +61,12 @@ def pin(
     --fetch          download all locked files into the store, so that a build needs no network. It fetches no
                      sources of upstream projects, except the Debian source packages of the default profiles
     --offline        do not use the network; list what is missing
+    --platform=NAME  do this for one platform. Otherwise --update resolves each one that the lock has, and the rest is
+                     about this machine's own
     """
     from toolchains.verbs import pin
 
-    pin.pin(update=update, check=check, fetch=fetch, security=security, offline=offline)
+    pin.pin(update=update, check=check, fetch=fetch, security=security, offline=offline, platform=platform)
 
 
 @verb(group="inputs", actions=["status", "apply", "refresh"], json=True)
@@ -562,7 +566,7 @@ def notebook(
     sys.exit(notebook.serve(request, folders, name, number))
 
 
-@verb(group="use", request=("offline", "allow_drift"))
+@verb(group="use", request=("offline", "allow_drift", "platform"))
 def wheel(c: Context, request: Request, library: str = "", sign: str = "") -> None:
     """Write wheels that run a target's kernels without a container, beside a stock Triton.
 
@@ -626,7 +630,7 @@ def verify(
     verify.verify(what, statements=statement, public=key, rebuilders=rebuilders, threshold=count)
 
 
-@verb(group="trust", request=("triton", "allow_drift"))
+@verb(group="trust", request=("triton", "allow_drift", "platform"))
 def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
     """Push a target's image, its bills of materials and its signed statement to a registry.
 
@@ -648,7 +652,7 @@ def push(c: Context, request: Request, registry: str, sign: str = "") -> None:
     push.push(request, registry, sign=sign)
 
 
-@verb(group="trust", iterable=["key"], request=("triton",))
+@verb(group="trust", iterable=["key"], request=("triton", "platform"))
 def pull(c: Context, request: Request, registry: str, key: list[str], threshold: str = "") -> None:
     """Pull a target's image from a registry, if somebody whom you trust signed it.
 
@@ -884,6 +888,7 @@ def expected(c: Context, update: str | None = None, offline: bool = False) -> No
     and `test` compare with it what has the same inputs; `release --check` requires that all entries are current.
 
     --update[=TARGET]  build the images whose inputs changed, and write their entries; of all targets or of this one.
+                     "spirv-arm64" is spirv for linux/arm64, which is published the first time only by its name.
                      Nothing else is built. Packages that are not as locked are refused
     --offline        do not use the network; list what is missing
     """
@@ -907,6 +912,7 @@ def sbom(
     allow_drift: bool = False,
     sdk: str = "",
     from_source: str | None = None,
+    platform: str = "",
 ) -> None:
     """Write what an image, a native part or a wheel consists of, with licences.
 
@@ -927,6 +933,7 @@ def sbom(
     --licences       print the licences of a target's components; without WHAT, of all targets that `ci` prints. The
                      exit status is 41 if one is unknown
     --triton=3.6.0   another pinned release than the default one
+    --platform=linux/arm64   the image for another kind of processor than this machine's; see docs/platforms.md
     --offline        do not use the network; list what is missing
     --allow-drift, --sdk=PATH, --from-source[=NAMES], --source=NAME=PATH, --profile=NAME=PROFILE
                      as for `build`: what is in an image that was built with them
@@ -943,6 +950,7 @@ def sbom(
         from_source=from_source,
         source=source,
         profile=profile,
+        platform=platform,
     )
     if licences:
         sbom.licences(what, read)
@@ -992,9 +1000,9 @@ def ci(c: Context, write: str = "") -> None:
     from toolchains.verbs import ci
 
     if write:
-        print(f"written to {ci.write(write, lock.load())}")
+        print(f"written to {ci.write(write, lock.everything())}")
     else:
-        print(ci.matrix(lock.load()))
+        print(ci.matrix(lock.everything()))
 
 
 @verb(group="project")

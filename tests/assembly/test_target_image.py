@@ -183,7 +183,9 @@ def test_drifted_packages_make_another_image(target: LockedTarget, triton: Locke
     drifted = inputs.identity()[:16]
 
     class Drifting(Store):
-        def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+        def fetch(
+            self, artifacts: Sequence[Artifact], *, suite: str, python: str, platform: str = ""
+        ) -> list[Artifact]:
             return [current if artifact == locked else artifact for artifact in artifacts]
 
     engine: Any = FakeEngine({f"triton-foundry/spirv:{drifted}": MADE})
@@ -209,7 +211,7 @@ class Arrivals(Store):
         super().__init__(root, offline=offline)
         self.wheels, self.asked = wheels, list[set[str]]()
 
-    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str, platform: str = "") -> list[Artifact]:
         self.asked.append({artifact.kind for artifact in artifacts})
         if self.asked[-1] == {"wheel"}:
             self.wheels()
@@ -369,7 +371,7 @@ def test_the_image_of_dpu_is_the_published_one_or_a_second_build_gives_the_same(
     drift = request.config.getoption("--allow-drift")
     wanted = Request.read("dpu", allow_drift=drift)
     engine, cached = ensure.ensure_image(wanted)
-    if expected.check_image(expected.load(), engine, cached, "dpu", wanted.release.version):
+    if expected.check_image(expected.load(), engine, cached, wanted.target, wanted.release.version):
         return
     # Two builds within one second have equal timestamps even without normalisation.
     time.sleep(1.1)

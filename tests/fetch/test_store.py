@@ -44,7 +44,7 @@ class LocalStore(Store):
         super().__init__(root, allow_drift=allow_drift)
         self._archive = archive
 
-    def debs(self, suite: str, extra: Sequence[str] = ()) -> Debs:
+    def debs(self, suite: str, extra: Sequence[str] = (), platform: str = "linux/amd64") -> Debs:
         return Debs(suite, self.root / "apt" / suite, [self._archive.archive], extra)
 
 

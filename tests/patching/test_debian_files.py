@@ -96,7 +96,7 @@ def test_the_status_tells_how_a_series_stands_to_its_package(
     tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def status(target: LockedTarget) -> str:
-        monkeypatch.setattr(lock, "load", lambda: Lock({target.name: replace(target, tritons={})}, ""))
+        monkeypatch.setattr(lock, "load", lambda **_: Lock({target.name: replace(target, tritons={})}, ""))
         patch.patch("status", release="", tree="", into="")
         return capsys.readouterr().out
 

@@ -269,11 +269,11 @@ def test_changes_and_history_count_from_the_last_report(
     os.utime(folder / "vsi/conformance/3.9.0/own/results.json", (2e9, 2e9))
     bench = folder / "spirv-bench/3.9.0/bench.json"
     bench.write_text(bench.read_text().replace("0.9}", "0.95}"))
-    known = lock.load()
+    known = lock.everything()
     spirv = known.targets["spirv"]
     debs = (replace(spirv.debs[0], version="99", sha256="9" * 64), *spirv.debs[1:])
     other = replace(known, targets={**known.targets, "spirv": replace(spirv, debs=debs)})
-    monkeypatch.setattr(lock, "load", lambda: other)
+    monkeypatch.setattr(lock, "everything", lambda: other)
     second = write()
     (points,) = second.history.values()
     assert [(point.passed, point.applicable) for point in points] == [(1, 2), (2, 2)]

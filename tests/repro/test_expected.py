@@ -62,7 +62,7 @@ def made(id: str = ID, *, name: str = f"triton-foundry/spirv:{INPUTS[:16]}", lay
 
 
 def check(known: Expected, image: Image, engine: Any = None) -> bool:
-    return expected.check_image(known, engine, image, "spirv", RELEASE.version)
+    return expected.check_image(known, engine, image, TARGET, RELEASE.version)
 
 
 def test_only_an_image_with_the_published_id_of_its_inputs_is_that_image() -> None:
@@ -212,6 +212,15 @@ def test_a_release_needs_current_ids(file: Path) -> None:
     assert not any(f"for spirv with Triton {RELEASE.version}:" in each for each in said)
 
 
+def test_ids_of_another_platform_are_due_once_they_were_published(file: Path) -> None:
+    everything = lock.everything()
+    title = f"spirv-arm64 with Triton {RELEASE.version}"
+    assert title not in list(expected.stale(published(), everything))
+    entry = published().images["spirv"][RELEASE.version]
+    old = Expected({**published().images, "spirv-arm64": {RELEASE.version: entry}}, published().parts)
+    assert title in list(expected.stale(old, everything))
+
+
 def test_only_changes_are_published(file: Path, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
 
@@ -224,7 +233,7 @@ def test_only_changes_are_published(file: Path, store: Store, tmp_path: Path, mo
     monkeypatch.setattr(ensure, "ensure_image", ensured)
     monkeypatch.setattr(Request, "store", lambda _: store)
     only = replace(LOCKED, targets={"spirv": replace(TARGET, tritons={RELEASE.version: RELEASE})})
-    monkeypatch.setattr(lock, "load", lambda: only)
+    monkeypatch.setattr(lock, "everything", lambda: only)
     verb.expected(update=None, offline=False)
     assert built == []
     # The image exists, and the store has no parts of it.

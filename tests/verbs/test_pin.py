@@ -60,7 +60,7 @@ class Files:
         folder.mkdir()
         self.folder = folder
 
-    def __call__(self, python: str) -> Self:
+    def __call__(self, python: str, platform: str = "") -> Self:
         return self
 
     def fetch(self, artifacts: Sequence[Artifact], into: Path, report: Report) -> None:
@@ -124,7 +124,9 @@ class World:
         archive = self.archive.archive
         # A new Debs each time, so that it sees the archive's current contents.
         monkeypatch.setattr(
-            self.store, "debs", lambda suite, extra=(): Debs(suite, folder / "apt" / suite, [archive], extra)
+            self.store,
+            "debs",
+            lambda suite, extra=(), platform="": Debs(suite, folder / "apt" / suite, [archive], extra),
         )
         self.archive.add("essential", "1", Essential="yes", Priority="required")
         for name in ("tool", "peer", "compiler"):
@@ -189,8 +191,8 @@ class TestAge:
 
         monkeypatch.setattr(age, "Wheels", Newest)
         monkeypatch.setattr(age, "FILE", tmp_path / "age.json")
-        monkeypatch.setattr(lock, "load", lambda: locked)
-        monkeypatch.setattr(pin, "_pinned", lambda: world.pinned)
+        monkeypatch.setattr(lock, "load", lambda **_: locked)
+        monkeypatch.setattr(inventory, "load", lambda platform="linux/amd64": replace(world.pinned, platform=platform))
         assert age.last(locked) is None
         pin.check_age(world.store, make_console())
         assert "3 packages had newer versions, 0 had security updates" in capsys.readouterr().out
@@ -594,9 +596,9 @@ class TestVerb:
         """Let the verb work on the world's targets and on a separate lock."""
         file = tmp_path / "lock.json"
         load, save = lock.load, lock.save
-        monkeypatch.setattr(lock, "load", lambda: load(file))
+        monkeypatch.setattr(lock, "load", lambda **platform: load(file, **platform))
         monkeypatch.setattr(lock, "save", lambda new: save(new, file))
-        monkeypatch.setattr(pin, "_pinned", lambda: world.pinned)
+        monkeypatch.setattr(inventory, "load", lambda platform="linux/amd64": replace(world.pinned, platform=platform))
         monkeypatch.setattr(conan_lock, "disagreements", lambda locked: iter(()))
         # The made-up Tritons have no library. The test that looks for the commit in it says otherwise.
         monkeypatch.setattr(pin, "check_llvm_hash", lambda locked, file: None)

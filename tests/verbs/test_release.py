@@ -10,6 +10,7 @@ import pytest
 from repositories import Repository
 
 from toolchains.artifacts import plugin_wheels
+from toolchains.lockfile import lock
 from toolchains.resolve import agreement, conan_lock
 from toolchains.system import paths
 from toolchains.system.errors import CheckError
@@ -86,8 +87,10 @@ def test_a_lock_that_was_not_made_from_the_pins_is_wrong(monkeypatch: pytest.Mon
     for module, name in ((agreement, "disagreements"), (agreement, "contradictions"), (conan_lock, "disagreements")):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, lambda *_: iter(["they differ"]))
-            (said,) = release.wrong_locks()
-            assert said.startswith("they differ")
+            said = list(release.wrong_locks())
+            assert said and all("they differ" in each for each in said)
+            locked = [platform for platform in lock.load_all() if any(platform in each for each in said)]
+            assert locked == (["linux/amd64", "linux/arm64"] if module is agreement else [])
 
 
 @pytest.mark.parametrize(

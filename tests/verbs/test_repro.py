@@ -90,7 +90,9 @@ def test_a_build_begins_with_the_sources_and_the_inputs_and_nothing_that_was_bui
 
 def test_the_inputs_are_all_files_that_the_target_and_its_builder_have_locked() -> None:
     class Fetching:
-        def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+        def fetch(
+            self, artifacts: Sequence[Artifact], *, suite: str, python: str, platform: str = ""
+        ) -> list[Artifact]:
             return list(artifacts)
 
     for name in ("spirv", "dpu"):

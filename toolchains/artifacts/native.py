@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 from toolchains.archives import folders, prefix
 from toolchains.archives.tar_file import EPOCH
+from toolchains.config import platforms
 from toolchains.contents import licences
 from toolchains.contents.component import Component, properties
 from toolchains.engine.client import Engine
@@ -100,7 +101,7 @@ def fetch_builder(builder: LockedTarget, store: Store) -> LockedTarget:
     """Fetch all files of the builder into the store, and return the builder with the files that are really used."""
     wanted = [*builder.debs, *builder.wheels, *builder.sdists]
     with step(f"{len(wanted)} locked files to build with"):
-        fetched = store.fetch(wanted, suite=builder.suite, python=builder.python)
+        fetched = store.fetch(wanted, suite=builder.suite, python=builder.python, platform=builder.platform)
     return replace(builder, debs=tuple(artifact for artifact in fetched if artifact.kind == "deb"))
 
 
@@ -116,7 +117,9 @@ def part(name: str, builder: LockedTarget, *, store: Store, engine: Engine) -> N
         EngineError, OfflineError: the image to build in is not available.
     """
     with TemporaryDirectory(dir=paths.scratch()) as work:
-        inputs = _identity(folders.copy(_sources(name), Path(work)), builder)
+        copies = folders.copy(_sources(name), Path(work))
+        inputs = _identity(copies, builder)
+        platforms.load(builder.platform).rewrite_files(copies.values())
 
         def build(folder: Path) -> None:
             image = ensure_builder(builder, store=store, engine=engine)
@@ -223,6 +226,7 @@ def _identity(sources: Mapping[str, Path], builder: LockedTarget) -> str:
             "sources": folders.files_digest(sources),
             "builder": builder_identity(builder),
             "format": [FORMAT, prefix.FORMAT],
+            **platforms.load(builder.platform).identity,
         }
     )
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO
 
 from toolchains.archives import wheel_file
+from toolchains.config import platforms
 from toolchains.contents import component as contents
 from toolchains.contents import documents, licences, packages
 from toolchains.contents.component import Component, patches, properties, purl
@@ -224,7 +225,7 @@ def rewrite(
         for name, entry in sorted(kept.items()):
             content: bytes | Path
             if name == LIBRARY:
-                content = _stripped(archive, Path(work))
+                content = _stripped(archive, Path(work), platforms.of_file(file.name))
             else:
                 content = archive.read(name)
                 path = source_path(name)
@@ -253,11 +254,12 @@ def rewrite(
         writer.close()
 
 
-def _stripped(archive: zipfile.ZipFile, work: Path) -> Path:
+def _stripped(archive: zipfile.ZipFile, work: Path, platform: str) -> Path:
     library = work / "libtriton.so"
     with archive.open(LIBRARY) as source, library.open("wb") as target:
         shutil.copyfileobj(source, target, _CHUNK)
-    children.run([children.tool("strip", package="binutils"), "--strip-unneeded", library], log="strip-triton")
+    program, package = platforms.strip(platform)
+    children.run([children.tool(program, package=package), "--strip-unneeded", library], log="strip-triton")
     return library
 
 

@@ -24,6 +24,7 @@ def ensure_image(request: Request) -> tuple[client.Engine, Image]:
         HashMismatchError, SdkError: see supplied.check_given_sdk.
         MissingToolError: no container engine answers.
     """
+    host.ensure_emulation(request.target.platform)
     store, checked = request.store(), None
     if request.given:
         # The code that reads an SDK's files takes time to import, and few images have an SDK.

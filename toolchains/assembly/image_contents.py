@@ -107,7 +107,9 @@ def _fetched(inputs: Inputs, store: Store) -> Inputs:
     target = inputs.target
     used = linked.fetch_if_needed(target_image.fetch(inputs, store).system, store)
     for program in used.linked:
-        if missing := {*program.debs} - {*store.fetch(program.debs, suite=target.suite, python=target.python)}:
+        if missing := {*program.debs} - {
+            *store.fetch(program.debs, suite=target.suite, python=target.python, platform=target.platform)
+        }:
             raise PinError(
                 f"{program.recipe} was linked with packages that the archive no longer has",
                 why=", ".join(sorted(map(str, missing))),

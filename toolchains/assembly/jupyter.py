@@ -48,13 +48,13 @@ def ensure_tar(target: LockedTarget, image: str, *, store: Store, engine: Engine
         OfflineError, FetchError: a wheel is not in the store and cannot be fetched.
         CommandError: pip failed.
     """
-    tool = lock.load().tools.get(tool_name(JUPYTER, target.suite))
+    tool = lock.load(platform=target.platform).tools.get(tool_name(JUPYTER, target.suite))
     if tool is None:
         raise PinError(f"Jupyter is not locked for {target.name}", next=f"./foundry pin --update={JUPYTER}")
 
     def build(folder: Path) -> None:
         with step(f"Jupyter for Python {tool.python}: {len(tool.wheels)} locked wheels"):
-            store.fetch(tool.wheels, suite=tool.suite, python=tool.python)
+            store.fetch(tool.wheels, suite=tool.suite, python=tool.python, platform=tool.platform)
             with engine.sandbox(image) as container:
                 places = []
                 for wheel in tool.wheels:

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from toolchains.assembly import target_image
 from toolchains.assembly.plugin import Plugin
-from toolchains.config import components
+from toolchains.config import components, platforms
 from toolchains.engine.gpus import Gpus
 from toolchains.fetch import apt_sources
 from toolchains.fetch.store import Store
 from toolchains.fromsource import choice as sources
 from toolchains.fromsource.choice import SourceChoice, Sourced
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.lockfile.lock import AMD64, LockedTarget, LockedTriton
 from toolchains.sdk import selection
 from toolchains.sdk.selection import Given
 from toolchains.system import paths
@@ -73,6 +73,7 @@ class Request:
         built: bool = False,
         gpus: str = "",
         plugin: str = "",
+        platform: str = "",
     ) -> Request:
         """Return the request for the values of a verb's options, which have the same names as on the command line.
 
@@ -83,15 +84,17 @@ class Request:
             from_source, source, profile, compiler_cache: see choice.read.
             gpus: see Gpus.read.
             plugin: see Plugin.read.
+            platform: the platform of the image; that of this machine if empty.
             built: if nothing is to be built from source, use parts that have been built already; "none" uses no part.
 
         Raises:
-            UsageError: there is no such target or release, the target takes no such SDK, project or GPU, a value has
+            UsageError: there is no such target, platform or release, nothing can be built from source for the platform,
+                the target takes no such SDK, project or GPU, a value has
                 the wrong form, or FOUNDRY_DEBIAN_SOURCES names no file.
             PinError: there is a file for the target, but it is not in the lock.
         """
         apt_sources.named_file()
-        locked = locked_target(target)
+        locked = locked_target(target, platform or platforms.here())
         release = target_image.release(locked, triton)
         sha256 = read_sha256("--sdk-sha256", sdk_sha256)
         given = None
@@ -100,8 +103,14 @@ class Request:
         number = read_number("--jobs", jobs, example=2)
         choice = sources.read(from_source, source, profile, number, compiler_cache)
         if choice:
+            if locked.platform != AMD64:
+                raise UsageError(
+                    f"nothing is built from source for {locked.platform}",
+                    why=f"no builder is locked for it: upstream's projects are compiled for {AMD64} only",
+                    next="leave out --from-source",
+                )
             choice.check(locked)
-        elif built and from_source is None:
+        elif built and from_source is None and locked.platform == AMD64:
             choice = sources.find_built(locked, release)
         handed = Gpus.read(gpus)
         if handed and not components.target(target).gpus:
@@ -120,7 +129,7 @@ class Request:
         Raises:
             UsageError: the other target does not have the release.
         """
-        target, version = locked_target(name), self.release.version
+        target, version = locked_target(name, self.target.platform), self.release.version
         if version == self.target.default_triton and version not in target.tritons:
             version = ""
         return replace(self, target=target, release=target_image.release(target, version))
@@ -145,6 +154,7 @@ class Request:
         sha256 and version, which were recorded at its first use.
         """
         words = [f"--triton={self.release.version}"] * (self.release.version != self.target.default_triton)
+        words += [f"--platform={self.target.platform}"] * (self.target.platform != platforms.here())
         words += ["--offline"] * self.offline + ["--allow-drift"] * self.allow_drift
         if self.given:
             words.append(f"--sdk={self.given.option}")
@@ -157,29 +167,38 @@ class Request:
     @property
     def subject(self) -> str:
         """Return the name of what is proven, under which results are kept: the target, or the plugin in its image."""
-        return f"{self.plugin.name}-in-{self.target.name}" if self.plugin else self.target.name
+        return f"{self.plugin.name}-in-{self.target.label}" if self.plugin else self.target.label
 
     @property
     def named(self) -> dict[str, str]:
-        """Return what results name besides the devices: the plugin, if there is one."""
-        return {"plugin": self.plugin.described} if self.plugin else {}
+        """Return what results name besides the devices: the plugin, if there is one, and a platform of its own."""
+        named = {"plugin": self.plugin.described} if self.plugin else {}
+        return named | ({"platform": self.target.platform} if self.target.platform != AMD64 else {})
 
     def command(self, verb: str) -> str:
         """Return the command that runs a verb on this image."""
         return f"./foundry {verb} {shlex.join([self.target.name, *self.options])}"
 
 
-def locked_target(name: str) -> LockedTarget:
-    """Return the locked target.
+def locked_target(name: str, platform: str = AMD64) -> LockedTarget:
+    """Return the locked target of a platform.
 
     Raises:
-        UsageError: no such target.
+        UsageError: no such platform or target, or the target is not made for the platform.
         PinError: there is a file for the target, but it is not in the lock.
     """
-    targets = lock.load().targets
+    made_for = platforms.load(platform)
+    if name in components.names() and not made_for.has(name):
+        raise UsageError(
+            f"{name} is not made for {platform}",
+            why=made_for.refusal(name),
+            next=f"take --platform={AMD64}, or a target that is made for it: {', '.join(made_for.targets)}",
+        )
+    targets = lock.load(platform=platform).targets
     if name not in targets:
         if name in components.names():
-            raise PinError(f"{name}.toml is not in the lock", next="./foundry pin --update")
+            asked = f" --platform={platform}" * (platform != AMD64)
+            raise PinError(f"{name}.toml is not in the lock of {platform}", next=f"./foundry pin --update{asked}")
         what = f"there is no target {name}{suggestion(name, list(targets))}"
         raise UsageError(what, next=f"choose one of: {', '.join(targets)}")
     return targets[name]

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 from toolchains.archives import folders
 from toolchains.artifacts import linked, native, plugin_wheels, triton_wheel
-from toolchains.config import components
+from toolchains.config import components, platforms
+from toolchains.config.platforms import Platform
 from toolchains.engine.client import Engine, ImageInfo
 from toolchains.fetch.store import Store
 from toolchains.fromsource import compiled_triton
@@ -31,7 +32,7 @@ from toolchains.fromsource.choice import Sourced
 from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import provenance
-from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton, digest
+from toolchains.lockfile.lock import AMD64, Artifact, LockedTarget, LockedTriton, digest
 from toolchains.patching import debian_files, series
 from toolchains.system.errors import PinError, UsageError, suggestion
 from toolchains.system.paths import DOCKER
@@ -151,10 +152,19 @@ class Inputs:
         more = [DOCKER / "from-source" / f"{part.name}.Dockerfile" for part in sourced]
         return [own, *(file for file in variant if file.is_file()), *more]
 
+    def dockerfile(self, path: Path) -> bytes:
+        """Return the text of a Dockerfile as it is for the image's platform."""
+        return self.platform.rewrite(path.read_text(encoding="utf-8")).encode()
+
     @property
     def repository(self) -> str:
         """Return the name of the image without its tag."""
-        return f"triton-foundry/{self.target.name}{'-sdk' if self.sdk else ''}{'-source' if self.sourced else ''}"
+        return f"triton-foundry/{self.target.label}{'-sdk' if self.sdk else ''}{'-source' if self.sourced else ''}"
+
+    @property
+    def platform(self) -> Platform:
+        """Return the platform that the image is for."""
+        return platforms.load(self.target.platform)
 
     @property
     def name(self) -> str:
@@ -183,6 +193,7 @@ class Inputs:
                 if compiled
                 else triton_wheel.identity(self.triton, VENDOR_BACKENDS),
                 "recipe": layers.identity(DOCKER / "python.Dockerfile", *PYTHON_FILES),
+                **self.platform.identity,
             }
         )
 
@@ -221,6 +232,8 @@ class Inputs:
             "llvm-hash": self.triton.llvm_hash,
             "patch-series": series.series_digest(self.triton.version),
         }
+        if self.target.platform != AMD64:
+            labels["platform"] = self.target.platform
         if self.target.patched:
             labels["patched"] = ", ".join(
                 f"{what.package}: {what.series} {debian_files.load_series(what).digest[:12]}"
@@ -322,7 +335,10 @@ def build_image(inputs: Inputs, *, store: Store, engine: Engine, cache: bool = T
 
                     def middle() -> Layer:
                         with step(f"{len(inputs.wheels)} locked wheels"):
-                            store.fetch(inputs.wheels, suite=inputs.target.suite, python=inputs.target.python)
+                            target = inputs.target
+                            store.fetch(
+                                inputs.wheels, suite=target.suite, python=target.python, platform=target.platform
+                            )
                         return python_layer(inputs, store, engine)
 
                     (base, known), layer = side_by_side(
@@ -385,7 +401,7 @@ def _top(inputs: Inputs, store: Store, engine: Callable[[], Engine]) -> Layer:
     return Layer(
         name=f"{inputs.repository}:{identity[:16]}",
         base="PYTHON",
-        dockerfile=b"\n".join(path.read_bytes() for path in inputs.dockerfiles),
+        dockerfile=b"\n".join(map(inputs.dockerfile, inputs.dockerfiles)),
         wheels=[layers.Wheel(wheel.path, store.sha256(wheel.path)) for wheel in own],
         arguments=sdk.arguments if sdk else {},
         labels=inputs.labels,
@@ -405,7 +421,7 @@ def fetch(inputs: Inputs, store: Store, *, wheels: bool = True) -> Inputs:
         target = replace(target, builder=native.fetch_if_needed(inputs.recipes, target.builder, store))
     wanted = [*target.debs, *(inputs.wheels if wheels or store.offline else ())]
     with step(f"{len(wanted)} locked files"):
-        artifacts = store.fetch(wanted, suite=target.suite, python=target.python)
+        artifacts = store.fetch(wanted, suite=target.suite, python=target.python, platform=target.platform)
     return replace(inputs, used=replace(target, debs=tuple(file for file in artifacts if file.kind == "deb")))
 
 
@@ -427,7 +443,7 @@ def python_layer(inputs: Inputs, store: Store, engine: Engine | None = None) -> 
     return Layer(
         name=inputs.python_name,
         base="BASE",
-        dockerfile=(DOCKER / "python.Dockerfile").read_bytes(),
+        dockerfile=inputs.dockerfile(DOCKER / "python.Dockerfile"),
         wheels=[*layers.locked_wheels(inputs.system.wheels, store), layers.Wheel(wheel, store.sha256(wheel))],
         files={path.name: path for path in PYTHON_FILES},
     )

@@ -207,7 +207,7 @@ def _needed(
             own.add(name)
             continue
         with step(str(locked[name])):
-            store.fetch([locked[name]], suite=target.suite, python=target.python)
+            store.fetch([locked[name]], suite=target.suite, python=target.python, platform=target.platform)
         needed[name], path = locked[name], store.path(locked[name])
         allowed = SpecifierSet(_metadata(path).get("Requires-Python", ""))
         if refused := [python for python in pythons if not allowed.contains(python)]:

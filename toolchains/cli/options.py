@@ -33,6 +33,9 @@ OPTIONS = {
     "allow_drift": Option(
         "--allow-drift    take the current version of a locked package that the Debian archive no longer has", False
     ),
+    "platform": Option(
+        "--platform=linux/arm64   the image for another kind of processor than this machine's; see docs/platforms.md"
+    ),
     "no_cache": Option(default=False),
     "gpus": Option(
         "--gpus=all       hand GPUs of this machine to the container, if the target takes them: all, a number or\n"
@@ -55,7 +58,7 @@ OPTIONS = {
 }
 JSON = Option("--json           print one JSON document and nothing else on stdout; see docs/scripts.md", False)
 # Options that several verbs share.
-IMAGE = ("triton", "offline", "allow_drift")
+IMAGE = ("triton", "offline", "allow_drift", "platform")
 SOURCES = ("from_source", "source", "profile")
 
 

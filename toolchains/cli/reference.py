@@ -21,7 +21,7 @@ from msgspec.inspect import BoolType, DictType, FloatType, StrType, StructType, 
 
 from toolchains.cli import scripts
 from toolchains.cli.commandline import GROUPS
-from toolchains.config import components, projects, vendors
+from toolchains.config import components, platforms, projects, vendors
 from toolchains.system import paths
 from toolchains.system.errors import FoundryError
 
@@ -57,6 +57,7 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
         },
     ),
     ("Builders: toolchains/builders/SUITE.toml", {"A builder": components.BuilderFile}),
+    ("Platforms: toolchains/platforms/NAME.toml", {"A platform": platforms.Platform}),
     (
         "Upstream projects: toolchains/upstreams/NAME.toml",
         {
@@ -73,6 +74,7 @@ _FILES: tuple[tuple[str, Mapping[str, type[msgspec.Struct]]], ...] = (
 _DEFAULTS = {"()": "none", "{}": "none", "''": "none", "None": "none", "False": "`false`"}
 # Fields that are not keys of the file: the program takes their values from the file's name.
 _NOT_KEYS = {
+    platforms.Platform: {"name"},
     components.DebPin: {"name"},
     components.WheelPin: {"name"},
     components.SdistPin: {"name"},

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from msgspec import structs
+
+from toolchains.config import platforms
 from toolchains.config.reading import AbsolutePath, Commit, File, Text, convert, read_table, wrong
-from toolchains.lockfile.lock import Patched, builder_name, digest, tool_name
+from toolchains.lockfile.lock import AMD64, Patched, builder_name, digest, tool_name
 from toolchains.system import paths
 from toolchains.system.errors import PinError, UsageError
 
@@ -267,6 +270,7 @@ class System:
     suite: str
     python: str
     pins: tuple[Pin, ...]
+    platform: str = AMD64
 
     def __post_init__(self) -> None:
         for pin in self.debs:
@@ -361,7 +365,9 @@ class Target(System):
     @property
     def builder(self) -> System | None:
         """Return the image in which recipes are built: it has the target's suite, so that its programs run there."""
-        return System(f"{self.name}-build", self.backend, self.suite, self.python, self.build) if self.build else None
+        if not self.build:
+            return None
+        return System(f"{self.name}-build", self.backend, self.suite, self.python, self.build, self.platform)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -386,28 +392,35 @@ class Target(System):
         return releases[0]
 
 
-def component(name: str, folder: Path = paths.PINS) -> Pin:
-    """Read one component.
+def component(name: str, folder: Path = paths.PINS, platform: str = AMD64) -> Pin:
+    """Read one component, with patterns of files as they are on a platform.
 
     Raises:
         PinError: no such file, or it has a key or a value that a component cannot have.
     """
     path = folder / f"{name}.toml"
     pin: Pin = convert(read_table(path), Pin, path, name=name)
-    return pin
+    if not isinstance(pin, DebPin):
+        return pin
+
+    def rewritten(patterns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(platforms.load(platform).rewrite, patterns))
+
+    linked = pin.linked and structs.replace(pin.linked, left_out=rewritten(pin.linked.left_out))
+    return structs.replace(pin, left_out=rewritten(pin.left_out), kept=rewritten(pin.kept), linked=linked)
 
 
-def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS) -> Target:
-    """Read one target; a file with `extends` makes a variant of the target that it names.
+def target(name: str, folder: Path = paths.TARGETS, components: Path = paths.PINS, platform: str = AMD64) -> Target:
+    """Read one target as it is for a platform; a file with `extends` makes a variant of the target that it names.
 
     Raises:
         UsageError: no such target.
         PinError: the file has a key or a value that a target cannot have.
     """
-    return _target(name, folder, components, ())
+    return _target(name, folder, components, platform, ())
 
 
-def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -> Target:
+def _target(name: str, folder: Path, components: Path, platform: str, above: tuple[str, ...]) -> Target:
     """Read one target; `above` has the variants that lead to it, so that one that extends itself is refused."""
     path = folder / f"{name}.toml"
     if name in above:
@@ -418,12 +431,12 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
     table = read_table(path)
 
     def read(listed: tuple[str, ...]) -> tuple[Pin, ...]:
-        return tuple(component(item, components) for item in listed)
+        return tuple(component(item, components, platform) for item in listed)
 
     if "extends" in table:
         variant: VariantFile = convert(table, VariantFile, path)
-        below = _target(variant.extends, folder, components, (*above, name))
-        others = {old: component(new, components) for old, new in variant.replaces.items()}
+        below = _target(variant.extends, folder, components, platform, (*above, name))
+        others = {old: component(new, components, platform) for old, new in variant.replaces.items()}
         unknown = others.keys() - {pin.name for pin in below.pins}
         if unknown:
             known = ", ".join(pin.name for pin in below.pins)
@@ -446,7 +459,7 @@ def _target(name: str, folder: Path, components: Path, above: tuple[str, ...]) -
     file: TargetFile = convert(table, TargetFile, path)
     shared = {field.name for field in fields(Target)} & {*TargetFile.__struct_fields__}
     values = {key: getattr(file, key) for key in shared}
-    return Target(name=name, pins=read(file.components), build=read(file.build_components), **values)
+    return Target(name=name, pins=read(file.components), build=read(file.build_components), platform=platform, **values)
 
 
 def names(folder: Path = paths.TARGETS) -> list[str]:
@@ -479,6 +492,9 @@ def builder(suite: str, folder: Path = paths.BUILDERS, components: Path = paths.
 
 
 def tools(targets: Iterable[Target]) -> tuple[Tool, ...]:
-    """Return Jupyter for each Python that targets have."""
-    systems = sorted({(target.suite, target.python) for target in targets})
-    return tuple(Tool(tool_name(JUPYTER, suite), "", suite, python, (component(JUPYTER),)) for suite, python in systems)
+    """Return Jupyter for each Python that targets have, on their platform."""
+    systems = sorted({(target.suite, target.python, target.platform) for target in targets})
+    return tuple(
+        Tool(tool_name(JUPYTER, suite), "", suite, python, (component(JUPYTER),), platform)
+        for suite, python, platform in systems
+    )

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from toolchains.config.components import BuilderFile, Pin, TargetFile, VariantFile
+from toolchains.config.platforms import Platform
 from toolchains.config.projects import Profile, ProjectFile
 from toolchains.config.vendors import VendorSdk
 from toolchains.system import paths
@@ -23,6 +24,7 @@ _KINDS: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "component": ("pins", Pin, ("name",)),
     "target": ("targets", TargetFile | VariantFile, ()),
     "builder": ("builders", BuilderFile, ()),
+    "platform": ("platforms", Platform, ("name",)),
     "upstream": ("upstreams", ProjectFile, ()),
     "sdk": ("sdks", VendorSdk, ("key",)),
 }
@@ -58,7 +60,9 @@ def _schema(name: str, kind: Any, from_file_name: tuple[str, ...]) -> str:
     top, components = described(kind.__args__ if kind == TargetFile | VariantFile else (kind,))
     for definition in components.values():
         for field in from_file_name:
-            if field in definition.get("properties", {}) and (field == "key" or "source" in definition["properties"]):
+            if field in definition.get("properties", {}) and (
+                field == "key" or {"source", "debian"} & definition["properties"].keys()
+            ):
                 del definition["properties"][field]
                 definition["required"].remove(field)
     if name == "upstream":

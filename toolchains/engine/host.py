@@ -17,6 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from toolchains.config import platforms
 from toolchains.engine import client, context, diagnosis
 from toolchains.fetch import apt_sources
 from toolchains.system import children, paths
@@ -28,6 +29,9 @@ _PIDFILE = Path("/var/run/docker.pid")
 # No bridge, so no firewall rule changes: builds and runs use the networks none and host, which always exist.
 _DOCKERD = ("dockerd", "--bridge=none", "--iptables=false", "--ip-forward=false")
 _STARTUP_SECONDS = 60
+# Where the kernel is told which program runs those of another machine, and the Debian package of such programs.
+_BINFMT = Path("/proc/sys/fs/binfmt_misc")
+_QEMU = "qemu-user-static"
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,55 @@ def ensure_program(name: str, purpose: str) -> str:
     """
     _ensure([_program(name, name, purpose)])
     return children.tool(name, package=name)
+
+
+def ensure_emulation(platform: str) -> None:
+    """Check that this machine makes and runs a platform's programs. Install and register what it lacks if allowed.
+
+    The kernel starts the emulator, so it does so for programs in containers, too, if the engine is on this machine.
+
+    Raises:
+        MissingToolError: no emulator is registered, or a program is missing, and it may not be installed.
+    """
+    machine = platforms.load(platform).machine
+    if platform != platforms.here():
+        strip, package = platforms.strip(platform)
+        emulator = Requirement(
+            f"an emulator of {machine}",
+            f"runs programs of {platform}",
+            (_QEMU,),
+            find=lambda: _emulator(machine),
+            fix=lambda: _emulator_fix(machine),
+        )
+        tools = [
+            _program("arch-test", "arch-test", "tells mmdebstrap that there is an emulator"),
+            _program(strip, package, "takes debug information out of Triton"),
+        ]
+        _ensure([*tools, emulator])
+        if _emulator(machine) is None:
+            children.run(["sh", "-c", _register(machine)], log=f"register-{machine}")
+
+
+def _emulator(machine: str) -> str | None:
+    """Return the emulator that the kernel starts for a machine's programs, in any root; None if there is none."""
+    with suppress(OSError):
+        lines = (_BINFMT / f"qemu-{machine}").read_text().splitlines()
+        entry = dict(line.partition(" ")[::2] for line in lines)
+        # F: the kernel holds the emulator open, so that a root need not have it.
+        if "enabled" in entry and "F" in entry.get("flags:", ""):
+            return entry["interpreter"]
+    return None
+
+
+def _emulator_fix(machine: str) -> str:
+    """Return the command that installs an emulator, and registers it where neither systemd nor binfmt-support does."""
+    return f"{_install(_QEMU)}; and where systemd does not run: {_register(machine)}"
+
+
+def _register(machine: str) -> str:
+    sudo = "" if os.geteuid() == 0 else "sudo "
+    mounted = f"mountpoint -q {_BINFMT} || {sudo}mount -t binfmt_misc binfmt_misc {_BINFMT}"
+    return f"{mounted}; {sudo}sh -c 'cat /usr/lib/binfmt.d/qemu-{machine}.conf > {_BINFMT}/register'"
 
 
 def ensure_programs(*names: str) -> None:

@@ -36,8 +36,8 @@ Dir::State::Lists "{root}/lists";
 Dir::State::Status "{root}/status";
 Dir::Cache "{root}/cache";
 #clear APT::Architectures;
-APT::Architecture "amd64";
-APT::Architectures {{ "amd64"; }};
+APT::Architecture "{architecture}";
+APT::Architectures {{ "{architecture}"; }};
 APT::Install-Recommends "false";
 APT::Default-Release "";
 #clear APT::Update;
@@ -50,22 +50,29 @@ _AS_ROOT = 'APT::Sandbox::User "root";\n'
 
 
 class _Apt:
-    """apt-get and apt-cache with a separate index, amd64.
+    """apt-get and apt-cache with a separate index.
 
     Args:
         suite: "trixie".
         root: folder for apt's own state; kept between runs so that an unchanged index is not fetched again.
         archives: the archives to use; by default those of the machine's own apt configuration.
         extra: further suites: "trixie-backports".
+        architecture: Debian's name for it.
     """
 
     # The word before an archive in apt's list of sources.
     kind = "deb"
 
     def __init__(
-        self, suite: str, root: Path, archives: Sequence[Archive] | None = None, extra: Sequence[str] = ()
+        self,
+        suite: str,
+        root: Path,
+        archives: Sequence[Archive] | None = None,
+        extra: Sequence[str] = (),
+        architecture: str = "amd64",
     ) -> None:
         self._suite = suite
+        self._architecture = architecture
         self._extra = extra
         self._root = root
         self._archives = archives
@@ -89,7 +96,8 @@ class _Apt:
         (self._root / "status").write_text("")
         sources = apt_sources.sources_list(self._suite, self._used_archives(), self.kind, self._extra)
         (self._root / "sources.list").write_text(sources)
-        configuration = _CONFIGURATION.format(root=self._root) + _AS_ROOT * (os.geteuid() == 0)
+        configuration = _CONFIGURATION.format(root=self._root, architecture=self._architecture)
+        configuration += _AS_ROOT * (os.geteuid() == 0)
         (self._root / "apt.conf").write_text(configuration)
         try:
             self._run("apt-get", "update", "-o", "APT::Update::Error-Mode=any", log="update-apt")
@@ -139,7 +147,7 @@ class _Apt:
 
 
 class Debs(_Apt):
-    """The packages of one suite, and of further suites for packages that name them, amd64.
+    """The packages of one suite, and of further suites for packages that name them, for one architecture.
 
     Debian marks its backports so that apt takes a package from them only if it is asked for, or if another package of
     theirs requires it.

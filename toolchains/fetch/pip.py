@@ -19,16 +19,12 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from toolchains.config import platforms
 from toolchains.fetch.source import Report
-from toolchains.lockfile.lock import Artifact
+from toolchains.lockfile.lock import AMD64, Artifact
 from toolchains.system.children import run
 from toolchains.system.errors import CommandError, FetchError, FoundryError, GoneError, HashMismatchError, PinError
 from toolchains.system.paths import scratch
-
-# pip takes a --platform literally and does not add older tags. These are the tags in use up to glibc 2.28, which is
-# older than the C library of any suite that we build on. A wheel that needs a newer glibc is not found; then add its
-# tag.
-_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
 @dataclass(frozen=True)
@@ -118,14 +114,14 @@ class Pip:
         return run(argv, network=True, **how).stdout
 
 
-def _marker_values(python: str) -> dict[str, str]:
-    """Return the values of the environment markers on x86-64 Linux with this version of Python."""
+def _marker_values(python: str, platform: str) -> dict[str, str]:
+    """Return the values of the environment markers on a platform with this version of Python."""
     full = f"{python}.0"
     return {
         "implementation_name": "cpython",
         "implementation_version": full,
         "os_name": "posix",
-        "platform_machine": "x86_64",
+        "platform_machine": platforms.load(platform).machine,
         "platform_python_implementation": "CPython",
         "platform_release": "",
         "platform_system": "Linux",
@@ -180,17 +176,19 @@ class ConflictError(PinError):
 
 
 class Wheels:
-    """The wheels of one Python version on x86-64 Linux.
+    """The wheels of one Python version on a platform.
 
     Args:
         python: the target's version, "3.13".
+        platform: "linux/amd64".
     """
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, platform: str = AMD64) -> None:
         self._python = python
-        platforms = [word for platform in _PLATFORMS for word in ("--platform", platform)]
+        self._platform = platform
+        tags = [word for tag in platforms.load(platform).wheels for word in ("--platform", tag)]
         cpython = ("--implementation", "cp", "--python-version", python)
-        self._pip = Pip("wheels", "--only-binary=:all:", *cpython, *platforms)
+        self._pip = Pip("wheels", "--only-binary=:all:", *cpython, *tags)
 
     def resolve(
         self,
@@ -260,7 +258,7 @@ class Wheels:
                     "--constraint",
                     constraints.name,
                     *wanted,
-                    missing=f"no such wheel for Python {self._python} on x86-64 Linux",
+                    missing=f"no such wheel for Python {self._python} on {self._platform}",
                 )
             except FoundryError as error:
                 if keep and (isinstance(error, PinError) or "ResolutionImpossible" in error.why):
@@ -274,7 +272,7 @@ class Wheels:
         pip evaluates the markers of dependencies for the Python that runs it, not for --python-version
         (https://github.com/pypa/pip/issues/11664), so its report may have too many or too few entries.
         """
-        target = _marker_values(self._python)
+        target = _marker_values(self._python, self._platform)
         needed: dict[str, Reported] = {}
         pending = [(Requirement(text), "the pins") for text in wanted]
         while pending:
@@ -298,14 +296,16 @@ class Wheels:
 
 
 class Sdists:
-    """The sources of distributions that are published only as sources, for one Python version on x86-64 Linux.
+    """The sources of distributions that are published only as sources, for one Python version on a platform.
 
     Args:
         python: the target's version, "3.11".
+        platform: "linux/amd64".
     """
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, platform: str = AMD64) -> None:
         self._python = python
+        self._platform = platform
 
     def resolve(self, pins: Mapping[str, str], *, into: Path) -> tuple[list[Artifact], list[str]]:
         """Fetch the sources of these distributions at these versions; return them and the distributions that they need.
@@ -329,7 +329,7 @@ class Sdists:
         needs, own = set(), {canonicalize_name(name) for name in pins}
         for requirement in (Requirement(text) for entry in entries for text in entry.requires):
             marker = requirement.marker
-            wanted = marker is None or marker.evaluate({**_marker_values(self._python), "extra": ""})
+            wanted = marker is None or marker.evaluate({**_marker_values(self._python, self._platform), "extra": ""})
             if wanted and canonicalize_name(requirement.name) not in own:
                 requirement.marker = None
                 needs.add(str(requirement))

@@ -23,11 +23,12 @@ from filelock import FileLock, Timeout
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from toolchains.archives import confine, wheel_file
+from toolchains.config import platforms
 from toolchains.fetch import manifest, verdicts
 from toolchains.fetch.apt import Debs, SourcePackages
 from toolchains.fetch.pip import Sdists, Wheels
 from toolchains.fetch.source import ArtifactSource
-from toolchains.lockfile.lock import Artifact
+from toolchains.lockfile.lock import AMD64, Artifact
 from toolchains.system import durable
 from toolchains.system.errors import FoundryError, GoneError, HashMismatchError, OfflineError, PartError, TruncatedError
 from toolchains.system.steps import console, side_by_side
@@ -99,12 +100,13 @@ class Store:
             console.notice(f"{what}: {place}")
             console.print("  " + why.replace("\n", "\n  "), highlight=False, soft_wrap=True)
 
-    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str) -> list[Artifact]:
+    def fetch(self, artifacts: Sequence[Artifact], *, suite: str, python: str, platform: str = AMD64) -> list[Artifact]:
         """Ensure that the store has all of these, checked; fetch damaged ones again.
 
         Args:
             suite: the Debian suite that debs and source packages are from.
             python: the version of Python that wheels are for.
+            platform: the platform that debs and wheels are for.
 
         Returns:
             The artifacts to use: those asked for, or other versions if drift is allowed and happened.
@@ -128,13 +130,17 @@ class Store:
         debs = [artifact for artifact in artifacts if artifact.kind == "deb"]
         packages = [artifact for artifact in artifacts if artifact.kind == "source"]
         others = [artifact for artifact in artifacts if artifact.kind != "deb"]
-        apt = self.debs(suite, sorted({artifact.suite for artifact in debs if artifact.suite}))
+        apt = self.debs(suite, sorted({artifact.suite for artifact in debs if artifact.suite}), platform)
 
         used = list(artifacts)
 
         def from_index() -> None:
-            self._bring(Wheels(python), [artifact for artifact in others if artifact.kind == "wheel"], "wheels")
-            self._bring(Sdists(python), [artifact for artifact in others if artifact.kind == "sdist"], "sources")
+            self._bring(
+                Wheels(python, platform), [artifact for artifact in others if artifact.kind == "wheel"], "wheels"
+            )
+            self._bring(
+                Sdists(python, platform), [artifact for artifact in others if artifact.kind == "sdist"], "sources"
+            )
 
         def from_archive() -> None:
             nonlocal used
@@ -170,9 +176,11 @@ class Store:
                 raise failure
         return used
 
-    def debs(self, suite: str, extra: Sequence[str] = ()) -> Debs:
-        """Return apt for a suite and further ones; the store keeps its state."""
-        return Debs(suite, self.root / "apt" / "+".join((suite, *extra)), extra=extra)
+    def debs(self, suite: str, extra: Sequence[str] = (), platform: str = AMD64) -> Debs:
+        """Return apt for a suite and further ones on a platform; the store keeps its state."""
+        architecture = platforms.load(platform).debian
+        folder = "+".join((suite, *extra)) + (f".{architecture}" if platform != AMD64 else "")
+        return Debs(suite, self.root / "apt" / folder, extra=extra, architecture=architecture)
 
     def source_packages(self, suite: str) -> SourcePackages:
         """Return apt for a suite's source packages; the store keeps its state."""

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from toolchains.archives import docker_archive
 from toolchains.archives.tar_file import EPOCH
+from toolchains.config import platforms
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import provenance
@@ -120,6 +121,7 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
         write_repository(folder / "debs", target.suite, target.debs, store)
         words = [
             "--variant=essential",
+            *foreign(target.debs),
             f"--include={','.join(deb.name for deb in target.debs)}",
             *(f"--dpkgopt={option}" for option in _path_options(target)),
             # The container engine creates device nodes. The hook removes apt's folders: mmdebstrap's way to clean them
@@ -145,6 +147,12 @@ def make_base(target: LockedTarget, store: Store, image: Path, tag: str) -> None
             env=[f"PATH={_PATH}"],
             command=["/bin/bash"],
         )
+
+
+def foreign(debs: Sequence[Artifact]) -> list[str]:
+    """Return mmdebstrap's option for packages whose programs are emulated, because this machine is of another kind."""
+    name = architecture(debs)
+    return [] if name == platforms.load(platforms.here()).debian else [f"--architectures={name}"]
 
 
 def mmdebstrap(words: Sequence[str], *, log: str, niceness: int = 0) -> None:

@@ -18,6 +18,8 @@ from toolchains.system import durable, paths
 from toolchains.system.errors import PinError
 
 _RESOLVE = "./foundry pin --update"
+# The platform that the lock has always; others are in it under "platforms".
+AMD64 = "linux/amd64"
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class LockedTarget:
         linked: the programs that are linked on this machine.
         digest: sha256 over all of the above.
         pins: digest of the pins that debs, wheels and tritons were resolved from; shows whether a pin changed since.
+        platform: Docker's name for the platform that the files are for.
     """
 
     name: str
@@ -156,6 +159,7 @@ class LockedTarget:
     linked: tuple[Linked, ...] = ()
     digest: str = ""
     pins: Mapping[str, str] = field(default_factory=dict)
+    platform: str = AMD64
 
     def __post_init__(self) -> None:
         # These values are names of folders, files and images.
@@ -166,6 +170,16 @@ class LockedTarget:
     def variant(self) -> bool:
         """Return whether it is a variant: its backend's own target with more, or other, components."""
         return self.name != self.backend
+
+    @property
+    def label(self) -> str:
+        """Return the name in images, results and published IDs: "spirv", and for another platform "spirv-arm64"."""
+        return self.name + self.suffix
+
+    @property
+    def suffix(self) -> str:
+        """Return what tells names of the target's platform from those of linux/amd64: "-arm64"."""
+        return "" if self.platform == AMD64 else f"-{self.platform.partition('/')[2]}"
 
     def own(self) -> tuple[Artifact, ...]:
         """Return all files of the target, including every Triton, without those of its builder."""
@@ -212,6 +226,7 @@ class Lock:
         sources: the sources of projects, by project and profile: "upmem-llvm/debian-13".
         builders: the images in which projects are built, by suite; targets without a Triton.
         tools: what is copied into containers and is in no image, by name; targets with wheels only.
+        platform: the platform of all of these. Sources and builders are in the lock of linux/amd64 only.
     """
 
     targets: Mapping[str, LockedTarget]
@@ -219,6 +234,7 @@ class Lock:
     sources: Mapping[str, LockedSource] = field(default_factory=dict)
     builders: Mapping[str, LockedTarget] = field(default_factory=dict)
     tools: Mapping[str, LockedTarget] = field(default_factory=dict)
+    platform: str = AMD64
 
     def systems(self) -> tuple[LockedTarget, ...]:
         """Return the targets, each followed by its builder if it has one; then the projects' builders, and tools."""
@@ -239,7 +255,11 @@ class Lock:
         """
 
         def of_its_own(target: LockedTarget) -> bool:
-            plain = self.targets[target.backend]
+            plain = next(
+                other
+                for other in self.targets.values()
+                if (other.name, other.platform) == (target.backend, target.platform)
+            )
             return bool(
                 set(target.recipes) - set(plain.recipes)
                 or set(target.patched) - set(plain.patched)
@@ -269,6 +289,7 @@ def seal(
     sources: Mapping[str, LockedSource] | None = None,
     builders: Mapping[str, LockedTarget] | None = None,
     tools: Mapping[str, LockedTarget] | None = None,
+    platform: str = AMD64,
 ) -> Lock:
     """Return a lock over these, with all digests computed."""
     sealed = {}
@@ -288,8 +309,9 @@ def seal(
         "sources": contents,
         "builders": {suite: _wanted(builder) for suite, builder in builders.items()},
         "tools": {name: _wanted(tool) for name, tool in tools.items()},
+        **({} if platform == AMD64 else {"platform": platform}),
     }
-    return Lock(sealed, digest(contents_of_lock), sources, builders, tools)
+    return Lock(sealed, digest(contents_of_lock), sources, builders, tools, platform)
 
 
 def _sealed(target: LockedTarget) -> LockedTarget:
@@ -305,12 +327,20 @@ def _wanted(target: LockedTarget) -> list[Any]:
     return [target.digest, dict(target.pins), *([dict(target.builder.pins)] if target.builder else [])]
 
 
-def load(path: Path = paths.LOCK) -> Lock:
-    """Read the lock.
+def load(path: Path = paths.LOCK, platform: str = AMD64) -> Lock:
+    """Read the lock of a platform.
 
     Raises:
-        PinError: it is missing or malformed, or a digest in it does not match its content.
+        PinError: it is missing or malformed, lacks the platform, or a digest in it does not match its content.
     """
+    locked = load_all(path)
+    if platform not in locked:
+        raise PinError(f"the lock has nothing for {platform}", next=f"{_RESOLVE} --platform={platform}")
+    return locked[platform]
+
+
+def load_all(path: Path = paths.LOCK) -> Mapping[str, Lock]:
+    """Read the locks of all platforms in the file, that of linux/amd64 first; see load."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -318,36 +348,75 @@ def load(path: Path = paths.LOCK) -> Lock:
     return _parsed(text, path)
 
 
+def everything(path: Path = paths.LOCK) -> Lock:
+    """Read the locks of all platforms as one: each target, tool and builder by its label; see load."""
+    locks = load_all(path)
+    others = [lock for platform, lock in locks.items() if platform != AMD64]
+    return replace(
+        locks[AMD64],
+        targets={target.label: target for lock in (locks[AMD64], *others) for target in lock.targets.values()},
+        tools={tool.label: tool for lock in (locks[AMD64], *others) for tool in lock.tools.values()},
+    )
+
+
 # A verb reads the lock in many places, and reading it and computing its digests takes half a second.
 @functools.lru_cache(maxsize=4)
-def _parsed(text: bytes, path: Path) -> Lock:
+def _parsed(text: bytes, path: Path) -> Mapping[str, Lock]:
     try:
         data = json.loads(text)
-        lock = Lock(
-            {name: _target(name, entry) for name, entry in data["targets"].items()},
-            data["digest"],
-            {
-                name: LockedSource(**(entry | {"files": _artifacts("source", entry.get("files", ()))}))
-                for name, entry in data["sources"].items()
-            },
-            {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
-            {name: _target(name, entry) for name, entry in data["tools"].items()},
-        )
+        entries = {AMD64: data, **data.get("platforms", {})}
+        locks = {platform: _lock(platform, entry) for platform, entry in entries.items()}
     except PinError as error:
         raise PinError(f"the lock is malformed: {path}", why=str(error), next=_RESOLVE) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PinError(f"the lock is malformed: {path}", why=repr(error), next=_RESOLVE) from error
-    if seal(lock.targets, lock.sources, lock.builders, lock.tools) != lock:
+    if any(
+        seal(lock.targets, lock.sources, lock.builders, lock.tools, lock.platform) != lock for lock in locks.values()
+    ):
         raise PinError(
             f"the digests in the lock do not match its content: {path}",
             why="the file was edited by hand, or two changes were merged line by line",
             next=_RESOLVE,
         )
-    return lock
+    return locks
 
 
 def save(lock: Lock, path: Path = paths.LOCK) -> None:
-    """Write the lock: sorted, one artifact per line, so that a diff is a readable list of changes."""
+    """Write the lock of one platform: sorted, one artifact per line, so that a diff is a readable list of changes.
+
+    What the file has for other platforms stays. If it cannot be read, it is lost.
+    """
+    try:
+        locks = dict(load_all(path))
+    except PinError:
+        locks = {}
+    locks[lock.platform] = lock
+    if AMD64 not in locks:
+        raise PinError(f"there is no lock of {AMD64} at {path}", next=_RESOLVE)
+    data = _lock_to_json(locks.pop(AMD64))
+    if locks:
+        data["platforms"] = {platform: _lock_to_json(other) for platform, other in locks.items()}
+    durable.write(path, _format(data) + "\n")
+
+
+def _lock(platform: str, data: dict[str, Any]) -> Lock:
+    lock = Lock(
+        {name: _target(name, entry) for name, entry in data["targets"].items()},
+        data["digest"],
+        {
+            name: LockedSource(**(entry | {"files": _artifacts("source", entry.get("files", ()))}))
+            for name, entry in data["sources"].items()
+        },
+        {suite: _target(builder_name(suite), entry) for suite, entry in data["builders"].items()},
+        {name: _target(name, entry) for name, entry in data["tools"].items()},
+        platform,
+    )
+    if foreign := [system.name for system in lock.systems() if system.platform != platform]:
+        raise PinError(f"{', '.join(foreign)}: of another platform than {platform}")
+    return lock
+
+
+def _lock_to_json(lock: Lock) -> dict[str, Any]:
     sources = {}
     for name, source in lock.sources.items():
         content = asdict(source)
@@ -355,14 +424,13 @@ def save(lock: Lock, path: Path = paths.LOCK) -> None:
             del file["kind"], file["suite"]
         content["files"] = list(content["files"])
         sources[name] = {key: value for key, value in content.items() if value}
-    data = {
+    return {
         "digest": lock.digest,
         "targets": {name: _to_json(target) for name, target in lock.targets.items()},
         "sources": sources,
         "builders": {suite: _to_json(builder) for suite, builder in lock.builders.items()},
         "tools": {name: _to_json(tool) for name, tool in lock.tools.items()},
     }
-    durable.write(path, _format(data) + "\n")
 
 
 def _to_json(target: LockedTarget) -> dict[str, Any]:
@@ -388,6 +456,8 @@ def _to_json(target: LockedTarget) -> dict[str, Any]:
     for key in ("sdists", "recipes", "builder", "sdk", "patched", "linked"):
         if not data[key]:
             del data[key]
+    if target.platform == AMD64:
+        del data["platform"]
     return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
 
 

@@ -109,7 +109,7 @@ def _matrix(report: Report, lock: Lock, other: Report | None) -> list[Line]:
     others = {(run.target, run.release, run.mode, run.kind): run for run in other.runs} if other else {}
     if not here and not others:
         return []
-    planned = {(target.name, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
+    planned = {(target.label, release, OWN_PARTS, "e2e") for target in lock.proven() for release in target.tritons}
     return [Line(*key, here.get(key), others.get(key)) for key in sorted(planned | here.keys() | others.keys())]
 
 

@@ -570,7 +570,7 @@ def _locked(lock: Lock) -> dict[str, str]:
     for system in lock.systems():
         for artifact in system.own():
             versions = having.setdefault(f"{artifact.kind} {artifact.name}", {})
-            versions.setdefault(f"{artifact.version} ({artifact.sha256[:12]})", []).append(system.name)
+            versions.setdefault(f"{artifact.version} ({artifact.sha256[:12]})", []).append(system.label)
     for name, source in lock.sources.items():
         having[f"source {name}"] = {source.commit or source.version: []}
     return {

@@ -18,7 +18,7 @@ from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
 from toolchains.images import layer
-from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
+from toolchains.lockfile.lock import AMD64, Lock, LockedTarget, LockedTriton
 from toolchains.repro import compare
 from toolchains.system import durable, json_text, paths
 from toolchains.system.errors import ImageError, PartError
@@ -46,7 +46,7 @@ class Expected(msgspec.Struct, frozen=True):
     """The content of the file.
 
     Attributes:
-        images: by target and release of Triton.
+        images: by target and release of Triton. A target of another platform than linux/amd64 is named by its label.
         parts: the sha256 of each file of a part, by the part's kind, the digest of its inputs and the file's name.
     """
 
@@ -89,7 +89,7 @@ def parts(target: LockedTarget, release: LockedTriton) -> Iterator[tuple[str, st
 
 def is_current(expected: Expected, target: LockedTarget, release: LockedTriton) -> bool:
     """Return whether the file has the image of a target as it would be built now, and the image's parts."""
-    entry = expected.image(target.name, release.version)
+    entry = expected.image(target.label, release.version)
     return (
         entry is not None
         and entry.inputs == Inputs(target, release).identity()
@@ -97,20 +97,28 @@ def is_current(expected: Expected, target: LockedTarget, release: LockedTriton) 
     )
 
 
+def is_due(expected: Expected, target: LockedTarget) -> bool:
+    """Return whether the IDs of a target must be published: of other platforms only what was published before.
+
+    The first entry of another platform is written when it is asked for by name, because it takes an emulator.
+    """
+    return target.platform == AMD64 or target.label in expected.images
+
+
 def stale(expected: Expected, locked: Lock) -> Iterator[str]:
-    """Yield the images of a lock without a current entry in the file, and the entries of images that are not locked."""
+    """Yield the images of a lock that are due and have no current entry, and entries of what is not locked."""
     known = set()
     for target, release in releases(locked):
-        known.add((target.name, release.version))
-        if not is_current(expected, target, release):
-            yield f"{target.name} with Triton {release.version}"
+        known.add((target.label, release.version))
+        if is_due(expected, target) and not is_current(expected, target, release):
+            yield f"{target.label} with Triton {release.version}"
     for name, entries in expected.images.items():
         for version in entries:
             if (name, version) not in known:
                 yield f"{name} with Triton {version}, which is not locked any more"
 
 
-def check_image(expected: Expected, engine: Engine, image: Image, target: str, release: str) -> bool:
+def check_image(expected: Expected, engine: Engine, image: Image, target: LockedTarget, release: str) -> bool:
     """Compare an image in the engine with the published ID.
 
     Returns:
@@ -119,9 +127,9 @@ def check_image(expected: Expected, engine: Engine, image: Image, target: str, r
     Raises:
         ImageError: the image has another ID.
     """
-    entry = expected.image(target, release)
+    entry = expected.image(target.label, release)
     # The name has the digest of all inputs: of drifted packages, an SDK and what was built from source, too.
-    if entry is None or image.builder or image.name != f"triton-foundry/{target}:{entry.inputs[:16]}":
+    if entry is None or image.builder or image.name != f"triton-foundry/{target.label}:{entry.inputs[:16]}":
         return False
     id = image.info.id
     if id != entry.image and image.info.layers == entry.layers:
@@ -131,7 +139,8 @@ def check_image(expected: Expected, engine: Engine, image: Image, target: str, r
         raise ImageError(
             f"{image.name} is not the image that was published for these inputs",
             why=f"its ID:    {id}\npublished: {entry.image}",
-            next=f"./foundry repro {target} --triton={release}",
+            next=f"./foundry repro {target.name} --triton={release}"
+            + f" --platform={target.platform}" * (target.platform != AMD64),
         )
     return True
 
@@ -142,7 +151,7 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
     Raises:
         PartError: a file has another sha256.
     """
-    count = 0
+    count, asked = 0, f" --platform={target.platform}" * (target.platform != AMD64)
     for kind, identity in parts(target, release):
         wanted, folder = expected.parts.get(kind, {}).get(identity), store.found_part(kind, identity)
         if wanted is None or folder is None:
@@ -157,7 +166,7 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
                     for name in sorted({*files, *wanted})
                     if files.get(name) != wanted.get(name)
                 ),
-                next=f"./foundry repro {target.name} --triton={release.version}",
+                next=f"./foundry repro {target.name} --triton={release.version}{asked}",
             )
     return count
 
@@ -181,14 +190,14 @@ def update(
         if folder is None:
             raise PartError(f"the part {kind} {identity[:16]} is not in the store {store.root}", next=UPDATE)
         files.setdefault(kind, {})[identity] = _files(folder)
-    images = {**expected.images, target.name: {**expected.images.get(target.name, {}), release.version: entry}}
+    images = {**expected.images, target.label: {**expected.images.get(target.label, {}), release.version: entry}}
     return Expected(images, files)
 
 
 def pruned(expected: Expected, locked: Lock) -> Expected:
     """Return the file's content without images that are not locked, and without parts that no image has now."""
     wanted = {part for pair in releases(locked) for part in parts(*pair)}
-    known = {(target.name, release.version) for target, release in releases(locked)}
+    known = {(target.label, release.version) for target, release in releases(locked)}
     images = {
         name: {version: entry for version, entry in entries.items() if (name, version) in known}
         for name, entries in expected.images.items()

@@ -59,14 +59,14 @@ def ask(lock: Lock, wanted: Pinned, store: Store) -> Age:
     systems: dict[tuple[str, str, str, str, bool], set[str]] = {}
     for system in lock.systems():
         suites = tuple(sorted({deb.suite for deb in system.debs if deb.suite}))
-        newer = store.debs(system.suite, suites).newer(system.debs) if system.debs else {}
+        newer = store.debs(system.suite, suites, system.platform).newer(system.debs) if system.debs else {}
         for deb in system.debs:
             if deb.name in newer:
                 systems.setdefault(("deb", deb.name, deb.version, *newer[deb.name]), set()).add(system.name)
         pins = [pin for pinned in wanted.systems if pinned.name == system.name for pin in pinned.pins]
         names = sorted({name for pin in pins if isinstance(pin, WheelPin) for name in pin.packages})
         names += [pin.distribution for pin in pins if isinstance(pin, ReleasesPin)]
-        newest = Wheels(system.python).newest(names) if names else {}
+        newest = Wheels(system.python, system.platform).newest(names) if names else {}
         for wheel in (*system.wheels, *(release.wheel for release in system.tritons.values())):
             if wheel.name in newest and newest[wheel.name] != wheel.version:
                 key = ("wheel", wheel.name, wheel.version, newest[wheel.name], False)

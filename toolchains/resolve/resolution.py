@@ -79,7 +79,7 @@ def resolve(
                 source = _source(name, profile, None, store, unreachable)
             if source:
                 sources[name] = source
-    return seal(targets, sources, builders, tools)
+    return seal(targets, sources, builders, tools, pinned.platform)
 
 
 def _source(
@@ -120,7 +120,9 @@ class _Resolver:
         ground = ("backend", "suite", "python")
         same = before and all(getattr(target, name) == getattr(before, name) for name in ground)
         if not only or target in only or before is None or not same:
-            locked = LockedTarget(target.name, target.backend, target.suite, target.python, (), (), {}, "")
+            locked = LockedTarget(
+                target.name, target.backend, target.suite, target.python, (), (), {}, "", platform=target.platform
+            )
             for part in target.digests:
                 shared = self._shared(target, locked, part) if only and before is None else None
                 locked = shared or self.part(target, locked, part)
@@ -140,7 +142,7 @@ class _Resolver:
         """
         pins = {**before.pins, part: target.digests[part]}
         if part == "debs":
-            apt = self._store.debs(target.suite, target.extra_suites)
+            apt = self._store.debs(target.suite, target.extra_suites, target.platform)
             debs = tuple(apt.resolve(target.packages))
             linked = tuple(
                 Linked(program.recipe, tuple(apt.find(program.packages)), program.left_out) for program in target.linked
@@ -152,22 +154,22 @@ class _Resolver:
             sdists, needs = list[Artifact](), list[str]()
             if target.sdists:
                 with self._store.incoming("sources") as folder:
-                    sdists, needs = Sdists(target.python).resolve(target.sdists, into=folder)
+                    sdists, needs = Sdists(target.python, target.platform).resolve(target.sdists, into=folder)
                     for artifact in sdists:
                         self._store.adopt(folder / artifact.filename, artifact)
             # `needs` has the build requirements of sdists, with the versions that they accept.
             kept_wheels = {name: version for name, version in (keep or {}).items() if name not in target.wheels}
             try:
-                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs, keep=kept_wheels)
+                wheels = self._wheels(target, target.wheels, dependencies=True, also=needs, keep=kept_wheels)
             except ConflictError as error:
                 self._freed(f"{target.name}: {error.why}")
-                wheels = self._wheels(target.python, target.wheels, dependencies=True, also=needs)
+                wheels = self._wheels(target, target.wheels, dependencies=True, also=needs)
             return replace(before, wheels=wheels, sdists=tuple(sdists), pins=pins)
         assert isinstance(target, Target), f"{target.name} has no Triton"
         pin = target.triton
         tritons = {}
         for version, release in pin.release.items():
-            (wheel,) = self._wheels(target.python, {pin.distribution: version}, dependencies=False)
+            (wheel,) = self._wheels(target, {pin.distribution: version}, dependencies=False)
             tritons[version] = LockedTriton(version, release.llvm_hash, wheel, release.llvm_version)
         return replace(before, tritons=tritons, default_triton=pin.default, pins=pins)
 
@@ -182,17 +184,18 @@ class _Resolver:
 
     def _wheels(
         self,
-        python: str,
+        target: System,
         pins: dict[str, str],
         *,
         dependencies: bool,
         also: Sequence[str] = (),
         keep: Mapping[str, str] | None = None,
     ) -> tuple[Artifact, ...]:
+        python = target.python
         question = digest([python, pins, dependencies, also, dict(keep or {})])
         if question not in self._answers:
             with self._store.incoming("wheels") as folder:
-                wheels = Wheels(python).resolve(
+                wheels = Wheels(python, target.platform).resolve(
                     pins, dependencies=dependencies, also=also, keep=keep, known=self._sizes, into=folder
                 )
                 # Keep the files that were fetched to learn their size, so that they are not fetched again.
@@ -230,7 +233,7 @@ def changes(old: Lock | None, new: Lock) -> list[Change]:
         plain = {(a.kind, a.name, ""): a for a in (*target.debs, *target.wheels, *target.sdists)}
         return plain | {("wheel", t.wheel.name, version): t.wheel for version, t in target.tritons.items()}
 
-    olds, news = ({system.name: system for system in lock.systems()} if lock else {} for lock in (old, new))
+    olds, news = ({system.label: system for system in lock.systems()} if lock else {} for lock in (old, new))
     targets_by_change: dict[tuple[str, str, str, str], list[str]] = {}
     for target in sorted({*olds, *news}):
         before, after = (by_key(locked[target]) if target in locked else {} for locked in (olds, news))

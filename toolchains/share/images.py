@@ -124,7 +124,7 @@ def pull(
         )
     descriptor, manifest = answer
     id = manifest.config.digest
-    published = expected.load().image(target.name, release.version)
+    published = expected.load().image(target.label, release.version)
     if published and published.inputs == Inputs(target, release).identity() and published.image != id:
         raise VerificationError(
             f"{repository.name}:{tag} is not the image that was published for these inputs",
@@ -140,7 +140,7 @@ def pull(
     # Without the digest of a configuration: what is in its layers is not recorded, unless it was built here.
     kept = id if id in provenance.configs(name, store) else ""
     provenance.note(name, require_image(engine, name), store, kept)
-    durable.write(statement.file(f"{target.name}-{release.version}"), b"".join(accepted).decode())
+    durable.write(statement.file(f"{target.label}-{release.version}"), b"".join(accepted).decode())
     return Transfer(reference, id, moved)
 
 

@@ -12,6 +12,7 @@ PINS = ROOT / "toolchains" / "pins"
 TARGETS = ROOT / "toolchains" / "targets"
 UPSTREAMS = ROOT / "toolchains" / "upstreams"
 BUILDERS = ROOT / "toolchains" / "builders"
+PLATFORMS = ROOT / "toolchains" / "platforms"
 LOCK = ROOT / "toolchains" / "lock.json"
 # What the lock's images and their parts were built to: IDs and sha256.
 EXPECTED = ROOT / "toolchains" / "expected.json"

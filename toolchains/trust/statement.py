@@ -132,7 +132,7 @@ def state_image(request: Request, image: Image, store: Store, signer: CryptoSign
         inputs=list(_inputs(target, release.wheel)),
         byproducts=[_resource(f"layer {n}", id.removeprefix("sha256:")) for n, id in enumerate(image.info.layers, 1)],
     )
-    return write(f"{target.name}-{release.version}", stated, signer)
+    return write(f"{target.label}-{release.version}", stated, signer)
 
 
 def state_wheels(target: LockedTarget, folder: Path, signer: CryptoSigner | None) -> Path:

@@ -176,19 +176,19 @@ def combined(lock: Lock) -> str:
     groups: dict[str, Any] = {"default": {"targets": []}}
     described: dict[str, Any] = {}
     for target in lock.proven():
-        groups[target.name] = {"targets": []}
+        groups[target.label] = {"targets": []}
         for version, release in target.tritons.items():
             # The name of a target has no dots.
-            job = f"{target.name}-{version}".replace(".", "_")
+            job = f"{target.label}-{version}".replace(".", "_")
             inputs = Inputs(target, release)
-            top = Stage(target.name, "PYTHON", labels=inputs.labels, tags=inputs.moving_names)
+            top = Stage(target.label, "PYTHON", labels=inputs.labels, tags=inputs.moving_names)
             described |= targets(
                 [Stage("base"), Stage("python", "BASE"), top],
                 f"linux/{rootfs.architecture(target.debs)}",
-                folder=f"{FOLDERS}/{target.name}-{version}/",
+                folder=f"{FOLDERS}/{target.label}-{version}/",
                 named=lambda stage, job=job, top=top.name: job if stage == top else f"{job}-{stage}",  # type: ignore[misc]
             )
-            for group in ("default", target.name):
+            for group in ("default", target.label):
                 groups[group]["targets"].append(job)
     return json.dumps({"group": groups, "target": described}, indent=2) + "\n"
 
@@ -230,7 +230,7 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
     stated = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
     # All tags must be names of this target: one with the digest, and one with the release.
-    own = {f"triton-foundry/{target.name}{more}" for more in ("", "-source")}
+    own = {f"triton-foundry/{target.label}{more}" for more in ("", "-source")}
     named = (
         {tag.rpartition(":")[0] for tag in tags} <= own
         and list(moves.values()).count(False) == 1

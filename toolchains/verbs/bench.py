@@ -132,7 +132,7 @@ def bench(
     """
     target = request.target.name
     variant = f"{target}{_BENCH}"
-    if not request.target.variant and variant in lock.load().targets:
+    if not request.target.variant and variant in lock.load(platform=request.target.platform).targets:
         request = request.for_target(variant)
     known = measurements(request.target.name)
     if only and only not in known:

@@ -116,7 +116,7 @@ def build(request: Request, *, sizes: bool, sign: str, registry: str = "", publi
         document.show(Sizes(**msgspec.structs.asdict(built), packages=by_package))
         durable.write(file, json.dumps({"image": image.name, "packages": by_package}, indent=1) + "\n")
         _console.print(f"written to {file}")
-    expected.check_image(expected.load(), docker, image, request.target.name, request.release.version)
+    expected.check_image(expected.load(), docker, image, request.target, request.release.version)
 
 
 def _measure(docker: Engine, image: Image) -> dict[str, int]:

@@ -9,12 +9,13 @@ lock is a part of the next files; tests/verbs/test_ci.py says when they are old.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from toolchains.lockfile.lock import Lock
+from toolchains.lockfile.lock import AMD64, Lock
 from toolchains.system import durable, paths
 from toolchains.system.errors import UsageError, suggestion
 from toolchains.verbs import bake
@@ -26,10 +27,23 @@ SYSTEMS = {"github": ".github/workflows/foundry.yml", "gitlab": ".gitlab-ci.yml"
 BAKE = "bake"
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What a CI system proves: a target with several releases of Triton, for a platform; "" for linux/amd64."""
+
+    target: str
+    releases: Sequence[str]
+    platform: str
+
+
 def matrix(lock: Lock) -> str:
-    """Return one line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}."""
-    pairs = [{"target": target, "triton": release} for target, releases in _jobs(lock).items() for release in releases]
-    return json.dumps({"include": pairs})
+    """Return one line of JSON, {"include": [{"target": ..., "triton": ...}, ...]}; some have a "platform", too."""
+    rows = [
+        {"target": job.target, "triton": release} | ({"platform": job.platform} if job.platform else {})
+        for job in _jobs(lock)
+        for release in job.releases
+    ]
+    return json.dumps({"include": rows})
 
 
 def text(system: str, lock: Lock) -> str:
@@ -49,7 +63,7 @@ def text(system: str, lock: Lock) -> str:
         )
     template = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     source = (_FOLDER / f"{system}.yml.in").read_text(encoding="utf-8")
-    return template.from_string(source).render(jobs=_jobs(lock))
+    return template.from_string(source).render(jobs=(jobs := _jobs(lock)), foreign=any(job.platform for job in jobs))
 
 
 def place(system: str) -> Path:
@@ -64,6 +78,9 @@ def write(system: str, lock: Lock) -> Path:
     return place(system)
 
 
-def _jobs(lock: Lock) -> Mapping[str, Sequence[str]]:
-    """Return the releases of each target. Variants without their own parts are left out; see Lock.proven."""
-    return {target.name: list(target.tritons) for target in lock.proven()}
+def _jobs(lock: Lock) -> list[_Job]:
+    """Return a job for each target. Variants without their own parts are left out; see Lock.proven."""
+    return [
+        _Job(target.name, list(target.tritons), target.platform if target.platform != AMD64 else "")
+        for target in lock.proven()
+    ]

@@ -297,7 +297,11 @@ def _with_torch(request: Request, folder: Path) -> Request:
 
 def variant_with_torch(target: LockedTarget) -> str:
     """Return the target of the same backend whose image has torch and least beside it; "" if there is none."""
-    having = [other for other in lock.load().targets.values() if other.backend == target.backend and _has_torch(other)]
+    having = [
+        other
+        for other in lock.load(platform=target.platform).targets.values()
+        if other.backend == target.backend and _has_torch(other)
+    ]
     return min(having, key=lambda other: sum(deb.size for deb in other.debs)).name if having else ""
 
 

@@ -84,7 +84,7 @@ def _in_registry(request: Request, registry: str) -> str:
     Its ID must be the published one, or that of an image which was built or pulled here.
     """
     inputs, store = Inputs(request.target, request.release), request.store()
-    repository = Repository(registry, request.target.name)
+    repository = Repository(registry, request.target.label)
     tag = inputs.name.rpartition(":")[2]
     answer = repository.manifest(tag)
     if answer is None:
@@ -95,7 +95,7 @@ def _in_registry(request: Request, registry: str) -> str:
         )
     descriptor, manifest = answer
     known = {*provenance.configs(inputs.name, store), provenance.recorded(store).get(inputs.name)}
-    published = expected.load().image(request.target.name, request.release.version)
+    published = expected.load().image(request.target.label, request.release.version)
     if published and published.inputs == inputs.identity():
         known = {published.image}
     if manifest.config.digest not in known:

@@ -25,7 +25,7 @@ class PublishedImage(msgspec.Struct, frozen=True):
     """An image that every machine must build alike.
 
     Attributes:
-        target: the target.
+        target: the target; of another platform than linux/amd64 with the end of its name, "spirv-arm64".
         triton: the release of Triton.
         image: the published ID, or "".
         state: "current", "out of date" if the inputs have changed since, or "not published".
@@ -64,12 +64,13 @@ def expected(*, update: str | bool | None, offline: bool) -> None:
         UsageError: there is no such target.
         GoneError: the archive has not all locked packages any more, so what would be published is not what is locked.
     """
-    locked = lock.load()
-    if isinstance(update, str):
+    locked = lock.everything()
+    if isinstance(update, str) and update not in locked.targets:
         locked_target(update)
     if update:
         for target, release in ids.releases(locked):
-            if update not in (True, target.name) or ids.is_current(ids.load(), target, release):
+            asked = ids.is_due(ids.load(), target) if update is True else update == target.label
+            if not asked or ids.is_current(ids.load(), target, release):
                 continue
             request = Request(target, release, offline=offline)
             engine, image = ensure.ensure_image(request)
@@ -78,15 +79,15 @@ def expected(*, update: str | bool | None, offline: bool) -> None:
                 engine, image = ensure.ensure_image(replace(request, cache=False))
             now = ids.update(ids.load(), engine, request.store(), image, target, release)
             ids.save(now)
-            id = now.images[target.name][release.version].image
-            _console.print(f"{target.name} with Triton {release.version}: {id[:19]} written to {paths.EXPECTED}")
+            id = now.images[target.label][release.version].image
+            _console.print(f"{target.label} with Triton {release.version}: {id[:19]} written to {paths.EXPECTED}")
         # What the lock does not have any more goes, also if nothing was built.
         ids.save(ids.pruned(ids.load(), locked))
     published = ids.load()
     images = []
     for target, release in ids.releases(locked):
-        entry = published.image(target.name, release.version)
+        entry = published.image(target.label, release.version)
         is_current = ids.is_current(published, target, release)
         state: State = "current" if is_current else "out of date" if entry else "not published"
-        images.append(PublishedImage(target.name, release.version, entry.image if entry else "", state))
+        images.append(PublishedImage(target.label, release.version, entry.image if entry else "", state))
     document.show(Published(images=images))

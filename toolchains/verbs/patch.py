@@ -186,5 +186,5 @@ def _one(release: str) -> tuple[str, tuple[LockedTarget, LockedTriton]]:
 
 def _wheel(target: LockedTarget, locked: LockedTriton) -> Path:
     store = Store(paths.cache())
-    store.fetch([locked.wheel], suite=target.suite, python=target.python)
+    store.fetch([locked.wheel], suite=target.suite, python=target.python, platform=target.platform)
     return store.path(locked.wheel)

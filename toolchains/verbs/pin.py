@@ -19,13 +19,12 @@ import msgspec
 from rich.table import Table
 
 from toolchains.artifacts.triton_wheel import check_llvm_hash
-from toolchains.config import inventory
+from toolchains.config import inventory, platforms
 from toolchains.config.components import DebPin, Pin, ReleasesPin, SdistPin, WheelPin
-from toolchains.config.inventory import Pinned
 from toolchains.config.projects import FolderPin, Profile, SourcePackagePin, Upstream
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock as locks
-from toolchains.lockfile.lock import Artifact, LockedSource, LockedTarget
+from toolchains.lockfile.lock import AMD64, Artifact, LockedSource, LockedTarget
 from toolchains.resolve import age, agreement, conan_lock, resolution
 from toolchains.resolve.age import Newer
 from toolchains.system import document, paths
@@ -37,15 +36,20 @@ from toolchains.system.terminal import make_console
 _MEGA = 1e6
 
 
-def pin(*, update: str | bool | None, check: bool, fetch: bool, security: bool, offline: bool) -> None:
+def pin(
+    *, update: str | bool | None, check: bool, fetch: bool, security: bool, offline: bool, platform: str = ""
+) -> None:
     """Run the verb `pin`; its help is in tasks.py.
 
     Args:
         update: None for no update, True for every component, or a component's name.
+        platform: the platform that is resolved, checked, fetched or shown. If empty, all locked ones are resolved, and
+            the rest is about this machine's own.
 
     Raises:
         UsageError: the lock is to be checked and to be replaced at the same time, or --security is without --check.
     """
+    own = platforms.load(platform).name if platform else _own()
     if security and (offline or not check):
         raise UsageError(
             "--security is an addition to --check, and asks the archives",
@@ -60,15 +64,15 @@ def pin(*, update: str | bool | None, check: bool, fetch: bool, security: bool, 
     console = make_console()
     store = Store(paths.cache(), offline=offline)
     if update:
-        resolve(store, console, update if isinstance(update, str) else None)
+        resolve(store, console, update if isinstance(update, str) else None, [own] if platform else _locked())
     if fetch:
-        fetch_all(store, console)
+        fetch_all(store, console, own)
     if check:
-        verify(store, console)
+        verify(store, console, own)
     if security:
-        check_age(store, console)
+        check_age(store, console, own)
     if not (update or fetch or check):
-        document.show(describe(), console)
+        document.show(describe(own), console)
 
 
 class PinnedComponent(msgspec.Struct, frozen=True):
@@ -139,13 +143,15 @@ class Pins(ShownDocument, kw_only=True, tag="pin"):
     """What is pinned, and what it resolved to: `pin`.
 
     Attributes:
-        lock: the digest of the lock.
+        platform: the platform that all of this is for.
+        lock: the digest of its lock.
         components: what the components pin.
         systems: the targets and builders.
         sources: the sources of projects.
         newer: the locked packages of which the archives had newer versions when they were asked; null if they were not.
     """
 
+    platform: str
     lock: str
     components: list[PinnedComponent]
     systems: list[PinnedSystem]
@@ -183,19 +189,19 @@ class Pins(ShownDocument, kw_only=True, tag="pin"):
                 "" if source.bytes is None else _megabytes(source.bytes),
             )
         console.print(table)
-        console.print(f"lock {self.lock[:12]}")
+        console.print(f"lock {self.lock[:12]} of {self.platform}")
         nothing = "age: not compared with the archives; ./foundry pin --check --security"
         console.print(nothing if self.newer is None else _summary(self.newer))
 
 
-def describe() -> Pins:
+def describe(platform: str = AMD64) -> Pins:
     """Return components and sources with what they resolved to, and targets and builders with their digests.
 
     Raises:
         PinError: there is no usable lock.
     """
-    lock = locks.load()
-    wanted = _pinned()
+    lock = locks.load(platform=platform)
+    wanted = inventory.load(platform)
     systems = list(wanted.systems)
     locked = {system.name: system for system in lock.systems()}
     components = []
@@ -221,6 +227,7 @@ def describe() -> Pins:
             )
     known = age.last(lock)
     return Pins(
+        platform=platform,
         lock=lock.digest,
         components=components,
         systems=[
@@ -262,7 +269,7 @@ class Updates(ShownDocument, kw_only=True, tag="pin --security"):
         console.print(_summary(self.newer))
 
 
-def check_age(store: Store, console: Console) -> None:
+def check_age(store: Store, console: Console, platform: str = AMD64) -> None:
     """Compare the lock with the archives, and show what is behind.
 
     Raises:
@@ -270,7 +277,7 @@ def check_age(store: Store, console: Console) -> None:
         FetchError, PinError: the archives cannot be asked.
     """
     with console.status("asking the archives"):
-        compared = age.ask(locks.load(), _pinned(), store)
+        compared = age.ask(locks.load(platform=platform), inventory.load(platform), store)
     newer = sorted(compared.newer, key=lambda package: (not package.is_security, package))
     document.show(Updates(newer=newer), console)
     if urgent := sorted({package.name for package in compared.newer if package.is_security}):
@@ -291,13 +298,15 @@ class Resolved(ShownDocument, kw_only=True, tag="pin --update"):
     """What changed in the lock: `pin --update`.
 
     Attributes:
-        before: the digest of the lock before; "" if there was none.
+        platforms: the platforms that were resolved.
+        before: the digest of the first one's lock before; "" if there was none.
         after: its digest now.
         changes: what changed.
         freed: wheels that other wheels require, whose locked versions did not fit any more.
         unreachable: repositories that did not answer; what is locked of them stays.
     """
 
+    platforms: list[str]
     before: str
     after: str
     changes: list[resolution.Change]
@@ -315,39 +324,55 @@ class Resolved(ShownDocument, kw_only=True, tag="pin --update"):
             console.print(f"other wheels may have changed, the locked versions do not fit: {line}")
         for line in self.unreachable:
             console.print(f"not reached: {line}", highlight=False)
-        same, before, after = self.after == self.before, self.before or "none", self.after[:12]
+        same = self.after == self.before and not self.changes
+        before, after = self.before or "none", self.after[:12]
         console.print(f"lock {after}, unchanged" if same else f"lock {before[:12]} -> {after}")
 
 
-def resolve(store: Store, console: Console, name: str | None = None) -> None:
+def resolve(store: Store, console: Console, name: str | None = None, chosen: Sequence[str] = (AMD64,)) -> None:
     """Resolve, write the lock and show what changed.
 
     Args:
         name: a component, a builder or a project; without it everything is resolved.
+        chosen: the platforms that are resolved; what is locked for others stays.
 
     Raises:
         UsageError: nothing has this name.
         PinError, FetchError: it cannot be resolved; the lock stays unchanged.
     """
-    wanted = _pinned()
-    only = wanted.named(name) if name else ()
-    try:
-        old = locks.load()
-    except PinError as error:
-        console.print(f"resolving everything: {error.what}", highlight=False)
-        old = None
     unreachable: list[str] = []
     freed: list[str] = []
-    with console.status("asking the archives"):
-        new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append, freed=freed.append)
-    locks.save(new)
-    changes = resolution.changes(old, new)
-    before = old.digest if old else ""
-    found = Resolved(before=before, after=new.digest, changes=changes, freed=freed, unreachable=unreachable)
+    olds, news, changes = [], [], []
+    for platform in chosen:
+        wanted = inventory.load(platform)
+        # A builder or a project may be named, which other platforms do not have.
+        only = wanted.named(name) if name and (platform == chosen[0] or wanted.has(name)) else ()
+        if name and not only:
+            continue
+        try:
+            old = locks.load(platform=platform)
+        except PinError as error:
+            console.print(f"resolving everything: {error.what}", highlight=False)
+            old = None
+        with console.status(f"asking the archives, {platform}"):
+            new = resolution.resolve(wanted, old, store, only=only, unreachable=unreachable.append, freed=freed.append)
+        olds.append(old.digest if old else "")
+        news.append(new)
+        changes += resolution.changes(old, new)
+    for new in news:
+        locks.save(new)
+    found = Resolved(
+        platforms=[new.platform for new in news],
+        before=olds[0],
+        after=news[0].digest,
+        changes=changes,
+        freed=freed,
+        unreachable=unreachable,
+    )
     document.show(found, console)
 
 
-def verify(store: Store, console: Console) -> None:
+def verify(store: Store, console: Console, platform: str = AMD64) -> None:
     """Compare lock, pins and files; print what was compared.
 
     Raises:
@@ -357,7 +382,7 @@ def verify(store: Store, console: Console) -> None:
         LlvmHashError: a Triton has another LLVM than the pinned one.
         FetchError, GoneError: a Triton wheel is not in the store and cannot be fetched.
     """
-    lock, wanted = locks.load(), _pinned()
+    lock, wanted = locks.load(platform=platform), inventory.load(platform)
     disagreements = agreement.disagreements(lock, wanted)
     _refuse("the lock was not resolved from these pins", disagreements, "./foundry pin --update")
     _refuse("the pins contradict each other", agreement.contradictions(wanted), "correct one of the two files named")
@@ -373,7 +398,12 @@ def verify(store: Store, console: Console) -> None:
     for name in agreement.unresolved(lock, wanted):
         console.print(f"{name}: its repository was never reached, so it is not locked: ./foundry pin --update")
     for target in () if store.offline else lock.targets.values():
-        store.fetch([t.wheel for t in target.tritons.values()], suite=target.suite, python=target.python)
+        store.fetch(
+            [t.wheel for t in target.tritons.values()],
+            suite=target.suite,
+            python=target.python,
+            platform=target.platform,
+        )
     artifacts = {artifact.sha256: artifact for artifact in lock.artifacts()}.values()
     here = [artifact for artifact in artifacts if store.has(artifact)]
     store.verify(here)
@@ -394,16 +424,16 @@ def verify(store: Store, console: Console) -> None:
         console.print(f"triton {locked.version}:{stated or f' built with LLVM {locked.llvm_hash}'}, as pinned")
 
 
-def fetch_all(store: Store, console: Console) -> None:
+def fetch_all(store: Store, console: Console, platform: str = AMD64) -> None:
     """Ensure that the store has every file of targets and builders, and of the default profiles' source packages."""
-    lock, wanted = locks.load(), _pinned()
+    lock, wanted = locks.load(platform=platform), inventory.load(platform)
     for target in lock.targets.values():
-        store.fetch(target.artifacts(), suite=target.suite, python=target.python)
+        store.fetch(target.artifacts(), suite=target.suite, python=target.python, platform=target.platform)
     purposes = {builder.name: "which upstream's projects are built in" for builder in lock.builders.values()}
     purposes |= {tool.name: "which runs notebooks" for tool in lock.tools.values()}
     for system in (*lock.builders.values(), *lock.tools.values()):
         _say(console, store, system.own(), f"{system.name}, {purposes[system.name]}")
-        store.fetch(system.own(), suite=system.suite, python=system.python)
+        store.fetch(system.own(), suite=system.suite, python=system.python, platform=system.platform)
     for upstream in wanted.upstreams:
         profile = upstream.profile()
         locked = lock.sources.get(f"{upstream.name}/{profile.name}")
@@ -425,8 +455,17 @@ def _refuse(what: str, differences: Iterator[str], next: str) -> None:
         raise PinError(what, why="\n".join(lines), next=next)
 
 
-def _pinned() -> Pinned:
-    return inventory.load()
+def _locked() -> list[str]:
+    """Return the platforms that the lock has; linux/amd64 if there is no usable lock."""
+    try:
+        return list(locks.load_all())
+    except PinError:
+        return [AMD64]
+
+
+def _own() -> str:
+    """Return this machine's platform if it is locked; otherwise linux/amd64."""
+    return platforms.here() if platforms.here() in _locked() else AMD64
 
 
 def _bytes(artifacts: Sequence[Artifact]) -> int:

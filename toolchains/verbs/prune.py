@@ -118,7 +118,7 @@ class Prunable(ShownDocument, kw_only=True, tag="prune"):
 
 def prune(*, remove: bool) -> None:
     """Print what can be removed, with sizes; with `remove`, remove it."""
-    locked = lock.load()
+    locked = lock.everything()
     images = _images(locked)
     store = Store(paths.cache())
     items = list(_store(store.root, locked))
@@ -170,7 +170,7 @@ def _store(root: Path, locked: Lock) -> Iterator[Item]:
         yield _folder("parts whose removal was killed", place)
     suites = {target.suite for target in (*locked.targets.values(), *_builders(locked))}
     for place in sorted(root.glob("apt/*")):
-        if place.is_dir() and place.name.partition("+")[0].removesuffix("-sources") not in suites:
+        if place.is_dir() and re.split(r"[+.]", place.name)[0].removesuffix("-sources") not in suites:
             yield _folder("indices of Debian's suites", place)
     for place in sorted(root.glob("verdicts/*")):
         # A verdict is about an artifact, named by its sha256, or about a part: KIND-DIGEST.

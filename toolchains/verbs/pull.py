@@ -26,7 +26,7 @@ def pull(request: Request, registry: str, *, public: Sequence[str], threshold: i
     done = _pull(request, registry, read_trust(public, threshold))
     _console.print(Text(done.reference, "bold"), "was pulled" if done.moved else "exists already")
     _console.print(f"called {Inputs(request.target, request.release).name}, its ID {done.id}")
-    file = statement.file(f"{request.target.name}-{request.release.version}")
+    file = statement.file(f"{request.target.label}-{request.release.version}")
     options = "".join(f" --key={file}" for file in public)
     _console.print(f"statement: {file}\n  ./foundry verify {request.target.name} --statement={file}{options}")
 
@@ -75,7 +75,7 @@ def read_trust(public: Sequence[str], threshold: int = 0) -> Trust:
 
 
 def _pull(request: Request, registry: str, trusted: Trust) -> Transfer:
-    repository = Repository(registry, request.target.name)
+    repository = Repository(registry, request.target.label)
     return images.pull(
         request.target, request.release, repository, trusted, engine=host.ensure_engine(), store=request.store()
     )

@@ -28,11 +28,11 @@ def push(request: Request, registry: str, *, sign: str) -> None:
         UsageError: nobody recorded how the image was made.
         FoundryError: see images.push.
     """
-    repository = Repository(registry, request.target.name)
+    repository = Repository(registry, request.target.label)
     signer = keys.read_private(Path(sign)) if sign else None
     engine, image = ensure.ensure_image(request)
     id = images.prove(image, engine=engine, store=request.store())
-    file = statement.file(f"{request.target.name}-{request.release.version}")
+    file = statement.file(f"{request.target.label}-{request.release.version}")
     # A statement that is signed now replaces the file, whatever is in that.
     is_stated = (
         not signer
@@ -53,7 +53,7 @@ def push(request: Request, registry: str, *, sign: str) -> None:
         _console.notice("the statement is not signed, so `pull` and `build --from` take the image nowhere: --sign=KEY")
     described = sbom.describe(request)
     documents = [
-        Document(f"{request.target.name}{ENDINGS[form]}", _TYPES[form], _TYPES[form], write(described))
+        Document(f"{request.target.label}{ENDINGS[form]}", _TYPES[form], _TYPES[form], write(described))
         for form, write in WRITERS.items()
     ]
     done = images.push(image, id, repository, [images.statements(file), *documents], engine=engine)

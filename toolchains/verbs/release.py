@@ -94,15 +94,16 @@ def wrong_changelog() -> Iterator[str]:
 
 def wrong_locks() -> Iterator[str]:
     """Yield how the locks and the pins disagree; files and the network are not asked."""
-    locked, wanted = lock.load(), inventory.load()
-    for disagreement in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
-        yield f"{disagreement}: ./foundry pin --check"
-    yield from conan_lock.disagreements(locked)
+    for platform, locked in lock.load_all().items():
+        wanted = inventory.load(platform)
+        for disagreement in (*agreement.disagreements(locked, wanted), *agreement.contradictions(wanted)):
+            yield f"{platform}, {disagreement}: ./foundry pin --check"
+    yield from conan_lock.disagreements(lock.load())
 
 
 def stale() -> Iterator[str]:
     """Yield the generated files that are not what the code writes, with the command that writes them."""
-    locked = lock.load()
+    locked = lock.everything()
     texts: dict[str, Mapping[Path, str]] = {
         "python -m toolchains.cli.reference": reference.files(),
         "python -m toolchains.cli.tutorials": tutorials.pages(),
@@ -118,7 +119,7 @@ def stale() -> Iterator[str]:
 
 def unpublished() -> Iterator[str]:
     """Yield the images whose IDs are not published, or not for the inputs of this commit."""
-    for image in expected.stale(expected.load(), lock.load()):
+    for image in expected.stale(expected.load(), lock.everything()):
         yield f"toolchains/{paths.EXPECTED.name} is not current for {image}: {expected.UPDATE}"
 
 

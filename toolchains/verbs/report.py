@@ -26,7 +26,7 @@ def report(*, output: str, results: str, compare: str) -> None:
     place = Path(output) if output else paths.RESULTS / "report.html"
     durable.require_writable(place.parent, f"--output={output}" if output else str(place))
     other = page.read(Path(compare)) if compare else None
-    locked = lock.load()
+    locked = lock.everything()
     last = None
     if place.exists():
         try:

@@ -69,7 +69,7 @@ def repro(request: Request, *, engine: str) -> int:
     document.show(result)
     if not result.differences:
         return 0
-    place = paths.RESULTS / request.target.name / request.release.version / "repro.txt"
+    place = paths.RESULTS / request.target.label / request.release.version / "repro.txt"
     durable.write(place, "\n\n".join(map(str, result.differences)) + "\n")
     _console.print(Text(f"\n{len(result.differences)} differences; all of them are in {place}", "bold red"))
     return 1
@@ -257,7 +257,14 @@ def build_twice(request: Request, *, engine: str = "") -> Comparison:
 
 def fetch_inputs(request: Request, store: Store) -> list[Artifact]:
     """Ensure that a store has all files that an image is built from when no part is built yet; return the files."""
-    target, place = request.target, {"suite": request.target.suite, "python": request.target.python}
+    target, place = (
+        request.target,
+        {
+            "suite": request.target.suite,
+            "python": request.target.python,
+            "platform": request.target.platform,
+        },
+    )
     inputs = store.fetch([*target.debs, *target.wheels, request.release.wheel], **place)
     for program in target.linked:
         inputs += store.fetch(program.debs, **place)
@@ -357,7 +364,7 @@ def _compared(
     info = engines[0].image(ids[0])
     assert info is not None, "the engine has what it just built"
     try:
-        if expected.check_image(published, engines[0], Image(names[0], info, True), target.name, release.version):
+        if expected.check_image(published, engines[0], Image(names[0], info, True), target, release.version):
             add("the published ID of the image", [])
         if count := expected.check_parts(published, stores[0], target, release):
             add(f"the published sha256 of {count} parts", [])

@@ -13,6 +13,7 @@ from rich.text import Text
 from toolchains.assembly import image_contents
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Inputs
+from toolchains.config import platforms
 from toolchains.contents.component import Component
 from toolchains.contents.documents import ENDINGS, WRITERS
 from toolchains.lockfile import lock
@@ -101,7 +102,7 @@ def licences(what: str, read: Reading) -> None:
     Raises:
         CheckError: the licence of a component is unknown.
     """
-    names = [what] if what else [target.name for target in lock.load().proven()]
+    names = [what] if what else [target.name for target in lock.load(platform=platforms.here()).proven()]
     contained: dict[str, Component] = {}
     for name in names:
         contained |= {component.reference: component for component in describe(read(name)).contained()}

@@ -21,7 +21,7 @@ from rich.text import Text
 from toolchains.artifacts import linked, native, plugin_wheels
 from toolchains.assembly.request import locked_target
 from toolchains.assembly.target_image import Inputs
-from toolchains.config import components, projects, scaffold
+from toolchains.config import components, platforms, projects, scaffold
 from toolchains.config.components import Target
 from toolchains.config.reading import read_table
 from toolchains.config.vendors import VendorSdk
@@ -79,15 +79,31 @@ class ListedTarget(msgspec.Struct, frozen=True):
         tritons: the releases of Triton, the default one first; none if the target is not in the lock.
         fetched: bytes that an image of the default release needs from archives; null if the target is not in the lock.
         image: the image with the default release; null if the target is not in the lock.
+        platforms: the platforms that it is made for.
     """
 
     name: str
     variant_of: str
     suite: str
     python: str
+    platforms: list[str]
     tritons: list[str] = []
     fetched: int | None = None
     image: TargetImage | None = None
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """A target that is not made for a platform.
+
+    Attributes:
+        target: the target.
+        platform: the platform.
+        why: why it cannot be had there, or was not tried.
+    """
+
+    target: str
+    platform: str
+    why: str
 
 
 class Targets(ShownDocument, kw_only=True, tag="target list"):
@@ -95,9 +111,11 @@ class Targets(ShownDocument, kw_only=True, tag="target list"):
 
     Attributes:
         targets: the targets, by name.
+        missing: what is not made for other platforms than linux/amd64.
     """
 
     targets: list[ListedTarget]
+    missing: list[Missing]
 
     def render(self, console: Console) -> None:
         table = Table("target", "variant of", "suite", "python", "triton", "MB to fetch", "MB of image", box=None)
@@ -106,6 +124,13 @@ class Targets(ShownDocument, kw_only=True, tag="target list"):
             image = str(row.image or f"not in the lock: ./foundry pin --update={row.name}")
             table.add_row(row.name, row.variant_of, row.suite, row.python, ", ".join(row.tritons), size, image)
         console.print(table)
+        for platform in dict.fromkeys(row.platform for row in self.missing):
+            console.print(
+                f"\n{platform}, by --platform={platform} where it is not the machine's own; not made for it are:"
+            )
+            for gap in self.missing:
+                if gap.platform == platform:
+                    console.print(Text.assemble("  ", (gap.target, "bold"), f": {gap.why}"))
         console.print("\none of them: ./foundry target show TARGET")
 
 
@@ -229,7 +254,9 @@ def list_targets() -> Targets:
     found = []
     for name in components.names():
         target, entry = components.target(name), locked.get(name)
-        row = ListedTarget(name, target.backend if target.backend != name else "", target.suite, target.python)
+        variant_of = target.backend if target.backend != name else ""
+        made_for = [platform for platform in platforms.names() if platforms.load(platform).has(name)]
+        row = ListedTarget(name, variant_of, target.suite, target.python, made_for)
         if entry:
             default = entry.tritons[entry.default_triton]
             # The image of one release does not need the wheels of the others.
@@ -237,7 +264,12 @@ def list_targets() -> Targets:
             image = _image(entry, default, engine, store)
             row = msgspec.structs.replace(row, tritons=_releases(entry), fetched=_bytes(fetched), image=image)
         found.append(row)
-    return Targets(targets=found)
+    missing = [
+        Missing(name, platform, why)
+        for platform in platforms.names()
+        for name, why in platforms.load(platform).unavailable.items()
+    ]
+    return Targets(targets=found, missing=missing)
 
 
 def describe_target(name: str) -> TargetParts:

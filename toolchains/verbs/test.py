@@ -42,7 +42,7 @@ from toolchains.archives.received import Bounds
 from toolchains.artifacts import native
 from toolchains.assembly import container_files, ensure, target_image
 from toolchains.assembly.request import Request
-from toolchains.config import components
+from toolchains.config import components, platforms
 from toolchains.config.vendors import VendorSdk
 from toolchains.engine import host
 from toolchains.lockfile import lock
@@ -127,7 +127,9 @@ def requests(target: str, *, sdk: str, plugin: bool = False) -> list[Request]:
         option = "--sdk" if sdk else "--plugin"
         raise UsageError(f"{option} is for one target", next="name the target too: --target=TARGET")
     else:
-        first = [Request.read(target.name, allow_drift=True) for target in lock.load().proven()]
+        first = [
+            Request.read(target.name, allow_drift=True) for target in lock.load(platform=platforms.here()).proven()
+        ]
     if plugin:
         return first
     return [replace(request, release=release) for request in first for release in request.target.tritons.values()]
@@ -243,7 +245,7 @@ def _published(requested: Sequence[Request], line: Line) -> None:
     for request in requested:
         try:
             engine, image = ensure.ensure_image(request)
-            compared = expected.check_image(published, engine, image, request.target.name, request.release.version)
+            compared = expected.check_image(published, engine, image, request.target, request.release.version)
             images, others = images + compared, others + (not compared)
             parts += expected.check_parts(published, request.store(), request.target, request.release)
         except (ImageError, PartError) as error:

@@ -33,12 +33,13 @@ from toolchains.archives import confine, docker_archive
 from toolchains.artifacts import plugin_wheels, triton_wheel
 from toolchains.assembly import target_image, wheelhouse
 from toolchains.assembly.target_image import Inputs
+from toolchains.config import platforms
 from toolchains.engine import client
 from toolchains.fetch.store import Store
 from toolchains.images import base, layer, listing, provenance
 from toolchains.images.listing import Entry
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import LockedTarget, LockedTriton
+from toolchains.lockfile.lock import AMD64, LockedTarget, LockedTriton
 from toolchains.repro import compare, expected
 from toolchains.system import document, foreign, json_text, paths
 from toolchains.system.console import Console, printable
@@ -252,7 +253,7 @@ def _count(checked: Checked, name: str, counted: tuple[list[str], list[Found]], 
 
 
 def _image(what: str, store: Store, *, signed: bool) -> Checked:
-    locked = lock.load().targets
+    locked = lock.everything().targets
     name = f"{_TAG}{what}:latest" if what in locked else what
     docker = client.connect()
     if docker.image(name) is None:
@@ -282,9 +283,10 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     recorded = provenance.configs(name, store)
     digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
     checked = Checked({name: digest.removeprefix("sha256:")})
-    again = f"./foundry build {target.name} --triton={release.version} --no-cache"
-    published = expected.load().image(target.name, release.version)
-    if published and name != f"{_TAG}{target.name}:{published.inputs[:16]}":
+    asked = f" --platform={target.platform}" * (target.platform != AMD64)
+    again = f"./foundry build {target.name} --triton={release.version}{asked} --no-cache"
+    published = expected.load().image(target.label, release.version)
+    if published and name != f"{_TAG}{target.label}:{published.inputs[:16]}":
         # It has other inputs.
         published = None
     if published:
@@ -324,7 +326,7 @@ def _meant(labels: Mapping[str, str], tags: Sequence[str]) -> tuple[LockedTarget
     Raises:
         UsageError: it is of none; or it has what is not in the lock: a vendor's SDK, or a part built from source.
     """
-    locked, named = lock.load().targets, ""
+    locked, named = lock.everything().targets, ""
     version = labels.get(target_image.LABEL + "triton", "").partition("+")[0]
     for tag in tags:
         repository, _, label = tag.removeprefix(_TAG).partition(":")
@@ -332,7 +334,10 @@ def _meant(labels: Mapping[str, str], tags: Sequence[str]) -> tuple[LockedTarget
             named = repository
             version = label if label in locked[repository].tritons else version
             break
-    named = named or labels.get(target_image.LABEL + "target", "")
+    if not named:
+        platform = labels.get(target_image.LABEL + "platform", AMD64)
+        stated = (labels.get(target_image.LABEL + "target", ""), platform)
+        named = next((name for name, known in locked.items() if (known.name, known.platform) == stated), stated[0])
     if named not in locked:
         raise UsageError(
             f"the image is of no target of the lock: {', '.join(tags) or 'without a name'}",
@@ -357,7 +362,7 @@ def _wheel(path: Path, store: Store, *, signed: bool) -> Checked:
     checked = Checked({path.name: digest})
     wanted = {
         artifact.sha256: artifact
-        for target in lock.load().targets.values()
+        for target in lock.everything().targets.values()
         for artifact in (*target.wheels, *(release.wheel for release in target.tritons.values()))
         if artifact.filename == path.name
     }
@@ -414,14 +419,14 @@ def _made(store: Store, work: Path) -> Iterator[Path]:
     """
     for package in plugin_wheels.names():
         yield plugin_wheels.wheel(package, store).path
-    locked = lock.load()
+    locked = lock.everything()
     for target in locked.targets.values():
         for release in target.tritons.values():
             if store.has(release.wheel):
                 yield triton_wheel.repack(release, store.path(release.wheel), backends=(), store=store)
     for target in locked.targets.values():
         if wheelhouse.RECIPE in target.recipes:
-            folder = work / target.name
+            folder = work / target.label
             library = wheelhouse.library(target, store, work)
             yield from wheelhouse.write(target, library, folder, store).wheels
 
@@ -520,7 +525,8 @@ def _around_files(folder: Path, files: Mapping[str, Path]) -> Iterator[Found]:
 
 def _of_wheels(files: Mapping[str, Path]) -> LockedTarget | None:
     """Return the target whose wheels are in a folder, by the plugin among them."""
-    locked = lock.load()
+    machine = next((platform for platform in map(platforms.of_file, files) if platform != AMD64), AMD64)
+    locked = lock.load(platform=machine)
     for target in locked.targets.values():
         if any(name.startswith(f"triton_{target.backend}_backend-") for name in files):
             return wheelhouse.source(locked, target)

@@ -25,8 +25,8 @@ def wheel(request: Request, *, library: str, sign: str) -> None:
         UsageError: there is no such file, or the target has no wheels.
     """
     signer = keys.read_private(Path(sign)) if sign else None
-    store, folder = request.store(), paths.BUILD / "wheels" / request.target.backend
-    target = wheelhouse.source(lock.load(), request.target)
+    store, folder = request.store(), paths.BUILD / "wheels" / f"{request.target.backend}{request.target.suffix}"
+    target = wheelhouse.source(lock.load(platform=request.target.platform), request.target)
     if library and not Path(library).is_file():
         raise UsageError(f"there is no file {library}")
     with TemporaryDirectory(dir=paths.scratch()) as work:
