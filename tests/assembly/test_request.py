@@ -117,7 +117,7 @@ def test_a_word_that_does_not_fit_is_refused_by_name(target: str, words: dict[st
         ("cache serve --port=70000", "--port=70000 is not a number from 1 to 65535|next: --port=9300"),
         ("cache pull --remote=http://x --expect=1", "--expect=1 is not a sha256"),
         ("pack --artifact-dir=x --out-indices=2,b", "--out-indices=2,b: 'b' is not a number from 0|--out-indices=2,3"),
-        ("pack --target=spirv", "kernels of spirv cannot be packed"),
+        ("pack --target=spirv", "say which script to run, and which kernels"),
         ("run-packed x --nr-dpus=0", "--nr-dpus=0 is not a number from 1"),
         ("run-packed x --grid=1,2,3,4", "--grid=1,2,3,4 has 4 numbers|why:  at most 3"),
         ("run-packed x --grid=1,0", "--grid=1,0: '0' is not a number from 1"),

@@ -56,7 +56,7 @@ _NAME = re.compile(r"\b(?:Vk|VK_|PFN_vk)\w+")
 def declarations(header: str) -> dict[str, str]:
     """Return the declarations of a header by their names, in its order."""
     found: dict[str, str] = {}
-    for match in _DECLARATION.finditer(re.sub(r"//.*", "", header)):
+    for match in _DECLARATION.finditer(re.sub(r"[ \t]*//.*", "", header)):
         (name,) = (each for each in match.groupdict().values() if each)
         found.setdefault(name, match[0])
     return found

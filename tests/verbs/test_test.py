@@ -63,8 +63,8 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
 
 
 def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-vulkan"):
-        test.test_plugin(Request.read("spirv-vulkan"))
+    with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-bench"):
+        test.test_plugin(Request.read("spirv-bench"))
 
 
 CONFTEST = """

@@ -198,7 +198,7 @@ def locked_target(name: str, platform: str = AMD64) -> LockedTarget:
     if name not in targets:
         if name in components.names():
             asked = f" --platform={platform}" * (platform != AMD64)
-            raise PinError(f"{name}.toml is not in the lock of {platform}", next=f"./foundry pin --update{asked}")
+            raise PinError(f"{name}.toml is not in the lock of {platform}", next="./foundry pin --update" + asked)
         what = f"there is no target {name}{suggestion(name, list(targets))}"
         raise UsageError(what, next=f"choose one of: {', '.join(targets)}")
     return targets[name]

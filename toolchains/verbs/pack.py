@@ -93,6 +93,8 @@ def pack_launches(
         UsageError: there is no such script, or no folder is named, or it cannot be written.
         CommandError: the script failed, or its kernels cannot be packed; the printed output has the reason.
     """
+    if not script:
+        raise UsageError("say which script to run, and which kernels", next="./foundry pack TARGET SCRIPT:KERNEL DIR")
     path, kernels = split_script(script)
     source = Path(path or script)
     if not source.is_file():

@@ -80,7 +80,7 @@ def register() -> None:
         raise CompilerError(
             "Inductor finds no Triton for CPU tensors",
             why="torch lacks the patches in patches/torch-spirv, or the active backend of Triton is another one",
-            next="use the image spirv-torch, with TRITON_DEFAULT_BACKEND=spirv",
+            next="use the image spirv-torch",
         )
     # First: PyTorch's lowerings and their kernels import each other.
     from torch._inductor import compile_fx, config  # noqa: F401, I001
