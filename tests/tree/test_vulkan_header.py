@@ -138,7 +138,7 @@ def test_enumerations_are_reduced_to_what_is_named_and_what_that_needs() -> None
         )
     )
     assert list(select(header, {"PFN_vkDo", "VK_KIND_TWO_EXT"})) == [
-        "#define VK_MOST 16U ",
+        "#define VK_MOST 16U",
         "VK_DEFINE_HANDLE(VkThing)",
         "typedef enum VkKind {\n    VK_KIND_TWO = 2,\n    VK_KIND_TWO_EXT = VK_KIND_TWO,\n"
         "    VK_KIND_MAX_ENUM_ = 0x7FFFFFFF\n} VkKind;",
