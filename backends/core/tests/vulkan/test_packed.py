@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -87,8 +88,10 @@ if __name__ == "__main__":
 
 
 def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **variables}
-    return subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True, timeout=500)
+    # Another script's compiled kernels have its path in them, for messages.
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "TRITON_CACHE_DIR": cache, **variables}
+        return subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True, timeout=500)
 
 
 @pytest.fixture(scope="module")
