@@ -490,7 +490,7 @@ def leave_time():
     time.sleep(1)
 
 class Copies:
-    def __init__(self, python):
+    def __init__(self, python, platform):
         pass
     def fetch(self, artifacts, into, report):
         note("fetched")

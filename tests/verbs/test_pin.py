@@ -178,11 +178,11 @@ class TestAge:
         security = DebianArchive(world.archive.folder, "trixie-security")
         world.archive.add("peer", "2")
         debs = Debs("trixie", tmp_path / "apt" / "both", pockets)
-        monkeypatch.setattr(world.store, "debs", lambda suite, extra=(): debs)
+        monkeypatch.setattr(world.store, "debs", lambda suite, extra=(), platform="": debs)
         asked: list[str] = []
 
         class Newest:
-            def __init__(self, python: str) -> None:
+            def __init__(self, python: str, platform: str) -> None:
                 pass
 
             def newest(self, names: Sequence[str]) -> dict[str, str]:

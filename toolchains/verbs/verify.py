@@ -424,7 +424,8 @@ def _made(store: Store, work: Path) -> Iterator[Path]:
         for release in target.tritons.values():
             if store.has(release.wheel):
                 yield triton_wheel.repack(release, store.path(release.wheel), backends=(), store=store)
-    for target in locked.targets.values():
+    # This machine's builder makes the library of each machine.
+    for target in lock.load(platform=platforms.here()).targets.values():
         if wheelhouse.RECIPE in target.recipes:
             folder = work / target.label
             library = wheelhouse.library(target, store, work)
