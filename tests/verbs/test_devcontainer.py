@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import ssl
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -164,12 +165,18 @@ def test_devcontainers_own_program_opens_the_folder_and_a_kernel_runs_there(
     if os.getuid() == 0:
         shutil.chown(top, 1000, 1000)
     devcontainer(Request.read("spirv", allow_drift=True), str(top), registry="", force=False)
+    # Without --prefix, with which npm does not read the machine's settings. It trusts whom everything here trusts.
+    npm = tmp_path / "npm"
+    npm.mkdir()
+    trusted = ssl.get_default_verify_paths().cafile
     subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "--prefix", tmp_path / "npm", "@devcontainers/cli@0.88.0"],
+        ["npm", "install", "--no-audit", "--no-fund", "@devcontainers/cli@0.88.0"],
         check=True,
         timeout=300,
+        cwd=npm,
+        env={**({"NODE_EXTRA_CA_CERTS": trusted} if trusted else {}), **os.environ},
     )
-    program = tmp_path / "npm/node_modules/.bin/devcontainer"
+    program = npm / "node_modules/.bin/devcontainer"
     where = ["--workspace-folder", str(top)]
     containers = ["docker", "ps", "--all", "--quiet", f"--filter=label=devcontainer.local_folder={top}"]
     try:

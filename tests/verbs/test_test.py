@@ -62,9 +62,11 @@ def test_a_plugins_own_tests_are_run_alone_and_keep_the_results_of_all_checks(
     assert (tmp_path / "host.xml").read_text() == "of all checks"
 
 
-def test_a_plugin_without_a_test_in_an_image_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-bench"):
-        test.test_plugin(Request.read("spirv-bench"))
+def test_a_plugin_without_a_test_in_an_image_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = replace(components.target("spirv-torch"), tests=("core/test_paths.py",))
+    monkeypatch.setattr(components, "target", lambda name: without)
+    with pytest.raises(UsageError, match="no test of the plugin spirv runs in the image of spirv-torch"):
+        test.test_plugin(Request.read("spirv-torch"))
 
 
 CONFTEST = """

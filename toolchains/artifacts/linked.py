@@ -152,7 +152,7 @@ def _tools(what: Linked) -> tuple[Artifact, ...]:
 
 
 def _platform(what: Linked) -> Platform:
-    """Return the platform that a program is for: that of the packages that it is linked with."""
+    """Return the platform of the packages that a program is linked with."""
     architecture = base.architecture(what.debs)
     return platforms.load(next(name for name in platforms.names() if platforms.load(name).debian == architecture))
 

@@ -158,7 +158,7 @@ def run_folder(folder: str, *, request: Request | None, device: str = "", ulp: i
 def packed_request(request: Request, folder: str) -> Request | None:
     """Return the request for the image in which a folder of packed kernels runs; None if it is another kind of folder.
 
-    It is that of the target that the folder was packed for, if the user names no other.
+    The image is of the target that the folder was packed for, unless the user names another one.
 
     Raises:
         UsageError, FileError: see packed_folder.read.

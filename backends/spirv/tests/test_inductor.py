@@ -11,7 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch._inductor.utils import run_and_get_code  # noqa: E402 - after the check that there is torch
+from torch.utils._triton import has_triton  # noqa: E402 - after the check that there is torch
+
+if not has_triton():
+    pytest.skip("this torch is Debian's without our patches", allow_module_level=True)
+
+from torch._inductor.utils import run_and_get_code  # noqa: E402 - after the check that it is patched
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +91,12 @@ def test_numbers_that_are_not_finite_stay_what_they_are() -> None:
     def function(x: Any) -> Any:
         return torch.relu(x), torch.maximum(x, -x), x.amax(), x * 2, torch.where(x > 0, x, -x)
 
-    for ours, eager in zip(compiled(function, x)[0], function(x), strict=True):
+    # Which of two zeros is the larger one is nobody's promise.
+    zeros_signed = (False, False, False, True, True)
+    for ours, eager, zeros in zip(compiled(function, x)[0], function(x), zeros_signed, strict=True):
         torch.testing.assert_close(ours, eager, rtol=0, atol=0, equal_nan=True)
-        assert torch.equal(torch.signbit(ours), torch.signbit(eager)) or eager.isnan().any()
+        number = ~eager.isnan() & ((eager != 0) | torch.tensor(zeros))
+        assert torch.equal(torch.signbit(ours)[number], torch.signbit(eager)[number])
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0)])

@@ -148,7 +148,7 @@ except kinds.PackedError as error:
     assert "x is *fp32, and packed is" in _loaded(folder, code)
 
 
-def test_what_autotune_chose_is_chosen_again(tmp_path: Path) -> None:
+def test_a_packed_tuned_kernel_keeps_its_choice(tmp_path: Path) -> None:
     folder = _pack(tmp_path, _TUNED, "tuned")
     assert "0 of 2 recorded launches are wrong" in _replayed(folder)
     code = """

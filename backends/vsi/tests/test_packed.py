@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import triton
 
+PACKS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 6)
 SCRIPT = """
 import ml_dtypes
 import numpy as np
@@ -61,8 +63,18 @@ def python(words: Sequence[str | Path], environment: Mapping[str, str], status: 
     return done.stdout + done.stderr
 
 
+@pytest.mark.skipif(PACKS, reason="this release of Triton packs")
+def test_a_release_whose_kernels_do_not_pack_is_named(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = ["-m", "foundry_core.packed", f"{tmp_path}/script.py:product", tmp_path / "product"]
+    assert "Triton 3.2 compiled it; pack it with 3.6 or a later release" in python(words, {}, status=1)
+    assert not (tmp_path / "product").exists()
+
+
 @pytest.fixture(scope="module", params=["", "tensor core", "threads"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not PACKS:
+        pytest.skip("kernels that this release of Triton compiled are refused")
     work = tmp_path_factory.mktemp("packed")
     (work / "script.py").write_text(SCRIPT)
     switches = {"tensor core": {"VSI_ENABLE_TC": "1"}, "threads": {"VSI_ENABLE_MULTI_THREADS": "1"}}

@@ -342,7 +342,7 @@ def test_numbers_out_of_their_range_are_refused(written: Path, device: Any, at: 
 @pytest.mark.parametrize(
     ("n", "block"), [(100, 64), (65536, 1024), (90, 64), (3000, 1024), (2000, 64), (1 << 20, 1024)]
 )
-def test_what_autotune_chose_for_the_nearest_size_is_launched(written: Path, device: Any, n: int, block: int) -> None:
+def test_a_tuned_call_launches_the_choice_of_the_nearest_size(written: Path, device: Any, n: int, block: int) -> None:
     packed = _load(written)
     x, y, out = _arrays(n)
     seen = []

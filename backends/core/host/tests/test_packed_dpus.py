@@ -147,7 +147,7 @@ def test_atomic_kernels_run_on_one_dpu(folder: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_run_is_refused_and_writes_nothing(
+def test_a_folder_that_cannot_run_is_refused_and_writes_nothing(
     folder: Path, code: str, environment: dict[str, str], why: str
 ) -> None:
     assert why in run(folder, code, **environment)

@@ -174,7 +174,7 @@ with raises(kern.PackedError, match="65535"):
     )
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_written(packed: Path) -> None:
+def test_a_call_that_fits_no_form_is_refused_and_writes_nothing(packed: Path) -> None:
     check(
         packed,
         """
