@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -163,7 +164,7 @@ class Workshop:
     def exists(self, pattern: str) -> bool:
         return any(self.around.temporary.glob(pattern))
 
-    @property
+    @cached_property
     def image(self) -> str:
         """The name of the image that the copy builds; it is that of this checkout."""
         return Inputs(self.target, self.release).name

@@ -34,30 +34,28 @@ static Dialect (*const dialects[])(void) = {
     mlirGetDialectHandle__llvm__,  mlirGetDialectHandle__scf__, mlirGetDialectHandle__vector__,
 };
 
-// A unique_ptr is returned in memory of the caller, whose address is the first argument.
+// A unique_ptr is returned in memory of the caller, as C returns a structure that no registers hold.
+typedef struct {
+    void *pointer;
+    const void *not_written[3];
+} Returned;
 extern void registerPass(const Function *make)
     NAMED("_ZN4mlir12registerPassERKSt8functionIFSt10unique_ptrINS_4PassESt14default_deleteIS2_EEvEE");
-#define PASS(name, symbol)                                                                                                   \
-    extern void name(void **pass) NAMED(symbol);                                                                             \
-    static void new_##name(void **pass, const void *data) {                                                                  \
-        (void)data;                                                                                                          \
-        name(pass);                                                                                                          \
-    }
-PASS(canonicalize, "_ZN4mlir23createCanonicalizerPassEv")
-PASS(cse, "_ZN4mlir13createCSEPassEv")
-PASS(loop_invariant_code_motion, "_ZN4mlir33createLoopInvariantCodeMotionPassEv")
-PASS(convert_vector_to_llvm, "_ZN4mlir29createConvertVectorToLLVMPassEv")
-PASS(convert_scf_to_cf, "_ZN4mlir26createSCFToControlFlowPassEv")
-PASS(convert_arith_to_llvm, "_ZN4mlir31createArithToLLVMConversionPassEv")
-PASS(convert_cf_to_llvm, "_ZN4mlir34createConvertControlFlowToLLVMPassEv")
-PASS(reconcile_unrealized_casts, "_ZN4mlir34createReconcileUnrealizedCastsPassEv")
-PASS(ensure_debug_info_scope, "_ZN4mlir4LLVM30createDIScopeForLLVMFuncOpPassEv")
-static void (*const passes[])(void **, const void *) = {
-    new_canonicalize,           new_cse,
-    new_loop_invariant_code_motion, new_convert_vector_to_llvm,
-    new_convert_scf_to_cf,      new_convert_arith_to_llvm,
-    new_convert_cf_to_llvm,     new_reconcile_unrealized_casts,
-    new_ensure_debug_info_scope,
+extern Returned canonicalize(void) NAMED("_ZN4mlir23createCanonicalizerPassEv"), cse(void) NAMED("_ZN4mlir13createCSEPassEv"),
+    loop_invariant_code_motion(void) NAMED("_ZN4mlir33createLoopInvariantCodeMotionPassEv"),
+    convert_vector_to_llvm(void) NAMED("_ZN4mlir29createConvertVectorToLLVMPassEv"),
+    convert_scf_to_cf(void) NAMED("_ZN4mlir26createSCFToControlFlowPassEv"),
+    convert_arith_to_llvm(void) NAMED("_ZN4mlir31createArithToLLVMConversionPassEv"),
+    convert_cf_to_llvm(void) NAMED("_ZN4mlir34createConvertControlFlowToLLVMPassEv"),
+    reconcile_unrealized_casts(void) NAMED("_ZN4mlir34createReconcileUnrealizedCastsPassEv"),
+    ensure_debug_info_scope(void) NAMED("_ZN4mlir4LLVM30createDIScopeForLLVMFuncOpPassEv");
+// std::function passes its data to each in front of the other arguments; a function without parameters does not read it.
+static Returned (*const passes[])(void) = {
+    canonicalize,          cse,
+    convert_scf_to_cf,     loop_invariant_code_motion,
+    convert_cf_to_llvm,    convert_vector_to_llvm,
+    convert_arith_to_llvm, reconcile_unrealized_casts,
+    ensure_debug_info_scope,
 };
 
 extern Success MlirOptMain(int count, char **words, const char *title, unsigned long length, void *registry)
@@ -74,8 +72,8 @@ static Success mlir_opt(int count, char **words) {
 
 typedef struct Context Context;
 extern Context *LLVMContextCreate(void);
-extern void translateModuleToLLVMIR(void **module, void *operation, Context *context, const char *name, unsigned long length,
-                                    _Bool unverified)
+extern Returned translateModuleToLLVMIR(void *operation, Context *context, const char *name, unsigned long length,
+                                        _Bool unverified)
     NAMED("_ZN4mlir23translateModuleToLLVMIREPNS_9OperationERN4llvm11LLVMContextENS2_9StringRefEb");
 extern void removeDebugIntrinsicDeclarations(void *module)
     NAMED("_ZN4llvm6Module32removeDebugIntrinsicDeclarationsEv");
@@ -95,8 +93,7 @@ extern Success mlirTranslateMain(int count, char **words, const char *title, uns
 // As registerToLLVMIRTranslation, which knows the dialects of all devices.
 static Success to_llvm_ir(const void *data, void **operation, void *stream) {
     (void)data;
-    void *module;
-    translateModuleToLLVMIR(&module, *operation, LLVMContextCreate(), TEXT("LLVMDialectModule"), 0);
+    void *module = translateModuleToLLVMIR(*operation, LLVMContextCreate(), TEXT("LLVMDialectModule"), 0).pointer;
     if (!module)
         return 0;
     removeDebugIntrinsicDeclarations(module);
