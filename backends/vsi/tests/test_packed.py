@@ -66,7 +66,7 @@ def python(words: Sequence[str | Path], environment: Mapping[str, str], status: 
 @pytest.mark.skipif(PACKS, reason="this release of Triton packs")
 def test_a_release_whose_kernels_do_not_pack_is_named(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    words = ["-m", "foundry_core.packed", f"{tmp_path}/script.py:product", tmp_path / "product"]
+    words: list[str | Path] = ["-m", "foundry_core.packed", f"{tmp_path}/script.py:product", tmp_path / "product"]
     assert "Triton 3.2 compiled it; pack it with 3.6 or a later release" in python(words, {}, status=1)
     assert not (tmp_path / "product").exists()
 

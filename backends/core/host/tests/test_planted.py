@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
-import subprocess
-import sys
 import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -20,34 +22,52 @@ FAULTS = {
 }
 
 
-def run_with(source: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run tests of this folder, of those that are quick, with another copy of foundry_core."""
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ProcessPoolExecutor]:
+    """Give processes for one run of pytest each, in which all modules but foundry_core are imported already."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "hypothesis", "numpy", "ml_dtypes", "xdsl.dialects.scf"])
+    with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the sources, and compile them, so that a run compiles the changed file only."""
+    copy = shutil.copytree(_CORE / "src", tmp_path_factory.mktemp("planted") / "src")
+    assert compileall.compile_dir(copy, quiet=1)
+    return copy
+
+
+def options(source: Path, report: Path, tests: list[str]) -> list[str]:
+    """Return the words for pytest that run tests of this folder, of those that are quick, with another foundry_core."""
     file, *chosen = tests
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n0",
-        "-p",
-        "no:cacheprovider",
+    paths = f"pythonpath={source} {_LANGUAGE}"
+    silent = ["-p", "no:terminal", "-p", "no:cacheprovider", "-n0", "--maxfail=1", f"--junitxml={report}"]
+    return [
+        *silent,
         "-o",
-        f"pythonpath={source} {_LANGUAGE}",
+        "addopts=",
+        "-o",
+        paths,
+        "-m",
+        "not slow",
+        *chosen,
+        f"--rootdir={_CORE.parents[1]}",
+        str(_CORE / file),
     ]
-    marks = ["-m", "not slow", *chosen, f"--rootdir={_CORE.parents[1]}", str(_CORE / file)]
-    return subprocess.run([*command, *marks], cwd=_CORE.parents[1], capture_output=True, text=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_found(name: str, tmp_path: Path) -> None:
+def test_fault_is_found(name: str, tmp_path: Path, compiled: Path, processes: ProcessPoolExecutor) -> None:
     fault = FAULTS[name]
-    shutil.copytree(_CORE / "src", tmp_path / "src")
+    shutil.copytree(compiled, tmp_path / "src")
     file = tmp_path / "src" / "foundry_core" / fault["file"]
     text = file.read_text()
     assert text.count(fault["before"]) == 1
     file.write_text(text.replace(fault["before"], fault["after"]))
-    done = run_with(tmp_path / "src", fault["tests"])
-    # 1: tests failed. Anything else, such as 2 for a module that cannot be imported, is no fault that a test saw.
-    assert done.returncode == 1, done.stdout[-2000:]
+    report = tmp_path / "report.xml"
+    status = processes.submit(pytest.main, options(tmp_path / "src", report, fault["tests"])).result()
+    # Tests failed. Anything else, such as a module that cannot be imported, is no fault that a test saw.
+    assert status == pytest.ExitCode.TESTS_FAILED, report.read_text()[-2000:]
