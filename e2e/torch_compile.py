@@ -18,6 +18,7 @@ import copy
 import ctypes
 import gc
 import importlib.util
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -29,6 +30,8 @@ from unittest.mock import patch
 
 from report import Case, run_command, run_script
 
+# Inductor would start processes that compile, and each imports torch, which takes longer than these kernels.
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 if importlib.util.find_spec("torch"):
     import torch
     from bounded import Bounded
