@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from torch.utils._triton import has_triton  # noqa: E402 - after the check that there is torch
+from inductor_cases import (
+    check_in_place,
+    in_place,
+    nothing_compiled_before,  # noqa: F401 - a fixture of each test
+    products,
+    script,
+    torch,
+    whole,
+)
+from torch.utils._triton import has_triton
 
 if not has_triton():
     pytest.skip("this torch is Debian's without our patches", allow_module_level=True)
 
-from torch._inductor.utils import run_and_get_code  # noqa: E402 - after the check that it is patched
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled_before() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-
-
-def script(text: str) -> str:
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from torch._inductor.utils import run_and_get_code
 
 
 def compiled(function: Any, *inputs: Any, **options: Any) -> tuple[Any, str]:
@@ -37,21 +28,7 @@ def compiled(function: Any, *inputs: Any, **options: Any) -> tuple[Any, str]:
     return result, "\n".join(code)
 
 
-def whole(*shape: int) -> Any:
-    """Return small integers as float32, whose sums and products are exact."""
-    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) % 11 - 5
-
-
-@pytest.mark.parametrize(
-    ("function", "shapes"),
-    [
-        (lambda a, b: a @ b, [(5, 7), (7, 3)]),
-        (lambda a, b: a @ b, [(2, 5, 7), (2, 7, 3)]),
-        (lambda a, b, c: torch.addmm(c, a, b, alpha=2, beta=3), [(5, 7), (7, 3), (3,)]),
-        (lambda a, b: (a.double() @ b.double()).float(), [(5, 7), (7, 3)]),
-    ],
-    ids=["mm", "bmm", "addmm", "float64"],
-)
+@products
 def test_products_become_kernels(function: Any, shapes: list[tuple[int, ...]]) -> None:
     inputs = [whole(*shape) for shape in shapes]
     result, code = compiled(function, *inputs)
@@ -59,18 +36,27 @@ def test_products_become_kernels(function: Any, shapes: list[tuple[int, ...]]) -
     assert "tl.dot" in code and "extern_kernels." not in code
 
 
+def test_products_of_float64_become_kernels() -> None:
+    result, code = compiled(lambda a, b: a.double() @ b.double(), whole(5, 7), whole(7, 3))
+    assert torch.equal(result, whole(5, 7).double() @ whole(7, 3).double())
+    assert "tl.dot" in code and "extern_kernels." not in code
+
+
 @pytest.mark.parametrize(
     ("function", "called"),
     [
         (lambda a: (a.long() @ a.long().t()).float(), "extern_kernels.mm"),
+        (lambda a: torch.addmm(a * torch.nan, a, a, beta=0), "extern_kernels.addmm"),
+        (lambda a: torch.addmm(a, a * torch.nan, a, alpha=0), "extern_kernels.addmm"),
+        (lambda a: torch.special.ndtri(a), "torch.ops.aten.special_ndtri"),
         (lambda a: torch.nn.functional.conv2d(a[None, None], a[None, None, :3, :3]), "extern_kernels.convolution"),
     ],
-    ids=["integers", "convolution"],
+    ids=["integers", "no summand", "no product", "function", "convolution"],
 )
 def test_the_code_names_what_pytorch_computes_itself(function: Any, called: str) -> None:
     inputs = whole(5, 5)
     result, code = compiled(function, inputs)
-    assert torch.equal(result, function(inputs))
+    torch.testing.assert_close(result, function(inputs), rtol=0, atol=0, equal_nan=True)
     assert called in code
 
 
@@ -83,6 +69,38 @@ def test_scans_and_sorts_become_kernels(function: Any) -> None:
     assert torch.equal(result, function(inputs))
     called = [line for line in code.splitlines() if "torch.ops.aten." in line and not line.lstrip().startswith("#")]
     assert "@triton.jit" in code and not called
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("type", ["float16", "float32", "float64", "int8", "bool"])
+def test_sorts_have_pytorchs_order(type: str, descending: bool) -> None:
+    """NaN is the largest number, and equal elements stay in their order."""
+    inf, nan = float("inf"), float("nan")
+    numbers = [1, nan, -1, inf, nan, 0, -0.0, -inf, 7, 7, nan, 2]
+    if "float" not in type:
+        numbers = [1, 0, 100, -5, 5, 1, 0, 7, 0, 1, -128, 127]
+    inputs = torch.tensor(numbers).to(getattr(torch, type))
+
+    def function(x: Any) -> Any:
+        return torch.sort(x, stable=True, descending=descending)
+
+    result, code = compiled(function, inputs)
+    torch.testing.assert_close(tuple(result), tuple(function(inputs)), rtol=0, atol=0, equal_nan=True)
+    assert "sort_with_index" in code
+
+
+@in_place
+def test_elements_are_read_before_they_are_written_in_place(write: Any) -> None:
+    check_in_place(write, "cpu", backend="spirv")
+
+
+def test_an_element_that_is_written_where_it_was_read_needs_one_kernel() -> None:
+    def function(x: Any) -> Any:
+        return x.add_(1)
+
+    result, code = compiled(function, whole(5, 7))
+    assert torch.equal(result, whole(5, 7) + 1)
+    assert code.count("@triton.jit") == 1
 
 
 def test_numbers_that_are_not_finite_stay_what_they_are() -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from foundry_core.log import DeviceAssertionError
+from inductor_cases import (
+    check_in_place,
+    in_place,
+    nothing_compiled_before,  # noqa: F401 - a fixture of each test
+    products,
+    script,
+    torch,
+    whole,
+)
 
-torch = pytest.importorskip("torch")
 pytest.importorskip("vpex")
 
-from torch._inductor.codegen import common  # noqa: E402 - after the checks that there is torch
-from torch._inductor.utils import run_and_get_code  # noqa: E402
-from triton_vsi_backend import inductor  # noqa: E402
+from torch._inductor.codegen import common
+from torch._inductor.utils import run_and_get_code
+from triton_vsi_backend import inductor
 
 REGISTERED = """
 import torch._inductor.compile_fx
@@ -33,18 +38,6 @@ ORDERS = {
     "vpex after the compiler": "import torch._inductor.compile_fx, vpex",
     "vpex after the device was asked for": "from torch.utils._triton import has_triton; has_triton(); import vpex",
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled_before() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-
-
-def script(text: str) -> str:
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -118,21 +111,17 @@ def compiled(function: Any, *inputs: Any) -> tuple[Any, str, set[str]]:
     return result.cpu(), "\n".join(code), {name for name in after if after[name] != before.get(name, 0)}
 
 
-@pytest.mark.parametrize(
-    ("function", "shapes"),
-    [
-        (lambda a, b: a @ b, [(5, 7), (7, 3)]),
-        (lambda a, b: a @ b, [(2, 5, 7), (2, 7, 3)]),
-        (lambda a, b, c: torch.addmm(c, a, b, alpha=2, beta=3), [(5, 7), (7, 3), (3,)]),
-        (lambda a, b: a @ b, [(100, 1), (1, 70)]),
-    ],
-    ids=["mm", "bmm", "addmm", "outer"],
-)
+@products
 def test_products_become_kernels_of_ours(function: Any, shapes: list[tuple[int, ...]]) -> None:
-    inputs = [torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) % 11 - 5 for shape in shapes]
+    inputs = [whole(*shape) for shape in shapes]
     result, code, by_the_cpu = compiled(function, *(tensor.to("vsi") for tensor in inputs))
-    assert torch.equal(result, function(*inputs))  # small integers: exact
+    assert torch.equal(result, function(*inputs))
     assert "tl.dot" in code and not by_the_cpu
+
+
+@in_place
+def test_elements_are_read_before_they_are_written_in_place(write: Any) -> None:
+    check_in_place(write, "vsi")
 
 
 def test_elements_are_taken_by_index() -> None:

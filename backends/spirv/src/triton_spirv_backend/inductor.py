@@ -84,10 +84,13 @@ def register() -> None:
         )
     # First: PyTorch's lowerings and their kernels import each other.
     from torch._inductor import compile_fx, config  # noqa: F401, I001
-    from foundry_core.inductor import products
+    from foundry_core.inductor import in_place, products
 
-    types = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-    products.register("cpu", types, lambda: config.cpu_backend == _SETTINGS["cpu_backend"])
+    def applies() -> bool:
+        return bool(config.cpu_backend == _SETTINGS["cpu_backend"])
+
+    in_place.register("cpu", applies)
+    products.register("cpu", (torch.float64, torch.float32, torch.float16, torch.bfloat16), applies)
     _registered = True
 
 

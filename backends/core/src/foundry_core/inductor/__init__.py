@@ -1,4 +1,4 @@
-"""What plugins share for torch.compile: the lowering of matrix products. It imports PyTorch's compiler.
+"""What plugins share for torch.compile: kernels of matrix products, and the order of reads and writes in place.
 
-Input: nodes of Inductor's graph. Output: a Triton kernel, into which what follows is fused.
+Input: nodes of Inductor's graph. Output: nodes that become Triton kernels. Importing it imports PyTorch's compiler.
 """

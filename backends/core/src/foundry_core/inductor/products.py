@@ -103,7 +103,7 @@ def _mm(a: Any, b: Any, *, layout: Any = None) -> Any:
 
 
 def _addmm(summand: Any, a: Any, b: Any, *, alpha: float = 1, beta: float = 1, layout: Any = None) -> Any:
-    if beta == 0:  # then a NaN in the summand must not count, but our epilogue would multiply it
+    if not alpha or not beta:  # then a NaN that is multiplied by it must not count
         return None
     m, n, k, layout, a, b, summand = mm_args(a, b, summand, layout=layout)
     epilogue = addmm_epilogue(layout.dtype, alpha, beta)

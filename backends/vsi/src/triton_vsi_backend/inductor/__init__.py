@@ -78,7 +78,7 @@ def register() -> bool:
         return False
     if common.get_scheduling_for_device("vsi") is not None:
         return True
-    from foundry_core.inductor import products
+    from foundry_core.inductor import in_place, products
     from torch._inductor import utils
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
@@ -92,6 +92,7 @@ def register() -> bool:
     utils.GPU_KERNEL_BIN_EXTS["vsi"] = ".spv"
     # get_gpu_type caches an answer from the time before vsi was registered.
     utils.get_gpu_type.cache_clear()
+    in_place.register("vsi")
     # A device that registered its own products with PyTorch keeps them.
     if not any(
         torch._C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1") for name in ("aten::mm", "aten::mm.out")
