@@ -997,12 +997,11 @@ def ci(c: Context, write: str = "") -> None:
                      are now. The templates of the first two are in ci/; their first lines say which runners they need
     """
     from toolchains.lockfile import lock
+    from toolchains.repro import expected
     from toolchains.verbs import ci
 
-    if write:
-        print(f"written to {ci.write(write, lock.everything())}")
-    else:
-        print(ci.matrix(lock.everything()))
+    locked = expected.due(lock.everything())
+    print(f"written to {ci.write(write, locked)}" if write else ci.matrix(locked))
 
 
 @verb(group="project")

@@ -10,14 +10,17 @@ import pytest
 from toolchains.artifacts import linked
 from toolchains.assembly.request import Request
 from toolchains.assembly.target_image import Inputs
-from toolchains.config import components, platforms
-from toolchains.engine import host
+from toolchains.config import components, inventory, platforms
+from toolchains.engine import client, host
 from toolchains.fetch.pip import _marker_values
 from toolchains.fetch.store import Store
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import AMD64
+from toolchains.resolve import resolution
 from toolchains.system import paths
-from toolchains.system.errors import MissingToolError, PinError, UsageError
+from toolchains.system.errors import FetchError, MissingToolError, PinError, UsageError
+from toolchains.system.terminal import make_console
+from toolchains.verbs import pin, target, verify
 
 ARM64 = "linux/arm64"
 # What is rewritten: patterns of pins, Dockerfiles, and sources of linked programs and native parts.
@@ -133,6 +136,74 @@ def test_an_arm64_machine_builds_for_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert (request.target.platform, request.options) == (ARM64, [])
     assert linked._tools(request.target.linked[0]) == ()
     assert platforms.strip(ARM64) == ("strip", "binutils")
+
+
+def test_an_arm64_machine_shows_the_images_that_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platforms, "here", lambda: ARM64)
+    monkeypatch.setattr(target, "_engine", lambda: None)
+    images = {row.name: row.image for row in target.list_targets().targets}
+    assert images["spirv"] and images["spirv"].name.startswith("triton-foundry/spirv-arm64:")
+    assert images["dpu"] and images["dpu"].name.startswith("triton-foundry/dpu:")
+    described = target.describe_target("spirv")
+    assert all(image.name.startswith("triton-foundry/spirv-arm64:") for image in described.images)
+    assert target.describe_target("dpu").images
+
+
+def test_commands_name_a_platform_that_is_not_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [platforms.option(name) for name in (AMD64, ARM64)] == ["", f" --platform={ARM64}"]
+    monkeypatch.setattr(platforms, "here", lambda: ARM64)
+    assert [platforms.option(name) for name in (AMD64, ARM64)] == [f" --platform={AMD64}", ""]
+
+
+class _NoImages:
+    def image(self, name: str) -> None:
+        return None
+
+
+def test_an_image_that_is_not_there_is_built_by_the_named_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "connect", _NoImages)
+    with pytest.raises(
+        UsageError, match=r"(?s)no target, image or file.*\./foundry build spirv --platform=linux/arm64$"
+    ):
+        verify._image("spirv-arm64", Store(tmp_path), signed=False)
+
+
+@pytest.fixture
+def saved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let resolving give what is locked, and return the platforms whose locks are saved."""
+    found: list[str] = []
+    monkeypatch.setattr(lock, "save", lambda locked: found.append(locked.platform))
+    monkeypatch.setattr(resolution, "resolve", lambda wanted, old, *_, **__: lock.load(platform=wanted.platform))
+    return found
+
+
+def test_an_archive_of_one_platform_that_does_not_answer_leaves_the_lock_as_it_was(
+    saved: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(wanted: inventory.Pinned, *_: object, **__: object) -> lock.Lock:
+        if wanted.platform == ARM64:
+            raise FetchError("no answer")
+        return lock.load()
+
+    monkeypatch.setattr(resolution, "resolve", resolve)
+    with pytest.raises(FetchError):
+        pin.resolve(Store(tmp_path), make_console(), chosen=[AMD64, ARM64])
+    assert saved == []
+
+
+def test_a_lock_that_cannot_be_read_is_resolved_for_every_platform(
+    saved: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unusable(*_: object, **__: object) -> lock.Lock:
+        raise PinError("the digests in the lock do not match its content")
+
+    monkeypatch.setattr(resolution, "resolve", lambda wanted, old, *_, **__: lock.seal({}, platform=wanted.platform))
+    monkeypatch.setattr(lock, "load_all", unusable)
+    monkeypatch.setattr(lock, "load", unusable)
+    pin.pin(update=True, check=False, fetch=False, security=False, offline=True)
+    assert saved == platforms.names()
 
 
 def test_compiler_and_linker_are_this_machines_and_archives_the_platforms() -> None:

@@ -246,7 +246,9 @@ def target() -> LockedTarget:
     return lock.load().targets["spirv"]
 
 
-def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: str = "spirv") -> None:
+def sent_back(
+    file: Path, *, tags: list[str], digest: str, date: int, target: str = "spirv", machine: str = "amd64"
+) -> None:
     """Write a docker-archive as BuildKit does: with the dates of the build, and its own words in the history."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -254,7 +256,7 @@ def sent_back(file: Path, *, tags: list[str], digest: str, date: int, target: st
         entry.mtime, entry.uname = date, "builder"
         tar.addfile(entry)
     config = {
-        "architecture": "amd64",
+        "architecture": machine,
         "os": "linux",
         "created": str(date),
         "config": {
@@ -286,7 +288,7 @@ def test_adopted_image_is_normalised_and_gets_its_names(
     assert loading.asked_to("tag") == [*moving, *moving]
 
 
-@pytest.mark.parametrize("what", ["another target", "another release", "another lock", "no image"])
+@pytest.mark.parametrize("what", ["another target", "another release", "another lock", "another platform", "no image"])
 def test_archive_of_something_else_is_not_loaded(
     loading: FakeEngine, target: LockedTarget, tmp_path: Path, what: str
 ) -> None:
@@ -295,7 +297,8 @@ def test_archive_of_something_else_is_not_loaded(
     release = "3.6.0" if what == "another release" else target.default_triton
     digest = "0" * 64 if what == "another lock" else target.digest
     names = [f"triton-foundry/spirv:{tag}" for tag in ("0123456789abcdef", release)]
-    sent_back(file, tags=names, digest=digest, date=1, target=other)
+    machine = "arm64" if what == "another platform" else "amd64"
+    sent_back(file, tags=names, digest=digest, date=1, target=other, machine=machine)
     if what == "no image":
         file.write_text("no tar")
     said = "not an archive of one image" if what == "no image" else "is not an image of spirv with Triton 3"
@@ -305,8 +308,10 @@ def test_archive_of_something_else_is_not_loaded(
 
 
 def test_a_file_that_is_not_there_is_no_image(loading: FakeEngine, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
-        bake.adopt(Request.read("spirv"), tmp_path / "image.tar")
+    request = Request.read("spirv", triton="3.6.0", platform="linux/arm64")
+    again = "bake spirv --triton=3.6.0 --platform=linux/arm64 --into=DIR"
+    with pytest.raises(UsageError, match=f"(?s)there is no file.*{again}"):
+        bake.adopt(request, tmp_path / "image.tar")
 
 
 def contents(image: Path) -> dict[str, bytes]:

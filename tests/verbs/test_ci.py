@@ -21,6 +21,7 @@ import tasks
 from toolchains.config import components, scaffold
 from toolchains.lockfile import lock
 from toolchains.lockfile.lock import Lock
+from toolchains.repro import expected
 from toolchains.system import paths
 from toolchains.system.errors import UsageError
 from toolchains.verbs import ci
@@ -69,9 +70,21 @@ def test_each_release_of_each_target_is_a_job(known: Lock) -> None:
         ci.text("gitlub", known)
 
 
+def test_another_platform_is_proven_from_its_first_published_image_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = lock.everything()
+    monkeypatch.setattr(expected, "load", lambda: expected.Expected({}, {}))
+    assert expected.due(everything) == lock.load()
+    monkeypatch.setattr(expected, "load", lambda: expected.Expected({"spirv-arm64": {}}, {}))
+    due = expected.due(everything)
+    assert due.targets.keys() == {*lock.load().targets, "spirv-arm64"}
+    assert due.tools == everything.tools
+    row = {"target": "spirv", "triton": "3.9.0", "platform": "linux/arm64"}
+    assert row in json.loads(ci.matrix(due))["include"]
+
+
 def test_the_help_names_the_targets_that_are_left_out() -> None:
     said = re.search(r"are left out: ([\w, -]+)\.", inspect.getdoc(tasks.ci) or "")
-    jobs = {job["target"] for job in json.loads(ci.matrix(lock.everything()))["include"]}
+    jobs = {job["target"] for job in json.loads(ci.matrix(expected.due(lock.everything())))["include"]}
     assert said and set(said[1].split(", ")) == lock.load().targets.keys() - jobs
 
 
@@ -91,7 +104,7 @@ def test_the_files_fit_the_schemas_of_their_systems(system: str) -> None:
 @pytest.mark.parametrize("system", FILES)
 def test_the_files_are_what_the_targets_are_now(system: str) -> None:
     written = ci.place(system).read_text(encoding="utf-8")
-    assert written == ci.text(system, lock.everything()), f"./foundry ci --write={system}"
+    assert written == ci.text(system, expected.due(lock.everything())), f"./foundry ci --write={system}"
 
 
 def test_the_report_takes_the_results_of_all_jobs_also_if_one_failed(known: Lock) -> None:

@@ -100,6 +100,11 @@ def here() -> str:
     return known.get(machines.machine(), AMD64)
 
 
+def option(name: str) -> str:
+    """Return the option, after a space, with which a command on this machine is about a platform; "" for its own."""
+    return f" --platform={name}" * (name != here())
+
+
 def strip(name: str) -> tuple[str, str]:
     """Return the program that strips a platform's files on this machine, and the Debian package that has it."""
     if name == here():

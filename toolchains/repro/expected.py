@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from toolchains.assembly.target_image import Image, Inputs
+from toolchains.config import platforms
 from toolchains.engine.client import Engine
 from toolchains.fetch import manifest
 from toolchains.fetch.store import Store
@@ -105,6 +107,15 @@ def is_due(expected: Expected, target: LockedTarget) -> bool:
     return target.platform == AMD64 or target.label in expected.images
 
 
+def due(locked: Lock) -> Lock:
+    """Return a lock without the targets and tools of platforms of which nothing must be published; see is_due."""
+    published = load()
+    targets = {label: target for label, target in locked.targets.items() if is_due(published, target)}
+    platforms = {target.platform for target in targets.values()}
+    tools = {label: tool for label, tool in locked.tools.items() if tool.platform in platforms}
+    return replace(locked, targets=targets, tools=tools)
+
+
 def stale(expected: Expected, locked: Lock) -> Iterator[str]:
     """Yield the images of a lock that are due and have no current entry, and entries of what is not locked."""
     known = set()
@@ -139,8 +150,7 @@ def check_image(expected: Expected, engine: Engine, image: Image, target: Locked
         raise ImageError(
             f"{image.name} is not the image that was published for these inputs",
             why=f"its ID:    {id}\npublished: {entry.image}",
-            next=f"./foundry repro {target.name} --triton={release}"
-            + f" --platform={target.platform}" * (target.platform != AMD64),
+            next=f"./foundry repro {target.name} --triton={release}" + platforms.option(target.platform),
         )
     return True
 
@@ -151,7 +161,7 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
     Raises:
         PartError: a file has another sha256.
     """
-    count, asked = 0, f" --platform={target.platform}" * (target.platform != AMD64)
+    count = 0
     for kind, identity in parts(target, release):
         wanted, folder = expected.parts.get(kind, {}).get(identity), store.found_part(kind, identity)
         if wanted is None or folder is None:
@@ -166,7 +176,7 @@ def check_parts(expected: Expected, store: Store, target: LockedTarget, release:
                     for name in sorted({*files, *wanted})
                     if files.get(name) != wanted.get(name)
                 ),
-                next=f"./foundry repro {target.name} --triton={release.version}{asked}",
+                next=f"./foundry repro {target.name} --triton={release.version}{platforms.option(target.platform)}",
             )
     return count
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from securesystemslib.signer import Key
 
 from toolchains.assembly.target_image import Image, Inputs
+from toolchains.config import platforms
 from toolchains.engine.client import Engine
 from toolchains.fetch.store import Store
 from toolchains.images import layer, provenance
@@ -118,9 +119,10 @@ def pull(
     answer = repository.manifest(tag)
     if answer is None:
         raise AbsentError(
-            f"{repository.name} has no image of {target.name} as this checkout asks for it",
+            f"{repository.name} has no image of {target.label} as this checkout asks for it",
             why=f"it would be called {repository.name}:{tag}",
-            next=f"./foundry push {target.name} REGISTRY, on a machine that has built it from this checkout",
+            next=f"./foundry push {target.name} REGISTRY{platforms.option(target.platform)}, on a machine that has "
+            "built it from this checkout",
         )
     descriptor, manifest = answer
     id = manifest.config.digest
@@ -184,7 +186,8 @@ def _accepted(
             f"{repository.name}@{descriptor.digest} is not taken: "
             f"{len(signed)} of {trust.threshold} trusted keys signed it for this checkout",
             why="\n".join(reasons) or "the registry has no statement about it",
-            next=f"./foundry push {target.name} REGISTRY --sign=KEY, on a machine that has built it from this checkout",
+            next=f"./foundry push {target.name} REGISTRY --sign=KEY{platforms.option(target.platform)}, on a machine "
+            "that has built it from this checkout",
         )
     return accepted
 

@@ -38,7 +38,7 @@ from toolchains.images import base as rootfs
 from toolchains.images import layer as layers
 from toolchains.images import listing, provenance
 from toolchains.images.base import BaseImage
-from toolchains.lockfile.lock import Lock, LockedTarget, LockedTriton
+from toolchains.lockfile.lock import Lock
 from toolchains.system import durable, paths
 from toolchains.system.console import Console
 from toolchains.system.errors import ImageError, UsageError
@@ -97,7 +97,7 @@ def bake(request: Request, *, into: str) -> None:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     _console.print(Text(f"{folder / BAKE_FILE}", "bold"), f"makes {top.name}; {size / 1e6:.0f} MB go to the builder")
     _console.print(f"  next: (cd {folder} && docker buildx bake --builder=NAME)")
-    _console.print(f"        ./foundry bake {target.name} --adopt={folder / RESULT}")
+    _console.print(f"        {request.command('bake')} --adopt={folder / RESULT}")
 
 
 def write(folder: Path, base: BaseImage, chain: Sequence[tuple[str, Layer]], *, names: Sequence[str]) -> None:
@@ -207,10 +207,10 @@ def adopt(request: Request, file: Path) -> None:
     if not file.is_file():
         raise UsageError(
             f"there is no file {file}",
-            next=f"./foundry bake {request.target.name} --into=DIR, and let a builder bake it",
+            next=f"{request.command('bake')} --into=DIR, and let a builder bake it",
         )
     docker = host.ensure_engine()
-    tag, *moving = _names(file, request.target, request.release)
+    tag, *moving = _names(file, request)
     with step(f"image {tag}"), TemporaryDirectory(prefix="foundry-", dir=paths.scratch()) as work:
         normal = Path(work, "image.tar")
         docker_archive.normalise(file, normal, name=tag)
@@ -222,12 +222,15 @@ def adopt(request: Request, file: Path) -> None:
     _console.print(Text(tag, "bold"), f"taken from {file}, {info.size / 1e6:.1f} MB, {info.id[:19]}")
 
 
-def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]:
-    """Return the tags of an image in an archive after checking its target and release; moving tags come last."""
+def _names(file: Path, request: Request) -> list[str]:
+    """Return the tags of an image in an archive after checking what it is of; moving tags come last."""
+    target, release = request.target, request.release
     with file.open("rb") as source, docker_archive.opened(source, f"{file}") as tar:
         manifest, config = docker_archive.described(tar)
     labels, tags = config["config"].get("Labels") or {}, manifest.get("RepoTags") or []
-    stated = [labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")]
+    platform = f"{config['os']}/{config['architecture']}"
+    stated = [*(labels.get(target_image.LABEL + key, "none") for key in ("target", "lock")), platform]
+    wanted = [target.name, target.digest, target.platform]
     moves = {tag: tag.rpartition(":")[2] in (release.version, "latest") for tag in tags}
     # All tags must be names of this target: one with the digest, and one with the release.
     own = {f"triton-foundry/{target.label}{more}" for more in ("", "-source")}
@@ -236,12 +239,12 @@ def _names(file: Path, target: LockedTarget, release: LockedTriton) -> list[str]
         and list(moves.values()).count(False) == 1
         and any(tag.endswith(f":{release.version}") for tag in tags)
     )
-    if stated != [target.name, target.digest] or not named:
+    if stated != wanted or not named:
         raise ImageError(
             f"{file} is not an image of {target.name} with Triton {release.version} as locked now",
-            why=f"its tags: {', '.join(tags) or 'none'}\nits target and lock: {', '.join(stated)}\n"
-            f"this checkout's: {target.name}, {target.digest}",
-            next=f"./foundry bake {target.name} --into=DIR, and let a builder bake that",
+            why=f"its tags: {', '.join(tags) or 'none'}\nits target, lock and platform: {', '.join(stated)}\n"
+            f"this checkout's: {', '.join(wanted)}",
+            next=f"{request.command('bake')} --into=DIR, and let a builder bake that",
         )
     return sorted(tags, key=lambda tag: moves[tag])
 

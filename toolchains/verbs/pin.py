@@ -456,11 +456,11 @@ def _refuse(what: str, differences: Iterator[str], next: str) -> None:
 
 
 def _locked() -> list[str]:
-    """Return the platforms that the lock has; linux/amd64 if there is no usable lock."""
+    """Return the platforms that the lock has; all platforms if there is no usable lock."""
     try:
         return list(locks.load_all())
     except PinError:
-        return [AMD64]
+        return platforms.names()
 
 
 def _own() -> str:

@@ -103,7 +103,7 @@ def wrong_locks() -> Iterator[str]:
 
 def stale() -> Iterator[str]:
     """Yield the generated files that are not what the code writes, with the command that writes them."""
-    locked = lock.everything()
+    locked = expected.due(lock.everything())
     texts: dict[str, Mapping[Path, str]] = {
         "python -m toolchains.cli.reference": reference.files(),
         "python -m toolchains.cli.tutorials": tutorials.pages(),

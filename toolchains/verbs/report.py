@@ -7,6 +7,7 @@ from pathlib import Path
 from toolchains.lockfile import lock
 from toolchains.report import page
 from toolchains.report.results import collect
+from toolchains.repro import expected
 from toolchains.system import durable, paths
 from toolchains.system.errors import FoundryError, UsageError
 
@@ -26,7 +27,7 @@ def report(*, output: str, results: str, compare: str) -> None:
     place = Path(output) if output else paths.RESULTS / "report.html"
     durable.require_writable(place.parent, f"--output={output}" if output else str(place))
     other = page.read(Path(compare)) if compare else None
-    locked = lock.everything()
+    locked = expected.due(lock.everything())
     last = None
     if place.exists():
         try:

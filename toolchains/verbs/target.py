@@ -32,7 +32,7 @@ from toolchains.fromsource import build
 from toolchains.fromsource.choice import TRITON
 from toolchains.images import provenance
 from toolchains.lockfile import lock
-from toolchains.lockfile.lock import Artifact, LockedTarget, LockedTriton
+from toolchains.lockfile.lock import AMD64, Artifact, LockedTarget, LockedTriton
 from toolchains.system import children, document, paths
 from toolchains.system.console import Console
 from toolchains.system.document import ShownDocument
@@ -250,10 +250,10 @@ def new_repository(name: str, folder: Path, like: str, licence: str) -> None:
 def list_targets() -> Targets:
     """Return all targets."""
     engine, store = _engine(), Store(paths.cache(), offline=True)
-    locked = lock.load().targets
+    locks = {platform: lock.load(platform=platform).targets for platform in {_platform(n) for n in components.names()}}
     found = []
     for name in components.names():
-        target, entry = components.target(name), locked.get(name)
+        target, entry = components.target(name), locks[_platform(name)].get(name)
         variant_of = target.backend if target.backend != name else ""
         made_for = [platform for platform in platforms.names() if platforms.load(platform).has(name)]
         row = ListedTarget(name, variant_of, target.suite, target.python, made_for)
@@ -286,7 +286,7 @@ def describe_target(name: str) -> TargetParts:
             why=f"known: {', '.join(known)}",
             next="./foundry target list",
         )
-    target, locked = components.target(name), locked_target(name)
+    target, locked = components.target(name), locked_target(name, _platform(name))
     engine, store = _engine(), Store(paths.cache(), offline=True)
     dockerfiles = [f"docker/{owner}.Dockerfile" for owner in dict.fromkeys((target.backend, target.name))]
     return TargetParts(
@@ -300,6 +300,11 @@ def describe_target(name: str) -> TargetParts:
         parts=[*_fetched(target, locked), *_built(target, locked, store)],
         images=[_image(locked, locked.tritons[version], engine, store) for version in _releases(locked)],
     )
+
+
+def _platform(name: str) -> str:
+    """Return the platform that a target is shown for: this machine's if it is made for it, or linux/amd64."""
+    return platforms.here() if platforms.load(platforms.here()).has(name) else AMD64
 
 
 def _releases(locked: LockedTarget) -> list[str]:

@@ -257,9 +257,10 @@ def _image(what: str, store: Store, *, signed: bool) -> Checked:
     name = f"{_TAG}{what}:latest" if what in locked else what
     docker = client.connect()
     if docker.image(name) is None:
-        raise UsageError(
-            f"there is no target, image or file {what}", next=f"./foundry build {what}" if what in locked else ""
+        build = (
+            f"./foundry build {locked[what].name}{platforms.option(locked[what].platform)}" if what in locked else ""
         )
+        raise UsageError(f"there is no target, image or file {what}", next=build)
     with layer.saved(docker, name) as archive:
         return _archive(archive, name, store, signed=signed)
 
@@ -283,8 +284,7 @@ def _archive(path: Path, called: str, store: Store, *, signed: bool) -> Checked:
     recorded = provenance.configs(name, store)
     digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
     checked = Checked({name: digest.removeprefix("sha256:")})
-    asked = f" --platform={target.platform}" * (target.platform != AMD64)
-    again = f"./foundry build {target.name} --triton={release.version}{asked} --no-cache"
+    again = f"./foundry build {target.name} --triton={release.version}{platforms.option(target.platform)} --no-cache"
     published = expected.load().image(target.label, release.version)
     if published and name != f"{_TAG}{target.label}:{published.inputs[:16]}":
         # It has other inputs.
