@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+# Inductor would start processes that compile, and each imports torch, which takes longer than the tests' kernels.
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 torch = pytest.importorskip("torch")
 
 
