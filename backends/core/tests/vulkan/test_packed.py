@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -88,10 +87,9 @@ if __name__ == "__main__":
 
 
 def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    # Another script's compiled kernels have its path in them, for messages.
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "TRITON_CACHE_DIR": cache, **variables}
-        return subprocess.run(list(map(str, words)), env=environment, capture_output=True, text=True, timeout=500)
+    return subprocess.run(
+        list(map(str, words)), env={**os.environ, **variables}, capture_output=True, text=True, timeout=500
+    )
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,18 @@
 
 The script runs with WORDS as its arguments. Each kernel that it launches, or those that are named after the colon, with
 commas between, is compiled as it was launched, and in more general forms. The first launch of each compiled kernel is
-recorded as an example. docs/packed.md has the rest.
+recorded as an example. Triton's cache is a new folder, whatever TRITON_CACHE_DIR says. docs/packed.md has the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import re
 import runpy
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,31 +46,27 @@ def main(words: list[str]) -> int:
     parser.add_argument("script")
     parser.add_argument("folder", type=Path)
     parser.add_argument("words", nargs=argparse.REMAINDER)
-    options = parser.parse_args(words)
-    try:
-        pack(
-            options.script,
-            options.folder,
-            options.words,
-            name=options.name,
-            target=options.target,
-            device=options.device,
-        )
-    except Failure as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    options = vars(parser.parse_args(words))
+    with tempfile.TemporaryDirectory() as cache:
+        # A kernel that another script left in the user's cache has that script's path in it.
+        os.environ["TRITON_CACHE_DIR"] = cache
+        try:
+            pack(**options)
+        except Failure as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     return 0
 
 
 def split(script: str) -> tuple[str, list[str]]:
     """Return the path of SCRIPT:KERNEL,KERNEL, and the names of the kernels."""
     path, colon, names = script.rpartition(":")
-    if not colon or not re.fullmatch(r"[\w.,]*", names):
+    if not colon or not re.fullmatch(r"[\w,]*", names):
         return script, []
     return path, [name for name in names.split(",") if name]
 
 
-def pack(script: str, folder: Path, words: list[str], *, name: str = "", target: str = "", device: str = "") -> None:
+def pack(*, script: str, folder: Path, words: list[str], name: str, target: str, device: str) -> None:
     """Run a script, and pack the kernels that it launched; for another device, if one is named (see VulkanRoad).
 
     Raises:

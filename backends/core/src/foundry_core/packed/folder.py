@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import subprocess
+import symtable
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -64,9 +65,7 @@ def _contents(name: str, target: str, version: str, kernels: Sequence[Kernel], r
         raise PackError(
             f"{name} cannot be the folder's name", why="it is a word of C", next="choose another: --name=NAME"
         )
-    taken = [file.path for kernel in kernels for each in tables.kernel_files(kernel) for file in each]
     contents = {file.path: file.content for kernel in kernels for each in tables.kernel_files(kernel) for file in each}
-    assert len(taken) == len(contents), "each form has files of its own"
     example, recorded = tables.example(name, kernels)
     contents |= recorded
     common = c_sources(*COMMON)
@@ -106,7 +105,6 @@ def _loader(name: str, kernels: Sequence[Kernel]) -> str:
         written = sorted({n for v in kernel.variants for n, p in v.parameters.items() if p.is_written})
         table[kernel.name] = (list(kernel.names), chosen, written)
     rows = "".join(f"    {kernel!r}: {row!r},\n" for kernel, row in table.items())
-    definitions = "\n".join(f"{kernel.name} = Kernel({kernel.name!r})" for kernel in kernels)
     words = {
         "@NAME@": name,
         "@UPPER@": name.upper(),
@@ -115,9 +113,15 @@ def _loader(name: str, kernels: Sequence[Kernel]) -> str:
         "@FORMAT@": str(tables.version_format()),
         "@ALL@": repr(["Array", "PackedError", "device", *(kernel.name for kernel in kernels)]),
         "@TABLE@": f"{{\n{rows}}}",
-        "@DEFINITIONS@": definitions,
     }
-    return _filled("loader.py.in", words)
+    text = _filled("loader.py.in", words)
+    if taken := table.keys() & set(symtable.symtable(text, name, "exec").get_identifiers()):
+        raise PackError(
+            f"a kernel cannot have the name {min(taken)}",
+            why="the loader in Python has it",
+            next="give the kernel another name",
+        )
+    return text
 
 
 def _manifest(name: str, target: str, version: str, kernels: Sequence[Kernel], contents: Mapping[str, bytes]) -> bytes:

@@ -122,9 +122,15 @@ def _kernel(name: str, launches: Sequence[Launch], choices: Sequence[Choice], ro
         names[each].constant = 2
     for variant in variants.values():
         variant.parameters = {each: variant.parameters[each] for each in names}
-    ordered = sorted(
-        _without_doubles(variants.values()), key=lambda each: -sum(p.specialised for p in each.parameters.values())
-    )
+    distinct: dict[tuple[Any, ...], Variant] = {}
+    for variant in variants.values():
+        if distinct.setdefault((*variant.parameters.items(),), variant).form.files != variant.form.files:
+            raise PackError(
+                f"the kernel {name} was compiled to different binaries for the same arguments",
+                why="its launches differ in an option, or in constants of one name, which a call cannot tell apart",
+                next="pack these launches in folders of their own",
+            )
+    ordered = sorted(distinct.values(), key=lambda each: -sum(p.specialised for p in each.parameters.values()))
     for launch in launches:
         launch.values |= {option: getattr(launch.metadata, option, None) for option in kept}
     return Kernel(name, names, ordered, rows, list(launches))
@@ -208,13 +214,6 @@ def _needed_options(variants: Sequence[Variant]) -> list[str]:
         if all(len(found) == 1 for found in binaries.values()):
             kept = rest
     return kept
-
-
-def _without_doubles(variants: Any) -> list[Variant]:
-    kept: dict[tuple[Any, ...], Variant] = {}
-    for variant in variants:
-        kept.setdefault(tuple(variant.parameters.items()), variant)
-    return list(kept.values())
 
 
 def _choices(choices: Sequence[Choice], names: Sequence[str]) -> list[tuple[dict[str, str], dict[str, str]]]:

@@ -84,7 +84,7 @@ foundry_status foundry_array_over(
     foundry_pack *pack, foundry_type type, uint64_t count, void *memory, foundry_array **array);
 
 /* Make an array of `count` elements of another one, from element `first` on: a pointer with an offset. It shares the
- * memory of the other, which must be released later. */
+ * memory of the other, which lives until both are released. */
 foundry_status foundry_array_part(foundry_array *of, uint64_t first, uint64_t count, foundry_array **array);
 
 /* Say the sizes of an array's dimensions, up to 8; without this, it has one dimension. Only some devices ask. */
@@ -118,6 +118,24 @@ typedef struct {
         const char *text;
     } value;
 } foundry_argument;
+
+/* Make one: foundry_pass_int(256). */
+#define FOUNDRY_PASS(name, type, of_kind, member) \
+    static inline foundry_argument foundry_pass_##name(type given) \
+    { \
+        foundry_argument made; \
+        made.kind = of_kind; \
+        made.value.member = given; \
+        return made; \
+    }
+FOUNDRY_PASS(array, foundry_array *, FOUNDRY_ARRAY, array)
+FOUNDRY_PASS(int, int64_t, FOUNDRY_INTEGER, integer)
+FOUNDRY_PASS(uint, uint64_t, FOUNDRY_UNSIGNED, bits)
+FOUNDRY_PASS(bool, int, FOUNDRY_BOOLEAN, boolean)
+FOUNDRY_PASS(float, double, FOUNDRY_FLOAT, number)
+FOUNDRY_PASS(text, const char *, FOUNDRY_TEXT, text)
+FOUNDRY_PASS(chosen, int, FOUNDRY_CHOSEN, boolean)
+#undef FOUNDRY_PASS
 
 /* Say what a launch would choose: the constants, by parameter (others are unchanged). For a grid that depends on a
  * constant that triton.autotune chose. */

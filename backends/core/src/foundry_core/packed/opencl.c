@@ -1,7 +1,7 @@
 /* The road to OpenCL: SPIR-V on any device that takes it. The loader, libOpenCL.so.1, is opened when a folder is.
  *
  * If the device shares the host's address space (fine-grained system SVM), kernels reach arrays where they are.
- * Otherwise an array of the device is a cl_mem, and one of the host is copied to one and back during a launch.
+ * Otherwise an array is a cl_mem.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -133,10 +133,9 @@ struct road_device {
 
 struct road_memory {
     cl_mem buffer;   /* NULL if kernels reach the host's memory */
-    void *host;      /* the memory of an array of the host; or of the device, if it shares the address space */
+    void *host;
     uint64_t bytes;
     int is_ours;     /* `host` was allocated here */
-    int was_refreshed; /* in this launch */
 };
 
 static void text_of(cl_device id, cl_uint what, char *text, size_t size)
@@ -187,13 +186,6 @@ static const char *refusal(cl_device id)
     return !available ? "not available" : !takes ? "takes no SPIR-V" : number_of(id, CL_DEVICE_ADDRESS_BITS) != 64 ? "has no addresses of 64 bits" : "";
 }
 
-static int names(const char *name, const char *wanted, unsigned index)
-{
-    char number[16];
-    snprintf(number, sizeof number, "%u", index);
-    return !*wanted || !strcmp(wanted, number) || strcasestr(name, wanted);
-}
-
 static foundry_status find_device(const char *wanted, struct road_device *device)
 {
     cl_platform platforms[32];
@@ -215,7 +207,7 @@ static foundry_status find_device(const char *wanted, struct road_device *device
             char name[128];
             text_of(ids[d], CL_DEVICE_NAME, name, sizeof name);
             snprintf(device->name, sizeof device->name, "%s (%s)", name, platform);
-            const char *reason = names(device->name, wanted, index) ? refusal(ids[d]) : "not asked for";
+            const char *reason = packed_wants(wanted, index, device->name) ? refusal(ids[d]) : "not asked for";
             if (!*reason) {
                 char version[96];
                 text_of(ids[d], CL_DRIVER_VERSION, version, sizeof version);
@@ -417,6 +409,8 @@ static foundry_status load(struct road_device *device, const struct packed_varia
 
 /* ---- Memory */
 
+static int copies(const struct road_device *device) { return !device->shares; }
+
 static foundry_status allocate(struct road_device *device, uint64_t bytes, void *host, struct road_memory **result)
 {
     struct road_memory *memory = calloc(1, sizeof *memory);
@@ -513,40 +507,6 @@ static cl_int set_pointer(struct road_device *device, const struct road_kernel *
     return clSetKernelArg(kernel->kernel, at, sizeof buffer, &buffer);
 }
 
-/* Copy arrays of the host to the device, or back. */
-static foundry_status refresh(struct road_device *device, const struct road_launch *launch, int is_back)
-{
-    foundry_status status = FOUNDRY_OK;
-    for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->arguments[i].memory)
-            launch->arguments[i].memory->was_refreshed = 0;
-    for (uint32_t i = 0; i < launch->count && !status; i++) {
-        struct road_memory *memory = launch->arguments[i].memory;
-        if (!memory || !memory->host || !memory->buffer || memory->was_refreshed || (is_back && !launch->arguments[i].parameter->is_written))
-            continue;
-        memory->was_refreshed = 1;
-        cl_int code = is_back ? clEnqueueReadBuffer(device->queue, memory->buffer, 1, 0, (size_t)memory->bytes, memory->host, 0, NULL, NULL)
-                              : clEnqueueWriteBuffer(device->queue, memory->buffer, 1, 0, (size_t)memory->bytes, memory->host, 0, NULL, NULL);
-        if (code != CL_SUCCESS)
-            status = failed(is_back ? "to copy an array back" : "to copy an array to the device", code);
-    }
-    return status;
-}
-
-static foundry_status check_copies(const struct road_launch *launch)
-{
-    for (uint32_t i = 0; i < launch->count; i++)
-        for (uint32_t j = 0; j < launch->count; j++) {
-            const struct road_memory *one = launch->arguments[i].memory, *other = launch->arguments[j].memory;
-            if (!one || !other || one == other || !one->buffer || !one->host || !other->host || !launch->arguments[i].parameter->is_written)
-                continue;
-            if ((char *)one->host < (char *)other->host + other->bytes && (char *)other->host < (char *)one->host + one->bytes)
-                return packed_failed(FOUNDRY_ARGUMENT, "the device has its own memory, and each array would be copied to it by itself",
-                    "make one array of the memory, and parts of it (foundry_array_part)", "two arguments of %s share memory of the host", launch->variant->symbol);
-        }
-    return FOUNDRY_OK;
-}
-
 static foundry_status set_arguments(struct road_device *device, struct road_kernel *kernel, const struct road_launch *launch, struct made *made)
 {
     cl_uint at = 0;
@@ -571,9 +531,10 @@ static foundry_status set_arguments(struct road_device *device, struct road_kern
     if (!hosts)
         return packed_failed(FOUNDRY_MEMORY, "", "", "there is no memory for a launch");
     foundry_status status = FOUNDRY_OK;
-    for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->arguments[i].memory && launch->arguments[i].memory->host)
-            hosts[i] = (char *)launch->arguments[i].memory->host + launch->arguments[i].first;
+    for (uint32_t i = 0; i < launch->count; i++) {
+        const struct road_argument *argument = &launch->arguments[i];
+        hosts[i] = argument->memory && argument->memory->host ? (char *)argument->memory->host + argument->first : argument->host;
+    }
     for (uint32_t i = 0; i < kernel->buffers && !status; i++, at++) {
         cl_mem buffer = device->spare;
         cl_int code = CL_SUCCESS;
@@ -602,14 +563,12 @@ static foundry_status run(struct road_device *device, struct road_kernel *kernel
     if (!made.buffers)
         return packed_failed(FOUNDRY_MEMORY, "", "", "there is no memory for a launch");
     cl_uint count = 0;
-    foundry_status status = check_copies(launch);
-    if (!status && clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) == CL_SUCCESS && count != launch->count + 3 + kernel->buffers)
+    foundry_status status = FOUNDRY_OK;
+    if (clGetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL) == CL_SUCCESS && count != launch->count + 3 + kernel->buffers)
         status = packed_failed(FOUNDRY_FOLDER, "the binary and the tables are not of one packing", "pack the kernels again",
             "the kernel %s takes %u arguments, and would be passed %u", launch->variant->symbol, count, launch->count + 3 + kernel->buffers);
     if (!status)
         status = set_arguments(device, kernel, launch, &made);
-    if (!status && !device->shares)
-        status = refresh(device, launch, 0);
     if (!status) {
         const size_t threads = launch->variant->threads;
         const size_t local[3] = {threads, 1, 1}, global[3] = {launch->grid[0] * threads, launch->grid[1], launch->grid[2]};
@@ -619,8 +578,6 @@ static foundry_status run(struct road_device *device, struct road_kernel *kernel
         if (code != CL_SUCCESS)
             status = failed("the launch", code);
     }
-    if (!status && !device->shares)
-        status = refresh(device, launch, 1);
     for (uint32_t i = 0; i < made.count; i++)
         clReleaseMemObject(made.buffers[i]);
     free(made.buffers);
@@ -634,6 +591,7 @@ const struct packed_road opencl_road = {
     .describe = describe_device,
     .load = load,
     .unload = unload,
+    .copies = copies,
     .allocate = allocate,
     .release = release,
     .write = write_memory,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -159,15 +160,22 @@ struct foundry_pack {
     struct checked checked[REMEMBERED];
     unsigned next_checked;
     uint64_t arrays; /* that were not released */
+    uint64_t copies; /* of the host's arrays, to the device or back, one for all arguments of a launch */
     atomic_flag busy;
+};
+
+/* Memory of an array and of its parts. It is released with the last of them. */
+struct memory {
+    struct road_memory *road; /* NULL if it has no bytes */
+    char *host;               /* of an array over memory of the host */
+    uint64_t bytes, arrays;
+    uint64_t copied; /* foundry_pack.copies when it was last copied */
 };
 
 struct foundry_array {
     foundry_pack *pack;
-    struct foundry_array *of; /* whose memory it shares */
-    struct road_memory *memory;
+    struct memory *memory;
     uint64_t first, count; /* in elements */
-    uint64_t parts;        /* that share its memory */
     uint32_t type, rank;
     uint64_t shape[8];
 };
@@ -348,6 +356,12 @@ const char *foundry_device(const foundry_pack *pack) { return pack ? road(pack)-
 
 /* ---- Arrays */
 
+/* Whether kernels reach this memory of the host by copies only. */
+static int is_copied(const foundry_pack *pack, const struct memory *memory)
+{
+    return memory->host && road(pack)->copies && road(pack)->copies(pack->device);
+}
+
 static foundry_status make_array(foundry_pack *pack, foundry_type type, uint64_t count, void *host, int is_host, foundry_array **result)
 {
     if (!pack || !result || (is_host && !host && count))
@@ -359,20 +373,21 @@ static foundry_status make_array(foundry_pack *pack, foundry_type type, uint64_t
     if (is_host && (uintptr_t)host % packed_bytes(type))
         return packed_failed(FOUNDRY_ARGUMENT, "", "", "an array of %s starts at %p, which is no multiple of %u bytes",
             packed_type(type), host, packed_bytes(type));
-    foundry_array *array = calloc(1, sizeof *array);
-    if (!array)
-        return no_memory(sizeof *array);
-    *array = (foundry_array){.pack = pack, .count = count, .type = (uint32_t)type, .rank = 1, .shape = {count}};
-    foundry_status status = enter(pack);
+    foundry_array *array = malloc(sizeof *array);
+    struct memory *memory = malloc(sizeof *memory);
+    foundry_status status = array && memory ? enter(pack) : no_memory(sizeof *array);
     if (!status) {
+        *memory = (struct memory){.host = host, .bytes = count * packed_bytes(type), .arrays = 1};
+        *array = (foundry_array){pack, memory, 0, count, (uint32_t)type, 1, {count}};
         if (count)
-            status = road(pack)->allocate(pack->device, count * packed_bytes(type), host, &array->memory);
+            status = road(pack)->allocate(pack->device, memory->bytes, is_copied(pack, memory) ? NULL : host, &memory->road);
         pack->arrays += !status;
         leave(pack, status);
     }
-    if (status)
+    if (status) {
         free(array);
-    else
+        free(memory);
+    } else
         *result = array;
     return status;
 }
@@ -402,16 +417,11 @@ foundry_status foundry_array_part(foundry_array *of, uint64_t first, uint64_t co
     foundry_status status = outside(of, first, count);
     if (status || (status = enter(of->pack)))
         return status;
-    foundry_array *array = calloc(1, sizeof *array);
+    foundry_array *array = malloc(sizeof *array);
     if (!array)
         return leave(of->pack, no_memory(sizeof *array));
-    *array = *of;
-    array->of = of->of ? of->of : of;
-    array->of->parts++;
-    array->parts = 0;
-    array->first = of->first + first;
-    array->count = array->shape[0] = count;
-    array->rank = 1;
+    *array = (foundry_array){of->pack, of->memory, of->first + first, count, of->type, 1, {count}};
+    of->memory->arrays++;
     of->pack->arrays++;
     *result = array;
     return leave(of->pack, FOUNDRY_OK);
@@ -443,8 +453,13 @@ foundry_status foundry_array_write(foundry_array *array, uint64_t first, uint64_
     foundry_status status = outside(array, first, count);
     if (status || !count || (status = enter(array->pack)))
         return status;
-    const uint64_t bytes = packed_bytes(array->type);
-    return leave(array->pack, road(array->pack)->write(array->pack->device, array->memory, (array->first + first) * bytes, count * bytes, from));
+    const uint64_t bytes = count * packed_bytes(array->type), at = (array->first + first) * packed_bytes(array->type);
+    struct memory *memory = array->memory;
+    if (memory->host)
+        memmove(memory->host + at, from, (size_t)bytes);
+    else
+        status = road(array->pack)->write(array->pack->device, memory->road, at, bytes, from);
+    return leave(array->pack, status);
 }
 
 foundry_status foundry_array_read(const foundry_array *array, uint64_t first, uint64_t count, void *to)
@@ -454,8 +469,13 @@ foundry_status foundry_array_read(const foundry_array *array, uint64_t first, ui
     foundry_status status = outside(array, first, count);
     if (status || !count || (status = enter(array->pack)))
         return status;
-    const uint64_t bytes = packed_bytes(array->type);
-    return leave(array->pack, road(array->pack)->read(array->pack->device, array->memory, (array->first + first) * bytes, count * bytes, to));
+    const uint64_t bytes = count * packed_bytes(array->type), at = (array->first + first) * packed_bytes(array->type);
+    struct memory *memory = array->memory;
+    if (memory->host)
+        memmove(to, memory->host + at, (size_t)bytes);
+    else
+        status = road(array->pack)->read(array->pack->device, memory->road, at, bytes, to);
+    return leave(array->pack, status);
 }
 
 void foundry_array_release(foundry_array *array)
@@ -466,13 +486,14 @@ void foundry_array_release(foundry_array *array)
     /* A function without a status: wait for a launch of another thread. */
     while (atomic_flag_test_and_set_explicit(&pack->busy, memory_order_acquire))
         ;
-    if (array->of)
-        array->of->parts--;
-    else if (array->memory)
-        road(pack)->release(pack->device, array->memory);
+    if (!--array->memory->arrays) {
+        if (array->memory->road)
+            road(pack)->release(pack->device, array->memory->road);
+        free(array->memory);
+    }
+    free(array);
     pack->arrays--;
     leave(pack, FOUNDRY_OK);
-    free(array);
 }
 
 /* ---- The choice of a form */
@@ -514,16 +535,49 @@ static void describe(const foundry_argument *argument, int is_constant, char *te
     }
 }
 
+/* Return the argument that the text of a constant stands for. */
+static foundry_argument read_constant(const char *text)
+{
+    char *end;
+    foundry_argument found = {.kind = FOUNDRY_TEXT, .value.text = text};
+    if (!strcmp(text, "None"))
+        return (foundry_argument){.kind = FOUNDRY_ARRAY};
+    if (!strcmp(text, "True") || !strcmp(text, "False"))
+        return (foundry_argument){.kind = FOUNDRY_BOOLEAN, .value.boolean = *text == 'T'};
+    /* A repr of a float has a point, an exponent, or is inf or nan. */
+    if (strpbrk(text, ".en")) {
+        locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's may have a decimal comma */
+        double number = strtod_l(text, &end, plain);
+        freelocale(plain);
+        return *end || end == text ? found : (foundry_argument){.kind = FOUNDRY_FLOAT, .value.number = number};
+    }
+    errno = 0;
+    long long integer = strtoll(text, &end, 10);
+    if (!errno && end != text && !*end)
+        return (foundry_argument){.kind = FOUNDRY_INTEGER, .value.integer = integer};
+    errno = 0;
+    unsigned long long bits = strtoull(text, &end, 10);
+    if (!errno && end != text && !*end && *text != '-')
+        return (foundry_argument){.kind = FOUNDRY_UNSIGNED, .value.bits = bits};
+    return found;
+}
+
 static int is_constant_equal(const foundry_argument *argument, const char *text)
 {
-    char shown[256], *end;
-    if (argument->kind == FOUNDRY_FLOAT) {
-        double number = strtod(text, &end);
-        /* A repr of a float has a point, an exponent, or is inf or nan; no other constant starts with a number so. */
-        return !*end && end != text && strpbrk(text, ".en") && (number == argument->value.number || (number != number && argument->value.number != argument->value.number));
+    const foundry_argument packed = read_constant(text);
+    if (argument->kind == FOUNDRY_TEXT)
+        return argument->value.text && !strcmp(argument->value.text, text);
+    if (argument->kind == FOUNDRY_UNSIGNED && packed.kind == FOUNDRY_INTEGER)
+        return packed.value.integer >= 0 && argument->value.bits == packed.value.bits;
+    if (argument->kind != packed.kind)
+        return 0;
+    switch (packed.kind) {
+    case FOUNDRY_ARRAY: return !argument->value.array;
+    case FOUNDRY_BOOLEAN: return !argument->value.boolean == !packed.value.boolean;
+    case FOUNDRY_FLOAT: /* 0.0 is not -0.0, and a NaN is a NaN */
+        return argument->value.bits == packed.value.bits || (argument->value.number != argument->value.number && packed.value.number != packed.value.number);
+    default: return argument->value.bits == packed.value.bits;
     }
-    describe(argument, 1, shown, sizeof shown);
-    return !strcmp(shown, text);
 }
 
 /* The integer that an argument is, if it is one of a type with `bytes` bytes. */
@@ -544,7 +598,8 @@ static int fits(const foundry_argument *argument, uint32_t type)
 
 static uint64_t address(const foundry_pack *pack, const foundry_array *array)
 {
-    return array->memory ? road(pack)->address(pack->device, array->memory) + array->first * packed_bytes(array->type) : 0;
+    const struct road_memory *memory = array->memory->road;
+    return memory ? road(pack)->address(pack->device, memory) + array->first * packed_bytes(array->type) : 0;
 }
 
 /* Return whether a form of a kernel takes an argument; if not, why is in `why`. */
@@ -560,8 +615,7 @@ static int takes(const foundry_pack *pack, const struct packed_name *name, const
                 return 1;
             snprintf(why, size, "%s is not 1", name->name);
         } else {
-            if (argument->kind == FOUNDRY_ARRAY ? !argument->value.array && !strcmp(parameter->text, "None")
-                                                : is_constant_equal(argument, parameter->text))
+            if (is_constant_equal(argument, parameter->text))
                 return 1;
             snprintf(why, size, "%s is %s, and compiled in is %.200s", name->name, is, parameter->text);
         }
@@ -579,7 +633,7 @@ static int takes(const foundry_pack *pack, const struct packed_name *name, const
         if (types[parameter->type].is_float) {
             if (argument->kind == FOUNDRY_FLOAT ? name->declared || parameter->type == FOUNDRY_FP32 : name->declared && (is_integer || argument->kind == FOUNDRY_BOOLEAN))
                 return 1;
-        } else if (name->declared ? is_integer || argument->kind == FOUNDRY_BOOLEAN : !strcmp(is, packed_type(parameter->type))) {
+        } else if ((is_integer || argument->kind == FOUNDRY_BOOLEAN) && (name->declared || !strcmp(is, packed_type(parameter->type)))) {
             if (!fits(argument, parameter->type)) {
                 describe(argument, 1, is, sizeof is);
                 snprintf(why, size, "%s is %s, which is not in the range of %s", name->name, is, packed_type(parameter->type));
@@ -604,15 +658,14 @@ static int takes(const foundry_pack *pack, const struct packed_name *name, const
  * if it is something else. */
 static double distance(const char *key, const foundry_argument *argument)
 {
-    char is[256], *end;
-    describe(argument, 1, is, sizeof is);
-    if (!strcmp(is, key))
+    if (*key == '*' && argument->kind == FOUNDRY_ARRAY && argument->value.array)
+        return !strcmp(key + 1, packed_type(argument->value.array->type));
+    if (is_constant_equal(argument, key))
         return 1;
-    if (argument->kind != FOUNDRY_INTEGER)
+    const foundry_argument known = read_constant(key);
+    if (argument->kind != FOUNDRY_INTEGER || known.kind != FOUNDRY_INTEGER)
         return 0;
-    double one = strtod(key, &end), other = (double)argument->value.integer;
-    if (*end || end == key)
-        return 0;
+    double one = (double)known.value.integer, other = (double)argument->value.integer;
     one = one < 0 ? 1 - one : 1 + one;
     other = other < 0 ? 1 - other : 1 + other;
     return one > other ? one / other : other / one;
@@ -642,51 +695,58 @@ static foundry_status choose_constants(const struct packed_kernel *kernel, found
         if (arguments[i].kind != FOUNDRY_CHOSEN)
             continue;
         const char *text = nearest ? nearest->constants[i] : NULL;
-        char *end;
         if (!text)
             return packed_failed(FOUNDRY_ARGUMENT,
                 nearest || !kernel->choice_count ? "triton.autotune did not choose it" : "triton.autotune chose nothing for arguments of such types",
                 "pass its value", "%s was not passed %s", kernel->name, kernel->names[i].name);
-        errno = 0;
-        long long number = strtoll(text, &end, 10);
-        if (!errno && end != text && !*end)
-            arguments[i] = (foundry_argument){.kind = FOUNDRY_INTEGER, .value.integer = number};
-        else
-            arguments[i] = (foundry_argument){.kind = FOUNDRY_TEXT, .value.text = text};
+        arguments[i] = read_constant(text);
     }
     return FOUNDRY_OK;
+}
+
+/* Return how many arguments a form does not take. The first of them is argument `at`, and `why` says why. A constant that
+ * triton.autotune chooses counts as more than all others: its value is nobody's mistake. */
+static uint32_t misfits(const foundry_pack *pack, const struct packed_kernel *kernel, const struct packed_variant *variant, const foundry_argument *arguments, uint32_t *at, char why[512])
+{
+    uint32_t wrong = 0;
+    char text[512];
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        if (!takes(pack, &kernel->names[i], &variant->parameters[i], &arguments[i], text, sizeof text)) {
+            if (!wrong) {
+                *at = i;
+                snprintf(why, 512, "%s", text);
+            }
+            wrong += kernel->names[i].constant == 2 ? kernel->name_count : 1;
+        }
+    return wrong;
 }
 
 /* Return the first form, which is the most specialised, that takes all arguments. */
 static foundry_status choose_variant(const foundry_pack *pack, const struct packed_kernel *kernel, const foundry_argument *arguments, const struct packed_variant **variant)
 {
     char first[512] = "", why[512];
-    uint32_t fewest = UINT32_MAX, at = 0;
+    uint32_t fewest = UINT32_MAX, at = 0, where = 0;
     for (uint32_t v = 0; v < kernel->variant_count; v++) {
-        uint32_t wrong = 0, where = 0;
-        char text[512] = "";
-        for (uint32_t i = 0; i < kernel->name_count; i++)
-            if (!takes(pack, &kernel->names[i], &kernel->variants[v].parameters[i], &arguments[i], why, sizeof why) && !wrong++) {
-                memcpy(text, why, sizeof text);
-                where = i;
-            }
+        const uint32_t wrong = misfits(pack, kernel, &kernel->variants[v], arguments, &where, why);
         if (!wrong) {
             *variant = &kernel->variants[v];
             return FOUNDRY_OK;
         }
         if (wrong <= fewest) { /* of those with as few, the last is the least specialised */
             fewest = wrong;
-            memcpy(first, text, sizeof first);
+            memcpy(first, why, sizeof first);
             at = where;
         }
     }
-    /* What the packed forms take there. */
+    /* What the forms take there that take as many others. */
     char all[1024];
     size_t used = (size_t)snprintf(all, sizeof all, "%s; the packed forms take", first);
     const size_t list = used;
     for (uint32_t v = 0; v < kernel->variant_count && used < sizeof all - 300; v++) {
         char is[256];
         const struct packed_parameter *taken = &kernel->variants[v].parameters[at];
+        if (misfits(pack, kernel, &kernel->variants[v], arguments, &where, why) != fewest || where != at)
+            continue;
         if (taken->how == PACKED_CONSTANT)
             snprintf(is, sizeof is, " %.200s", taken->one ? "1" : taken->text);
         else
@@ -849,6 +909,44 @@ static foundry_status check_lengths(foundry_pack *pack, const struct packed_kern
 
 /* ---- A launch */
 
+/* The memory of an argument of a launch, if it is the host's and is copied for each launch; else NULL. */
+static struct memory *copied(const foundry_pack *pack, const struct packed_parameter *parameter, const foundry_argument *argument)
+{
+    struct memory *memory = parameter->how == PACKED_POINTER ? argument->value.array->memory : NULL;
+    return memory && is_copied(pack, memory) ? memory : NULL;
+}
+
+/* Refuse arrays that overlap if each would be copied by itself, and the kernel writes to one. */
+static foundry_status check_copies(const foundry_pack *pack, const struct packed_kernel *kernel, const struct packed_variant *variant, const foundry_argument *arguments)
+{
+    const struct packed_parameter *parameters = variant->parameters;
+    for (uint32_t i = 0; i < kernel->name_count; i++)
+        for (uint32_t j = 0; j < kernel->name_count; j++) {
+            const struct memory *one = copied(pack, &parameters[i], &arguments[i]), *other = copied(pack, &parameters[j], &arguments[j]);
+            if (one && other && one != other && parameters[i].is_written && one->host < other->host + other->bytes && other->host < one->host + one->bytes)
+                return packed_failed(FOUNDRY_ARGUMENT, "the device has its own memory, and each array would be copied to it by itself",
+                    "make one array of the memory, and parts of it (foundry_array_part)", "%s and %s of %s share memory of the host",
+                    kernel->names[i].name, kernel->names[j].name, kernel->name);
+        }
+    return FOUNDRY_OK;
+}
+
+/* Copy the host's arrays to the device, or back those that the kernel writes; each once. */
+static foundry_status copy_arrays(foundry_pack *pack, const struct packed_kernel *kernel, const struct packed_variant *variant, const foundry_argument *arguments, int is_back)
+{
+    foundry_status status = FOUNDRY_OK;
+    pack->copies++;
+    for (uint32_t i = 0; i < kernel->name_count && !status; i++) {
+        struct memory *memory = copied(pack, &variant->parameters[i], &arguments[i]);
+        if (!memory || !memory->road || memory->copied == pack->copies || (is_back && !variant->parameters[i].is_written))
+            continue;
+        memory->copied = pack->copies;
+        status = is_back ? road(pack)->read(pack->device, memory->road, 0, memory->bytes, memory->host)
+                         : road(pack)->write(pack->device, memory->road, 0, memory->bytes, memory->host);
+    }
+    return status;
+}
+
 static foundry_status load(foundry_pack *pack, const struct packed_variant *variant, struct road_kernel **kernel)
 {
     for (struct loaded *each = pack->loaded; each; each = each->next)
@@ -937,9 +1035,10 @@ static foundry_status launch(foundry_pack *pack, const struct packed_kernel *ker
         }
         const foundry_array *array = arguments[i].value.array;
         const uint64_t bytes = packed_bytes(array->type);
-        to->memory = array->memory;
+        to->memory = array->memory->road;
         to->first = array->first * bytes;
         to->bytes = array->count * bytes;
+        to->host = array->memory->host ? array->memory->host + to->first : NULL;
         to->rank = array->rank;
         memcpy(to->shape, array->shape, sizeof to->shape);
     }
@@ -948,9 +1047,15 @@ static foundry_status launch(foundry_pack *pack, const struct packed_kernel *ker
     if (grid[0] && grid[1] && grid[2]) {
         status = check_lengths(pack, kernel, &launch, positions);
         if (!status)
+            status = check_copies(pack, kernel, launch.variant, arguments);
+        if (!status)
             status = load(pack, launch.variant, &loaded);
         if (!status)
+            status = copy_arrays(pack, kernel, launch.variant, arguments, 0);
+        if (!status)
             status = road(pack)->launch(pack->device, loaded, &launch);
+        if (!status)
+            status = copy_arrays(pack, kernel, launch.variant, arguments, 1);
     }
     free(passed);
     free(positions);
@@ -981,6 +1086,13 @@ foundry_status foundry_launch(foundry_pack *pack, const char *name, const uint32
 }
 
 /* ---- What roads use */
+
+int packed_wants(const char *wanted, unsigned index, const char *name)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", index);
+    return wanted[strspn(wanted, "0123456789")] ? strcasestr(name, wanted) != NULL : !*wanted || !strcmp(wanted, number);
+}
 
 uint64_t packed_need(const char *needs, const char *name)
 {

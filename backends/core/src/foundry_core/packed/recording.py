@@ -148,6 +148,12 @@ class Recorder:
             self._last = None
             result = run(tuner, *args, **kwargs)
             if self._last is not None:
+                if tuner.best_config.pre_hook is not None:
+                    raise PackError(
+                        f"the kernel {self._last.source.name} cannot be packed",
+                        why="triton.autotune chose a configuration whose pre_hook Python calls before each launch",
+                        next="let the kernel or its caller do what the pre_hook does",
+                    )
                 self.choices.append(Choice(self._last, list(tuner.keys), dict(tuner.best_config.all_kwargs())))
             return result
 

@@ -106,6 +106,7 @@ struct road_argument {
     struct road_memory *memory; /* of a pointer; NULL for an array without elements */
     uint64_t first;             /* of a pointer: the byte in `memory` that it points to */
     uint64_t bytes;             /* of a pointer: from there on, what the array has; of a number: its size */
+    void *host;                 /* of a pointer to an array over memory of the host: where it is there */
     uint32_t rank;              /* of a pointer */
     uint64_t shape[8];
     uint64_t bits;              /* of a number: little-endian, as the kernel takes it; the other bytes are 0 */
@@ -130,6 +131,9 @@ struct packed_road {
     foundry_status (*load)(struct road_device *device, const struct packed_variant *variant,
         const struct road_file *files, struct road_kernel **kernel);
     void (*unload)(struct road_device *device, struct road_kernel *kernel);
+    /* Whether kernels reach the host's memory only if it is copied. If so, packed.c copies it for each launch, and no other
+     * function gets it. NULL: they reach it. */
+    int (*copies)(const struct road_device *device);
     /* Make memory of the device, `bytes` > 0; or let kernels reach memory of the host, which is `host` then. */
     foundry_status (*allocate)(struct road_device *device, uint64_t bytes, void *host, struct road_memory **memory);
     void (*release)(struct road_device *device, struct road_memory *memory);
@@ -139,8 +143,8 @@ struct packed_road {
         struct road_device *device, struct road_memory *memory, uint64_t first, uint64_t bytes, void *to);
     /* The address of the first byte as the kernel will see it, to test whether it is divisible; only its low bits count. */
     uint64_t (*address)(const struct road_device *device, const struct road_memory *memory);
-    /* Run the kernel, and return when it has finished and the host's memory has what it wrote. After an error no memory
-     * may be changed later. */
+    /* Run the kernel, and return when it has finished, and memory of the host that it reaches has what it wrote. After an
+     * error no memory may be changed later. */
     foundry_status (*launch)(struct road_device *device, struct road_kernel *kernel, const struct road_launch *launch);
 };
 
@@ -152,6 +156,9 @@ foundry_status packed_failed(foundry_status status, const char *why, const char 
 
 /* Return the number of the word NAME=NUMBER in `needs`, 1 for the word NAME alone, 0 if there is none. */
 uint64_t packed_need(const char *needs, const char *name);
+
+/* Return whether a user who named `wanted` ("" for any) means the device with this number and name. Digits are a number. */
+int packed_wants(const char *wanted, unsigned index, const char *name);
 
 /* Bytes of an element; 0 if it is no type. Triton's name of a type. */
 uint32_t packed_bytes(uint32_t type);

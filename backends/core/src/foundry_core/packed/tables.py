@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from ..scalars import pointer_element
 from ..strings import c_string
 from .forms import Kernel, Parameter, Variant, constant_text
 from .recording import ArrayUse, Launch
@@ -20,24 +22,21 @@ alignas alignof and asm auto bool break case catch char class compl const conste
 double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
 new noexcept not nullptr operator or private protected public register restrict return short signed sizeof static
 static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union
-unsigned using virtual void volatile wchar_t while xor linux unix pack grid arguments chosen errno stdin stdout stderr
-NULL
+unsigned using virtual void volatile wchar_t while xor linux unix pack grid arguments chosen status errno stdin stdout
+stderr NULL int64_t uint32_t uint64_t
 """
 _TAKEN = frozenset(_WORDS.split())
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_TYPES = {"array": "foundry_array *", "int": "int64_t ", "uint": "uint64_t ", "bool": "int ", "float": "double "}
-_TYPES |= {"text": "const char *", "any": "foundry_argument "}
-_MADE = {
-    "array": "{FOUNDRY_ARRAY, {.array = %s}}",
-    "int": "{FOUNDRY_INTEGER, {.integer = %s}}",
-    "uint": "{FOUNDRY_UNSIGNED, {.bits = %s}}",
-    "bool": "{FOUNDRY_BOOLEAN, {.boolean = %s}}",
-    "float": "{FOUNDRY_FLOAT, {.number = %s}}",
-    "text": "{FOUNDRY_TEXT, {.text = %s}}",
-    "any": "%s",
+# What a typed function takes, and the member of foundry_argument that has it.
+_TYPES = {
+    "array": ("foundry_array *", ".value.array"),
+    "int": ("int64_t ", ".value.integer"),
+    "uint": ("uint64_t ", ".value.bits"),
+    "bool": ("int ", ".value.boolean"),
+    "float": ("double ", ".value.number"),
+    "text": ("const char *", ".value.text"),
+    "any": ("foundry_argument ", ""),
 }
-_CHOSEN = "{FOUNDRY_CHOSEN, {0}}"
-_NONE = "{FOUNDRY_ARRAY, {0}}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def identifier(name: str) -> str:
             why="a kernel, its parameters and the folder are names in C: ASCII letters, digits and _",
             next="give it another name",
         )
-    return f"{name}_" if name in _TAKEN else name
+    return f"{name}_" if name in _TAKEN or name.lower().startswith("foundry_") else name
 
 
 def kernel_files(kernel: Kernel) -> list[list[PackedFile]]:
@@ -81,8 +80,10 @@ def kernel_files(kernel: Kernel) -> list[list[PackedFile]]:
 
 def kind(kernel: Kernel, name: str) -> str:
     """Return what a typed function takes for a parameter; "" for nothing: it is None, or autotune chooses it."""
-    if kernel.names[name].constant == 2:
-        return ""
+    return "" if kernel.names[name].constant == 2 else _kind_of_all(kernel, name)
+
+
+def _kind_of_all(kernel: Kernel, name: str) -> str:
     kinds = {_kind(variant.parameters[name]) for variant in kernel.variants}
     if "array" in kinds:
         kinds.discard("none")
@@ -98,7 +99,7 @@ def _kind(parameter: Parameter) -> str:
         return {"i1": "bool", "u64": "uint"}.get(type, known)
     text = parameter.constant
     if parameter.one or re.fullmatch(r"-?\d+", text):
-        return "int"
+        return "uint" if not parameter.one and int(text) >= 1 << 63 else "int"
     if text in ("True", "False", "None"):
         return "none" if text == "None" else "bool"
     return "float" if re.fullmatch(r"-?(\d.*[.e].*|inf|nan)", text) else "text"
@@ -215,26 +216,30 @@ def header(name: str, kernels: Sequence[Kernel]) -> str:
 
 def _functions(kernel: Kernel) -> str:
     called = identifier(kernel.name)
-    taken = [f"{_TYPES[k]}{identifier(each)}" for each in kernel.names if (k := kind(kernel, each))]
+    taken = [f"{_TYPES[k][0]}{identifier(each)}" for each in kernel.names if (k := kind(kernel, each))]
     first = ["foundry_pack *pack", "const uint32_t grid[3]"]
     lines = [f"/* {comment(line)} */" for line in _described(kernel)]
     count = len(kernel.names)
     lines.append(f"static inline foundry_status {called}_launch({', '.join(first + taken)})\n{{")
-    lines.append(f"    const foundry_argument arguments[{count}] = {{{_made(kernel)}}};")
+    lines.append(f"    const foundry_argument arguments[] = {{{_made(kernel)}}};")
     lines.append(f"    return foundry_launch(pack, {c_string(kernel.name)}, grid, arguments, {count});\n}}\n")
     if kernel.choices:
-        chosen = [each for each, known in kernel.names.items() if known.constant == 2]
+        chosen = {
+            each: _TYPES[k]
+            for each, known in kernel.names.items()
+            if known.constant == 2 and (k := _kind_of_all(kernel, each))
+        }
         lines.append("/* Say what triton.autotune chose for such arguments, for a grid that depends on it. */")
         lines.append(f"struct {called}_chosen {{")
-        lines += [f"    int64_t {identifier(each)};" for each in chosen]
+        lines += [f"    {type}{identifier(each)};" for each, (type, _) in chosen.items()]
         head = ["foundry_pack *pack", *taken, f"struct {called}_chosen *chosen"]
         lines.append(f"}};\nstatic inline foundry_status {called}_choose({', '.join(head)})\n{{")
-        lines.append(f"    foundry_argument arguments[{count}] = {{{_made(kernel)}}};")
+        lines.append(f"    foundry_argument arguments[] = {{{_made(kernel)}}};")
         lines.append(f"    foundry_status status = foundry_choose(pack, {c_string(kernel.name)}, arguments, {count});")
         numbers = list(kernel.names)
         lines += [
-            f"    if (!status)\n        chosen->{identifier(each)} = arguments[{numbers.index(each)}].value.integer;"
-            for each in chosen
+            f"    if (!status)\n        chosen->{identifier(each)} = arguments[{numbers.index(each)}]{member};"
+            for each, (_, member) in chosen.items()
         ]
         lines.append("    return status;\n}\n")
     return "\n".join(lines)
@@ -262,9 +267,17 @@ def _described(kernel: Kernel) -> list[str]:
 def _made(kernel: Kernel) -> str:
     made = []
     for name, known in kernel.names.items():
-        k = kind(kernel, name)
-        made.append(_MADE[k] % identifier(name) if k else _CHOSEN if known.constant == 2 else _NONE)
-    return ", ".join(made)
+        passed = "foundry_pass_chosen(0)" if known.constant == 2 else _NONE
+        made.append(_pass(k, identifier(name)) if (k := kind(kernel, name)) else passed)
+    # An array of C has an element at least.
+    return ", ".join(made or [_NONE])
+
+
+_NONE = "foundry_pass_array(NULL)"
+
+
+def _pass(k: str, value: str) -> str:
+    return value if k == "any" else f"foundry_pass_{k}({value})"
 
 
 # ---- The example
@@ -292,13 +305,10 @@ def example(name: str, kernels: Sequence[Kernel]) -> tuple[str, dict[str, bytes]
     return text, recorded
 
 
-def _element(launch: Launch, memory: int) -> tuple[str, int]:
-    from ..scalars import pointer_element
-
-    types = {use.type for use in launch.values.values() if isinstance(use, ArrayUse) and use.memory == memory}
-    rows = {pointer_element(type).name: pointer_element(type) for type in types}
-    row = next(iter(rows.values()))
-    return ("FOUNDRY_I1" if row.name in ("i1", "u1") else f"FOUNDRY_{row.name.upper()}"), row.bytes
+def _element(type: str) -> tuple[str, int]:
+    """Return the elements' type in C, and their bytes, of a pointer's type."""
+    row = pointer_element(type)
+    return "FOUNDRY_I1" if row.name == "u1" else f"FOUNDRY_{row.name.upper()}", row.bytes
 
 
 def _example(number: int, kernel: Kernel, launch: Launch, recorded: dict[str, bytes]) -> str:
@@ -307,7 +317,8 @@ def _example(number: int, kernel: Kernel, launch: Launch, recorded: dict[str, by
     lines.append(f"    const uint32_t grid[3] = {{{', '.join(map(str, launch.grid))}}};")
     checks, releases = [], []
     for at, memory in enumerate(launch.memories):
-        type, bytes = _element(launch, at)
+        uses = (use for use in launch.values.values() if isinstance(use, ArrayUse) and use.memory == at)
+        type, bytes = _element(next(uses).type)
         path = f"recorded/{number}.{at}"
         recorded[f"{path}.before"] = memory.before
         after = f"{path}.before"
@@ -342,22 +353,14 @@ def _example(number: int, kernel: Kernel, launch: Launch, recorded: dict[str, by
 def _value(k: str, name: str, launch: Launch, lines: list[str], parts: list[str]) -> str:
     value = launch.values.get(name)
     if isinstance(value, ArrayUse):
-        made = _array(name, value, launch, lines, parts)
-        return f"(foundry_argument){_MADE['array'] % made}" if k == "any" else made
+        made = _array(name, value, lines, parts)
+        return _pass("array", made) if k == "any" else made
+    if value is None:
+        return _NONE if k == "any" else "NULL"
     if k == "any":
-        exact = (
-            "bool"
-            if isinstance(value, bool)
-            else "int"
-            if isinstance(value, int)
-            else "float"
-            if isinstance(value, float)
-            else "text"
-        )
-        if value is None:
-            return f"(foundry_argument){_NONE}"
-        return f"(foundry_argument){_MADE[exact] % _literal(exact, value)}"
-    return "NULL" if value is None else _literal(k, value)
+        exact = _kind(Parameter(constant=constant_text(value)))
+        return _pass(exact, _literal(exact, value))
+    return _literal(k, value)
 
 
 def _literal(k: str, value: Any) -> str:
@@ -372,29 +375,23 @@ def _literal(k: str, value: Any) -> str:
     return c_string(constant_text(value))
 
 
-def _array(name: str, use: ArrayUse, launch: Launch, lines: list[str], parts: list[str]) -> str:
+def _array(name: str, use: ArrayUse, lines: list[str], parts: list[str]) -> str:
+    type, bytes = _element(use.type)
+    made = f"array_{name}"
     if use.memory < 0:
-        type, bytes = f"FOUNDRY_{use.type.lstrip('*').removeprefix('k').upper()}", 1
-        type = type.replace("FOUNDRY_U1", "FOUNDRY_I1")
-        made = identifier(f"array_{name}")
         lines.append(f"    foundry_array *{made} = NULL;\n    check(foundry_array_create(pack, {type}, 0, &{made}));")
         parts.append(made)
         return made
-    _, bytes = _element(launch, use.memory)
     whole = f"memory_{use.memory}"
     rank = len(use.shape)
-    count = 1
-    for side in use.shape:
-        count *= side
-    is_dense = count * bytes == use.bytes and 1 < rank <= 8
+    is_dense = math.prod(use.shape) * bytes == use.bytes and 1 < rank <= 8
     if not use.first and not is_dense:
         return whole
-    made = identifier(f"array_{name}")
     lines.append(f"    foundry_array *{made} = NULL;")
     lines.append(f"    check(foundry_array_part({whole}, {use.first // bytes}, {use.bytes // bytes}, &{made}));")
     if is_dense:
         lines.append(
             f"    check(foundry_array_shape({made}, {rank}, (const uint64_t[]){{{', '.join(map(str, use.shape))}}}));"
         )
-    parts.insert(0, made)
+    parts.append(made)
     return made

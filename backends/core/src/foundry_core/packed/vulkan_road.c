@@ -10,9 +10,6 @@
  * module are probes: kernels that show whether the device does what the form relies on and no standard promises, such as
  * which invocation holds which element of a matrix. A form is refused if one of them finds anything else.
  *
- * Memory of the host is copied to the device for a launch, and back if the kernel writes to it. So nothing but a launch
- * that succeeded ever writes to it.
- *
  * Environment, as for the plugin: FOUNDRY_VULKAN_DEVICE, FOUNDRY_VULKAN_TIMEOUT and FOUNDRY_VULKAN_VALIDATION.
  */
 #define _GNU_SOURCE
@@ -34,7 +31,6 @@
 struct road_memory {
     Buffer *buffer;
     uint64_t bytes;
-    void *host;
 };
 
 /* A file of probes that was tried, by its hash. */
@@ -145,11 +141,9 @@ static int choose(const foundry_module *module, const char *wanted, char *reason
     size_t at = 0;
     for (int i = 0; i < foundry_vulkan_count(); i++) {
         Properties p;
-        char number[16];
-        snprintf(number, sizeof number, "%d", i);
         if (!foundry_vulkan_properties(i, &p)) continue;
         const char *why = NULL;
-        if (wanted[0] && strcmp(wanted, number) && !strcasestr(p.name, wanted)) why = "not the device that was asked for";
+        if (!packed_wants(wanted, (unsigned)i, p.name)) why = "not the device that was asked for";
         if (!why && !suits(module, &p)) why = foundry_vulkan_error();
         const int cpu = p.type == VK_PHYSICAL_DEVICE_TYPE_CPU;
         if (!why && (found < 0 || cpu < found_cpu)) found = i, found_cpu = cpu;
@@ -351,7 +345,8 @@ static foundry_status road_allocate(struct road_device *d, uint64_t bytes, void 
     if (!memory) return packed_failed(FOUNDRY_MEMORY, "malloc failed", "", "an array cannot be made");
     /* Whole words, and none is shared with another array. */
     const uint64_t rounded = bytes + (-bytes & 15);
-    memory->bytes = bytes, memory->host = host;
+    (void)host;
+    memory->bytes = bytes;
     if (rounded < bytes || rounded > d->known.most_buffer)
         failed("the device allows %llu bytes in a buffer", (unsigned long long)d->known.most_buffer);
     else
@@ -387,14 +382,14 @@ static foundry_status copy(struct road_device *d, struct road_memory *memory, ui
 }
 
 static foundry_status road_write(struct road_device *d, struct road_memory *memory, uint64_t first, uint64_t bytes, const void *from) {
-    if (memory->host) return memmove((char *)memory->host + first, from, bytes), FOUNDRY_OK;
     return copy(d, memory, first, bytes, from, NULL);
 }
 
 static foundry_status road_read(struct road_device *d, struct road_memory *memory, uint64_t first, uint64_t bytes, void *to) {
-    if (memory->host) return memmove(to, (const char *)memory->host + first, bytes), FOUNDRY_OK;
     return copy(d, memory, first, bytes, NULL, to);
 }
+
+static int road_copies(const struct road_device *d) { return (void)d, 1; }
 
 static uint64_t road_address(const struct road_device *d, const struct road_memory *memory) {
     (void)d;
@@ -402,39 +397,6 @@ static uint64_t road_address(const struct road_device *d, const struct road_memo
 }
 
 /* Launches. */
-
-/* Return whether two arguments are of two memories of the host that overlap; each would be a copy for itself. */
-static int overlap(const struct road_argument *a, const struct road_argument *b) {
-    if (!a->memory || !b->memory || a->memory == b->memory || !a->memory->host || !b->memory->host) return 0;
-    const uintptr_t x = (uintptr_t)a->memory->host, y = (uintptr_t)b->memory->host;
-    return x < y + b->memory->bytes && y < x + a->memory->bytes;
-}
-
-static foundry_status copies_refused(const struct road_launch *launch) {
-    for (uint32_t i = 0; i < launch->count; i++)
-        for (uint32_t j = 0; j < launch->count; j++)
-            if (launch->arguments[i].parameter->is_written && overlap(&launch->arguments[i], &launch->arguments[j]))
-                return packed_failed(FOUNDRY_ARGUMENT, "each is copied to the device for itself, and the kernel writes to one of them",
-                                     "make one array of all that memory, and parts of it by foundry_array_part",
-                                     "arguments %u and %u of kernel %s are over memory of the host that overlaps", j, i,
-                                     launch->variant->symbol);
-    return FOUNDRY_OK;
-}
-
-/* Copy the host's arrays of a launch to the device, or back those that it writes to, each once. */
-static foundry_status copy_arrays(struct road_device *d, const struct road_launch *launch, int back) {
-    for (uint32_t i = 0; i < launch->count; i++) {
-        struct road_memory *memory = launch->arguments[i].memory;
-        if (!memory || !memory->host || (back && !launch->arguments[i].parameter->is_written)) continue;
-        uint32_t before = 0;
-        while (before < i && (launch->arguments[before].memory != memory || (back && !launch->arguments[before].parameter->is_written)))
-            before++;
-        if (before < i) continue;
-        const foundry_status status = copy(d, memory, 0, memory->bytes, back ? NULL : memory->host, back ? memory->host : NULL);
-        if (status) return status;
-    }
-    return FOUNDRY_OK;
-}
 
 static foundry_status road_launch(struct road_device *d, struct road_kernel *kernel, const struct road_launch *launch) {
     const struct packed_variant *v = launch->variant;
@@ -448,8 +410,7 @@ static foundry_status road_launch(struct road_device *d, struct road_kernel *ker
         return packed_failed(FOUNDRY_ARGUMENT, why, "use the first axis for the largest extent, or let each program do more",
                              "kernel %s is launched on a grid of %u x %u x %u programs", v->symbol, grid[0], grid[1], grid[2]);
     }
-    foundry_status status = copies_refused(launch);
-    if (status) return status;
+    foundry_status status = FOUNDRY_OK;
     Launch *packed = calloc(1, sizeof *packed + v->argument_bytes);
     if (!packed) return packed_failed(FOUNDRY_MEMORY, "malloc failed", "", "kernel %s cannot be launched", v->symbol);
     char *block = (char *)(packed + 1);
@@ -469,15 +430,12 @@ static foundry_status road_launch(struct road_device *d, struct road_kernel *ker
         else
             memcpy(block + a->parameter->offset, &bits, bytes);
     }
-    if (!status) status = copy_arrays(d, launch, 0);
     if (!status && !run(d, packed)) status = call_failed(d, FOUNDRY_DEVICE, "", "a launch failed");
-    if (!status) status = heard(FOUNDRY_OK);
-    if (!status) status = copy_arrays(d, launch, 1);
     free(packed);
-    return status;
+    return status ? status : heard(FOUNDRY_OK);
 }
 
 const struct packed_road vulkan_road = {
-    "vulkan",   road_open,     road_close,   road_describe, road_load,    road_unload,
+    "vulkan",    road_open,     road_close,   road_describe, road_load, road_unload,  road_copies,
     road_allocate, road_release, road_write, road_read,     road_address, road_launch,
 };

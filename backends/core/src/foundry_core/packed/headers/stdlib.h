@@ -10,6 +10,7 @@ _Noreturn void exit(int status);
 int on_exit(void (*function)(int status, void *with), void *with);
 char *getenv(const char *name);
 double strtod(const char *text, char **end);
+double strtod_l(const char *text, char **end, void *locale);
 long long strtoll(const char *text, char **end, int base);
 unsigned long long strtoull(const char *text, char **end, int base);
 long long atoll(const char *text);

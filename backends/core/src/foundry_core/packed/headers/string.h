@@ -16,6 +16,7 @@ char *strrchr(const char *text, int character);
 char *strstr(const char *text, const char *part);
 char *strcasestr(const char *text, const char *part);
 char *strpbrk(const char *text, const char *any);
+size_t strspn(const char *text, const char *any);
 size_t strcspn(const char *text, const char *any);
 char *strerror(int number);
 #endif
