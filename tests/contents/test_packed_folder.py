@@ -44,6 +44,9 @@ def test_a_folder_as_it_was_packed_is_read(folder: Path) -> None:
     # Where a user builds it.
     (folder / "build").mkdir()
     (folder / "build" / "anything").symlink_to("/etc/passwd")
+    # Where a user imported its loader.
+    (folder / "lib" / "__pycache__").mkdir()
+    (folder / "lib" / "__pycache__" / "loader.pyc").write_bytes(b"")
     assert {*packed_folder.read(folder)[1]} == {*_FILES}
 
 

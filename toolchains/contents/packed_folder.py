@@ -91,7 +91,9 @@ def read(folder: Path) -> tuple[PackedFolder, dict[str, Path]]:
             raise FileError(f"{manifest} is damaged", why=f"{path!r} is no path in the folder", next=_AGAIN)
         if not 0 <= listed.bytes <= _MOST or not _SHA256.fullmatch(listed.sha256):
             raise FileError(f"{manifest} is damaged", why=f"of {path} it lists no size and sha256", next=_AGAIN)
-    found = foreign.plain_files(folder, _MOST, without=BUILT)
+    plain_files = foreign.plain_files(folder, _MOST, without=BUILT)
+    # Python writes caches where a user imports the loader.
+    found = {path: file for path, file in plain_files.items() if "__pycache__" not in PurePosixPath(path).parts}
     del found[MANIFEST]
     for path in sorted({*known.files} ^ {*found}):
         why = "the manifest does not list it" if path in found else "it is not there"

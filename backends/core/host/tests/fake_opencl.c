@@ -36,6 +36,9 @@ void fake_set(const char *name, int value)
             *places[i] = value;
 }
 
+/* A device that does not share the host's memory, for a program that cannot call fake_set before it opens a folder. */
+__attribute__((constructor)) static void configure(void) { device.shares = !getenv("FAKE_COPIES"); }
+
 static object *make(void) { fake_objects++; return calloc(1, sizeof(object)); }
 static int drop(object *o)
 {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import importlib.util
 import json
+import shlex
 import shutil
 import struct
 import subprocess
@@ -43,7 +45,7 @@ def _add(mark: str, *, arrays: int = 1, n: Parameter | None = None, needs: str =
         "n": n or Parameter("i32"),
         "BLOCK": Parameter(constant=str(block)),
     }
-    return Variant(parameters, Form("add", {"spv": mark.encode()}, needs=needs), _REACH)
+    return Variant(parameters, Form("add", {"spv": mark.encode(), "more": b"more"}, needs=needs), _REACH)
 
 
 def _add_kernel(*variants: Variant, launches: list[Launch] | None = None) -> Kernel:
@@ -78,12 +80,30 @@ def _numbers_kernel() -> Kernel:
 
 
 def _tuned_kernel() -> Kernel:
+    """Return a kernel whose BLOCK and FAST triton.autotune chose, and whose EVEN follows from them and n."""
     kernel = _add_kernel(_add("64", block=64), _add("1024", block=1024))
-    kernel.names["BLOCK"] = Name(constant=2)
+    kernel.names |= {"BLOCK": Name(constant=2), "FAST": Name(constant=2), "EVEN": Name(constant=1)}
     kernel.name = "tuned"
     arrays = dict.fromkeys(("x", "y", "out"), "*fp32")
-    kernel.choices = [({**arrays, "n": "100"}, {"BLOCK": "64"}), ({**arrays, "n": "65536"}, {"BLOCK": "1024"})]
+    for variant, fast, even in zip(kernel.variants, ("True", "False"), ("False", "True"), strict=True):
+        variant.parameters |= {"FAST": Parameter(constant=fast), "EVEN": Parameter(constant=even)}
+    kernel.choices = [
+        ({**arrays, "n": "100"}, {"BLOCK": "64", "FAST": "True"}),
+        ({**arrays, "n": "65536"}, {"BLOCK": "1024", "FAST": "False"}),
+    ]
     return kernel
+
+
+def _sum_kernel() -> Kernel:
+    """Return a kernel whose name is one of Python's, with constants that are hard to tell apart."""
+    kernel = _add_kernel(*(_add(text) for text in _CONSTANTS))
+    kernel.name = "sum"
+    for variant, text in zip(kernel.variants, _CONSTANTS, strict=True):
+        variant.parameters["BLOCK"] = Parameter(constant=text)
+    return kernel
+
+
+_CONSTANTS = ("0.0", "-0.0", "0.1", "nan", "0", "False", "None", "'relu'", "9223372036854775808", repr("a" * 240))
 
 
 def _write(place: Path, *kernels: Kernel, name: str = "sums") -> Path:
@@ -103,7 +123,11 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("packed") / "sums"
-    return _write(place, _add_kernel(launches=[_recorded()]), _numbers_kernel(), _tuned_kernel())
+    return _write(place, *_kernels())
+
+
+def _kernels() -> tuple[Kernel, ...]:
+    return _add_kernel(launches=[_recorded()]), _numbers_kernel(), _tuned_kernel(), _sum_kernel()
 
 
 @pytest.fixture
@@ -348,12 +372,106 @@ def test_a_tuned_call_launches_the_choice_of_the_nearest_size(written: Path, dev
     seen = []
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
-        seen.append(meta["BLOCK"])
+        seen.append((meta["BLOCK"], meta["FAST"]))
         return (-(-n // 256),)
 
-    packed.tuned[grid](x, y, out, n)
-    assert seen == [block]
+    even = block == 1024
+    packed.tuned[grid](x, y, out, n, EVEN=even)
+    assert seen == [(block, not even)]
+    with pytest.raises(
+        packed.PackedError, match=f"argument EVEN\n.*compiled in is {even}; the packed forms take {even}\n"
+    ):
+        packed.tuned[grid](x, y, out, n, EVEN=not even)
     assert _chosen(device) == str(block)
+
+
+@pytest.mark.parametrize("text", _CONSTANTS)
+def test_a_constant_is_told_from_others(written: Path, device: Any, text: str) -> None:
+    packed = _load(written)
+    x, y, out = _arrays(16)
+    value = eval(text, {"nan": float("nan")})
+    packed.sum[(1,)](x, y, out, 16, value)
+    assert _chosen(device) == text
+    for other in (1, -0.5, True, "None", 2.0, "a" * 241, "a" * 239, 1 << 62):
+        with pytest.raises(packed.PackedError, match="argument BLOCK"):
+            packed.sum[(1,)](x, y, out, 16, other)
+
+
+def test_arrays_that_a_kernel_would_misread_are_refused(written: Path, device: Any) -> None:
+    packed = _load(written)
+    x, y, out = _arrays(256)
+    memory = np.zeros(4 * 260, np.uint8)
+    shifted, straight = memory[2:1026].view(np.float32), memory[:1024].view(np.float32)
+    for wrong, message in (
+        (x.astype(">f4"), "cannot take an array of dtype\\('>f4'\\)"),
+        (x.astype("M8[ns]"), "cannot take an array"),
+        (shifted, "no multiple of its elements' size"),
+        (x[::-1], "negative stride"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            packed.add[(1,)](straight, wrong, out, 256, BLOCK=BLOCK)
+        assert np.isnan(out).all()
+    with pytest.raises(TypeError, match="cannot take an array of dtype"):
+        packed.Array(x.astype(">f4"))
+    strided = np.repeat(x, 2)[::2]
+    packed.add[(1,)](strided[:128], y, out, 128, BLOCK=BLOCK)
+    np.testing.assert_array_equal(out[:128], np.repeat(x, 2)[:128] + y[:128])
+    with pytest.raises(packed.PackedError, match="x is too short"):
+        packed.add[(1,)](np.broadcast_to(x[:1], 256), y, out, 256, BLOCK=BLOCK)
+
+
+def test_copies_of_an_array_share_its_memory(written: Path, device: Any) -> None:
+    packed = _load(written)
+    x, y, out = _arrays(256)
+    there = packed.Array(out)
+    again = copy.copy(there)
+    packed.add[(1,)](x, y, there, 256, BLOCK=BLOCK)
+    del there
+    np.testing.assert_array_equal(again.numpy(), x + y)
+
+
+def test_names_of_the_loader_are_no_kernels(tmp_path: Path) -> None:
+    for name in ("device", "Array", "np"):
+        kernel = _add_kernel()
+        kernel.name = name
+        with pytest.raises(PackError, match=f"a kernel cannot have the name {name}"):
+            _write(tmp_path / name, kernel)
+
+
+def test_a_number_chooses_a_device_by_its_number_only(
+    written: Path, device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The device of tests is number 0, and 1 is in its driver's version.
+    monkeypatch.setenv("FOUNDRY_SUMS_DEVICE", "1")
+    assert 'no OpenCL device fits "1"' in _folder_error(written)
+    monkeypatch.setenv("FOUNDRY_SUMS_DEVICE", "DEVICE of tests")
+    assert _load(written).device().startswith("a device of tests")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_threads_and_wrong_calls_break_nothing(written: Path, tmp_path: Path, sanitizer: str) -> None:
+    checked = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover", "-g", "-O1"]
+    common = ["cc", *checked, "-Wall", "-Wextra", "-Werror", f"-I{written}/include", f"-I{written}/src"]
+    # It notes things for tests in variables that threads share.
+    fake = [] if sanitizer == "thread" else checked
+    subprocess.run(["cc", *fake, "-shared", "-fPIC", "-o", tmp_path / "libOpenCL.so.1", _FAKE], check=True)
+    for source in (written / "src").glob("*.c"):
+        subprocess.run([*common, "-std=c11", "-c", source], cwd=tmp_path, check=True)
+    program = str(_FAKE.with_name("use_packed.c"))
+    subprocess.run([*common, "-std=c99", "-pedantic", "-c", program], cwd=tmp_path, check=True)
+    objects = map(str, tmp_path.glob("*.o"))
+    subprocess.run([*common, *objects, "-pthread", "-o", "use", "-ldl"], cwd=tmp_path, check=True)
+    for memory in ({}, {"FAKE_COPIES": "1"}):
+        where = {"LD_LIBRARY_PATH": str(tmp_path), **memory}
+        done = subprocess.run([tmp_path / "use", written], env=where, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "calls were launched" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_the_header_is_one_of_cpp_too(written: Path, standard: str) -> None:
+    words = ["c++", f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-x", "c++"]
+    subprocess.run([*words, str(written / "include" / "sums.h")], check=True)
 
 
 def _folder_error(place: Path) -> str:
@@ -376,6 +494,9 @@ def test_damaged_folders_are_errors(written: Path, device: Any, tmp_path: Path) 
     assert "it has another length" in _folder_error(place)
     kernel.unlink()
     assert "add.0.spv cannot be read\n  why:  No such file" in _folder_error(place)
+    kernel.write_bytes(b"both")
+    kernel.with_suffix(".more").write_bytes(b"moRe")
+    assert "kernels/add.0.more is damaged\n  why:  its sha256 is not" in _folder_error(place)
     manifest = place / "foundry.json"
     text = manifest.read_text()
     manifest.write_text(text.replace('"version": "1.2.3"', '"version": "1.2.4"'))
@@ -484,8 +605,7 @@ def test_null_pointers_and_wrong_words_are_errors_in_c(written: Path, device: An
 
 
 def test_the_same_kernels_give_the_same_bytes(written: Path, tmp_path: Path) -> None:
-    kernels = (_add_kernel(launches=[_recorded()]), _numbers_kernel(), _tuned_kernel())
-    again = _write(tmp_path / "elsewhere" / "sums", *kernels)
+    again = _write(tmp_path / "elsewhere" / "sums", *_kernels())
     one, other = (
         {p.relative_to(top): p.read_bytes() for p in top.rglob("*") if p.is_file()} for top in (written, again)
     )
@@ -528,8 +648,9 @@ def test_constants_have_the_text_of_python(value: Any, text: str) -> None:
 def test_cmake_builds_tests_and_installs_a_package_that_programs_find(
     written: Path, device: Any, fake: Any, tmp_path: Path
 ) -> None:
+    tmp_path = tmp_path / "a folder"
     place = shutil.copytree(written, tmp_path / "sums", ignore=shutil.ignore_patterns("lib", "bin", "__pycache__"))
-    prefix, where = tmp_path / "prefix", {"LD_LIBRARY_PATH": str(Path(fake._name).parent), "PATH": "/usr/bin:/bin"}
+    prefix, where = tmp_path / "first", {"LD_LIBRARY_PATH": str(Path(fake._name).parent), "PATH": "/usr/bin:/bin"}
 
     def run(*command: str, **more: str) -> str:
         done = subprocess.run(command, env={**where, **more}, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -537,10 +658,12 @@ def test_cmake_builds_tests_and_installs_a_package_that_programs_find(
         return done.stdout
 
     flags = "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror"
-    run("cmake", "-S", str(place), "-B", "build", flags, f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    words = [flags, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu"]
+    run("cmake", "-S", str(place), "-B", "build", *words)
     run("cmake", "--build", "build")
     assert "100% tests passed" in run("ctest", "--test-dir", "build", "--output-on-failure")
     run("cmake", "--install", "build")
+    prefix = prefix.rename(tmp_path / "moved")
     user = tmp_path / "user"
     user.mkdir()
     (user / "CMakeLists.txt").write_text(
@@ -559,8 +682,10 @@ def test_cmake_builds_tests_and_installs_a_package_that_programs_find(
     run("cmake", "-S", str(user), "-B", "user/build", f"-DCMAKE_PREFIX_PATH={prefix}")
     run("cmake", "--build", "user/build")
     assert run("user/build/user") == "2 4 6"
-    pc = next(prefix.rglob("sums.pc")).read_text()
-    assert "-lsums" in pc and "${pcfiledir}" in pc and "@" not in pc
+    (pc,) = prefix.rglob("sums.pc")
+    known = run("pkg-config", "--cflags", "--libs", "sums", PKG_CONFIG_PATH=str(pc.parent))
+    run("cc", str(user / "user.c"), *shlex.split(known), f"-Wl,-rpath,{pc.parent.parent}", "-o", "plain")
+    assert run("./plain") == "2 4 6"
 
 
 def test_the_example_finds_a_wrong_result(written: Path, device: Any, fake: Any, tmp_path: Path) -> None:

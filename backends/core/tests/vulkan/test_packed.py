@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -172,27 +171,6 @@ with raises(kern.PackedError, match="65535"):
     )
 
 
-def test_a_call_that_fits_no_form_is_refused_and_writes_nothing(packed: Path) -> None:
-    check(
-        packed,
-        """
-x, out = np.ones(100, np.float32), np.full(100, np.nan, np.float32)
-for arguments, said in (
-    ((x, x[:99], out, 100), "y is too short"),
-    ((x, x, out[:64], 100), "out is too short"),
-    ((x[:0], x, out, 100), "x is too short"),
-    ((x.astype(np.float64), x, out, 100), "argument x"),
-    ((x, x, out, 1.5), "argument n"),
-):
-    with raises(kern.PackedError, match=said):
-        kern.add[(2,)](*arguments, BLOCK=64)
-with raises(kern.PackedError, match="BLOCK"):
-    kern.add[(2,)](x, x, out, 100, BLOCK=128)
-assert np.isnan(out).all()
-""",
-    )
-
-
 def test_arrays_of_the_host_may_be_parts_of_one_another(packed: Path) -> None:
     check(
         packed,
@@ -203,56 +181,6 @@ assert (x == [*(2 * np.arange(100) + 100), *range(100, 200)]).all()
 held = kern.Array(x)
 kern.add[(2,)](held, held, held, 100, BLOCK=64)
 assert (held.numpy() == [*(4 * np.arange(100) + 200), *range(100, 200)]).all()
-""",
-    )
-
-
-def test_a_launch_of_two_threads_is_right_or_refused(packed: Path) -> None:
-    check(
-        packed,
-        """
-import threading
-x, wrong = np.arange(100, dtype=np.float32), []
-kern.device()
-def launch():
-    for _ in range(50):
-        out = np.full(100, np.nan, np.float32)
-        try:
-            kern.add[(2,)](x, x, out, 100, BLOCK=64)
-        except kern.PackedError as error:
-            if "another thread" not in str(error) or not np.isnan(out).all(): wrong.append(error)
-        else:
-            if not (out == 2 * x).all(): wrong.append(out)
-threads = [threading.Thread(target=launch) for _ in range(2)]
-for each in threads: each.start()
-for each in threads: each.join()
-assert not wrong, wrong
-""",
-    )
-
-
-@pytest.mark.parametrize("damage", ["binary", "length", "version"])
-def test_a_folder_that_is_damaged_is_refused_and_nothing_is_written(packed: Path, tmp_path: Path, damage: str) -> None:
-    copy = tmp_path / "kern"
-    shutil.copytree(packed, copy)
-    (tmp_path / "script.py").write_text(SCRIPT)
-    for file in [copy / "foundry.json"] if damage == "version" else (copy / "kernels").glob("add.*"):
-        data = file.read_bytes()
-        middle = len(data) // 2
-        damaged = {
-            "binary": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
-            "length": data[:-4],
-            "version": data.replace(b'"format": 1', b'"format": 2'),
-        }[damage]
-        assert damaged != data
-        file.write_bytes(damaged)
-    check(
-        copy,
-        f"""
-x, out = np.ones(100, np.float32), np.full(100, np.nan, np.float32)
-with raises(kern.PackedError, match={"version" if damage == "version" else "damaged"!r}):
-    kern.add[(2,)](x, x, out, 100, BLOCK=64)
-assert np.isnan(out).all()
 """,
     )
 

@@ -565,14 +565,13 @@ static foundry_argument read_constant(const char *text)
 static int is_constant_equal(const foundry_argument *argument, const char *text)
 {
     const foundry_argument packed = read_constant(text);
-    if (argument->kind == FOUNDRY_TEXT)
-        return argument->value.text && !strcmp(argument->value.text, text);
     if (argument->kind == FOUNDRY_UNSIGNED && packed.kind == FOUNDRY_INTEGER)
         return packed.value.integer >= 0 && argument->value.bits == packed.value.bits;
     if (argument->kind != packed.kind)
         return 0;
     switch (packed.kind) {
     case FOUNDRY_ARRAY: return !argument->value.array;
+    case FOUNDRY_TEXT: return argument->value.text && !strcmp(argument->value.text, text);
     case FOUNDRY_BOOLEAN: return !argument->value.boolean == !packed.value.boolean;
     case FOUNDRY_FLOAT: /* 0.0 is not -0.0, and a NaN is a NaN */
         return argument->value.bits == packed.value.bits || (argument->value.number != argument->value.number && packed.value.number != packed.value.number);
