@@ -420,6 +420,17 @@ def test_arrays_that_a_kernel_would_misread_are_refused(written: Path, device: A
         packed.add[(1,)](np.broadcast_to(x[:1], 256), y, out, 256, BLOCK=BLOCK)
 
 
+def test_strides_that_overflow_are_out_of_bounds(device: Any, tmp_path: Path) -> None:
+    variant = _add("strided", n=Parameter("i64"))
+    variant.reach = "struct span reached = span_at(0);\nspan_along(&reached, 0, 5, argument[3]);\nwrites(2, reached, 1);"
+    packed = _load(_write(tmp_path / "sums", _add_kernel(variant)))
+    x, y, out = _arrays(256)
+    # The last element would be number 2^64, which is 0 in 64 bits.
+    for stride in (1 << 62, -(1 << 62), 3 << 61):
+        with pytest.raises(packed.PackedError, match="out is too short for add"):
+            packed.add[(1,)](x, y, out, stride, BLOCK=BLOCK)
+
+
 def test_copies_of_an_array_share_its_memory(written: Path, device: Any) -> None:
     packed = _load(written)
     x, y, out = _arrays(256)

@@ -149,7 +149,7 @@ def _built(folder: Path, name: str, road: Road) -> dict[str, bytes]:
         return {}
     library, program = f"lib/lib{name}.so", f"bin/{name}_example"
     sources = sorted(str(path.relative_to(folder)) for path in (folder / "src").glob("*.c"))
-    common = [compiler, "-O2", "-std=c11", "-s", "-Iinclude", "-Isrc", "-ffile-prefix-map=.=."]
+    common = [compiler, "-O2", "-std=c11", "-fwrapv", "-s", "-Iinclude", "-Isrc", "-ffile-prefix-map=.=."]
     if not Path("/usr/include/stdio.h").exists():
         common += ["-nostdinc", f"-isystem{_HEADERS}"]
     # In the C library, where that is glibc 2.34 or newer, as in each image.
