@@ -422,7 +422,9 @@ def test_arrays_that_a_kernel_would_misread_are_refused(written: Path, device: A
 
 def test_strides_that_overflow_are_out_of_bounds(device: Any, tmp_path: Path) -> None:
     variant = _add("strided", n=Parameter("i64"))
-    variant.reach = "struct span reached = span_at(0);\nspan_along(&reached, 0, 5, argument[3]);\nwrites(2, reached, 1);"
+    variant.reach = (
+        "struct span reached = span_at(0);\nspan_along(&reached, 0, 5, argument[3]);\nwrites(2, reached, 1);"
+    )
     packed = _load(_write(tmp_path / "sums", _add_kernel(variant)))
     x, y, out = _arrays(256)
     # The last element would be number 2^64, which is 0 in 64 bits.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foundry_core.packed.roads import Form, Storage, storage_of
+from foundry_core.packed.roads import Form, Road
 
 from .artifact.runner import sources
 from .artifact.signature import facts, parse
@@ -33,7 +33,7 @@ def _flags() -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class DpuRoad:
+class DpuRoad(Road):
     """UPMEM's DPUs, by the SDK's host library or that of its emulator."""
 
     name: str = "dpu"
@@ -54,6 +54,3 @@ class DpuRoad:
             argument_bytes=kernel.arguments_bytes,
             offsets=[parameter.offset or 0 for parameter in kernel.host_parameters],
         )
-
-    def storage(self, tensor: Any) -> Storage:
-        return storage_of(tensor)

@@ -80,16 +80,8 @@ def pack(*, script: str, folder: Path, words: list[str], name: str, target: str,
     road = getattr(driver.active, "road", None)
     if road is None:
         raise PackError("kernels of this target cannot be packed", why=f"{type(driver.active).__name__} has no road")
-    recorder, packed_for = Recorder(road(), wanted), None
-    if device:
-        named = getattr(recorder.road, "named_device", None)
-        if named is None:
-            raise PackError(
-                f"kernels of this target cannot be packed for {device!r}",
-                why="they are for the device on which the script runs, and for those like it",
-                next="leave out --device",
-            )
-        packed_for = named(device, driver.active.get_current_target())
+    recorder = Recorder(road(), wanted)
+    packed_for = recorder.road.named_device(device, driver.active.get_current_target()) if device else None
     sys.argv = [path, *words]
     sys.path[0] = str(Path(path).resolve().parent)
     with recorder.active():

@@ -87,8 +87,8 @@ class Recorder:
             launch()
             return
         kept = self.found.get(launcher.hash)
-        record = self._record(launcher, grid, arguments, contents=kept is None)
         storages = self._storages(launcher, arguments)
+        record = self._record(launcher, grid, arguments, storages, contents=kept is None)
         launch()
         if kept is None:
             for memory, storage in zip(record.memories or [], storages, strict=False):
@@ -104,10 +104,11 @@ class Recorder:
                 found.setdefault(storage.address, storage)
         return list(found.values())
 
-    def _record(self, launcher: Any, grid: Grid, arguments: Sequence[Any], *, contents: bool) -> Launch:
+    def _record(
+        self, launcher: Any, grid: Grid, arguments: Sequence[Any], storages: Sequence[Storage], *, contents: bool
+    ) -> Launch:
         source = launcher.source
         refuse(launcher)
-        storages = self._storages(launcher, arguments)
         numbers = {storage.address: number for number, storage in enumerate(storages)}
         passed, values = iter(zip(launcher.parameters.types, arguments, strict=True)), {}
         for position, (name, type) in enumerate(source.signature.items()):

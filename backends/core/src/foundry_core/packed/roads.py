@@ -6,10 +6,11 @@ A driver that can pack has a method `road()`, which returns a Road. The C side i
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
 from ..codegen.spirv import instructions, reading, widest_call, words_of
 from ..failure import Failure
@@ -46,43 +47,6 @@ class Form:
     extra: str = ""
 
 
-class Road(Protocol):
-    """A kind of device.
-
-    Attributes:
-        name: the C constant `NAME_road` is its packed_road.
-        sources: its C sources and headers, by file name.
-        libraries: what its library is linked with, as "dl" for -ldl.
-        head: lines of C that stand before the tables, such as an #include of its header.
-        flags: what a compiler needs to be told about the device's headers and library where the folder is packed.
-        cmake: the same for any machine, as lines of CMake about the target @NAME@.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def sources(self) -> Mapping[str, str]: ...
-
-    @property
-    def libraries(self) -> Sequence[str]: ...
-
-    @property
-    def head(self) -> str: ...
-
-    @property
-    def flags(self) -> Sequence[str]: ...
-
-    @property
-    def cmake(self) -> str: ...
-
-    def form(self, compiled: Any) -> Form:
-        """Return what the folder gets of a compiled kernel (triton.compiler.CompiledKernel)."""
-
-    def storage(self, tensor: Any) -> Storage:
-        """Return the memory in which a tensor of a launch is."""
-
-
 @dataclass(frozen=True)
 class Storage:
     """The memory that a tensor is a part of.
@@ -100,10 +64,50 @@ class Storage:
         return ctypes.string_at(self.address, self.size)
 
 
-def storage_of(tensor: Any) -> Storage:
-    """Return the memory of a tensor of the host."""
-    storage = tensor.untyped_storage()
-    return Storage(storage.data_ptr(), storage.nbytes())
+@dataclass(frozen=True)
+class Road(ABC):
+    """A kind of device.
+
+    Attributes:
+        name: the C constant `NAME_road` is its packed_road.
+        sources: its C sources and headers, by file name.
+        head: lines of C that stand before the tables, such as an #include of its header.
+        libraries: what its library is linked with, as "dl" for -ldl.
+        flags: what a compiler needs to be told about the device's headers and library where the folder is packed.
+        cmake: the same for any machine, as lines of CMake about the target @NAME@.
+    """
+
+    name: str
+    sources: Mapping[str, str]
+    head: str
+    libraries: Sequence[str] = ("dl", "pthread")
+    flags: Sequence[str] = ()
+    cmake: str = ""
+
+    @abstractmethod
+    def form(self, compiled: Any) -> Form:
+        """Return what the folder gets of a compiled kernel (triton.compiler.CompiledKernel)."""
+
+    def storage(self, tensor: Any) -> Storage:
+        """Return the memory in which a tensor of a launch is: the host's."""
+        storage = tensor.untyped_storage()
+        return Storage(storage.data_ptr(), storage.nbytes())
+
+    def named_device(self, device: str, launched: Any) -> Any:
+        """Return what kernels are compiled for (triton.backends.compiler.GPUTarget) if the device is not here.
+
+        Args:
+            device: its name or description.
+            launched: what the script's launches are compiled for.
+
+        Raises:
+            PackError: there is no such device.
+        """
+        raise PackError(
+            f"kernels of this target cannot be packed for {device!r}",
+            why="they are for the device on which the script runs, and for those like it",
+            next="leave out --device",
+        )
 
 
 def c_sources(*names: str) -> dict[str, str]:
@@ -136,15 +140,12 @@ def spirv_needs(module: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class OpenCLRoad:
+class OpenCLRoad(Road):
     """SPIR-V on a device of OpenCL."""
 
     name: str = "opencl"
     sources: Mapping[str, str] = field(default_factory=lambda: c_sources("opencl.h", "opencl.c"))
-    libraries: Sequence[str] = ("dl", "pthread")
     head: str = '#include "opencl.h"'
-    flags: Sequence[str] = ()
-    cmake: str = ""
 
     def form(self, compiled: Any) -> Form:
         metadata, binary = compiled.metadata, compiled.asm["spv"]
@@ -155,6 +156,3 @@ class OpenCLRoad:
             threads=getattr(metadata, "threads", 1),
             buffers=getattr(metadata, "tables", 0),
         )
-
-    def storage(self, tensor: Any) -> Storage:
-        return storage_of(tensor)

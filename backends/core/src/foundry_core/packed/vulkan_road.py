@@ -12,8 +12,8 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from ..mapping.simt.target import SimtTarget
 from ..spirv_numbers import numbers
 from ..vulkan.array import DeviceStorage
 from ..vulkan.memory import NVIDIA
-from .roads import Form, PackError, Storage, c_sources, storage_of
+from .roads import Form, PackError, Road, Storage, c_sources
 
 _EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_MATRIX, _CONSTANT = numbers(
     "Op", "ExtInst TypeInt TypeFloat TypeVector TypeCooperativeMatrix Constant"
@@ -34,7 +34,6 @@ _EXT_INST, _TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR, _TYPE_MATRIX, _CONSTANT = numbe
 _FMA, _EXP2 = numbers("GLSL.std.450", "Fma Exp2")
 # What a matrix is in a product, as SPIR-V numbers it; the type of its elements, its rows and columns.
 _Shape: TypeAlias = tuple[int, str, int, int]
-_SOURCES = ("vulkan_road.c", "vulkan_needs.h", "vulkan/vulkan.h")
 
 
 @dataclass(frozen=True)
@@ -48,25 +47,20 @@ class StorageOnDevice(Storage):
 
 
 @dataclass(frozen=True)
-class VulkanRoad:
+class VulkanRoad(Road):
     """SPIR-V on a device of Vulkan 1.3."""
 
     name: str = "vulkan"
-    libraries: Sequence[str] = ("dl", "pthread")
+    sources: Mapping[str, str] = field(
+        default_factory=lambda: {
+            **c_sources("vulkan_road.c", "vulkan_needs.h", "vulkan/vulkan.h"),
+            "vulkan_calls.h": files("foundry_core").joinpath("vulkan", "vulkan.c").read_text(),
+        }
+    )
     head: str = "extern const struct packed_road vulkan_road;"
-    flags: Sequence[str] = ()
-    cmake: str = ""
 
     def named_device(self, device: str, launched: Any) -> Any:
-        """Return what kernels are compiled for (triton.backends.compiler.GPUTarget) if the device is not here.
-
-        Args:
-            device: a name in devices.json, or a description as mapping.arch writes it.
-            launched: what the script's launches are compiled for.
-
-        Raises:
-            PackError: it is neither.
-        """
+        """See Road; the device is a name in devices.json, or a description as mapping.arch writes it."""
         known = json.loads(files(__package__).joinpath("devices.json").read_text())
         try:
             target = read_arch(f"vulkan {json.dumps(known[device])}" if device in known else device)
@@ -82,11 +76,6 @@ class VulkanRoad:
             )
         return type(launched)(launched.backend, arch(target), target.warp_size)
 
-    @property
-    def sources(self) -> dict[str, str]:
-        calls = files("foundry_core").joinpath("vulkan", "vulkan.c").read_text()
-        return c_sources(*_SOURCES) | {"vulkan_calls.h": calls}
-
     def form(self, compiled: Any) -> Form:
         target = read_arch(compiled.metadata.target.arch)
         assert isinstance(target, SimtTarget), "the arch of a kernel for Vulkan describes a SimtTarget"
@@ -96,7 +85,7 @@ class VulkanRoad:
         storage = tensor.untyped_storage()
         if isinstance(storage, DeviceStorage):
             return StorageOnDevice(storage.data_ptr(), storage.nbytes(), storage)
-        return storage_of(tensor)
+        return super().storage(tensor)
 
 
 def form(module: bytes, target: SimtTarget, metadata: Any) -> Form:

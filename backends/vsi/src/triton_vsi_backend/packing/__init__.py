@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from foundry_core.packed.roads import Form, OpenCLRoad, PackError, Storage, spirv_needs, storage_of
+from foundry_core.packed.roads import Form, OpenCLRoad, PackError, spirv_needs
 from foundry_core.runtime.arguments import Parameters
 from triton.runtime.cache import get_cache_manager
 
@@ -51,6 +51,3 @@ class VsiRoad(OpenCLRoad):
             threads=metadata.threads,
             extra=calls(types) + "static const struct vsi_extra NAME = {" + _FUNCTIONS + "};",
         )
-
-    def storage(self, tensor: Any) -> Storage:
-        return storage_of(tensor)
