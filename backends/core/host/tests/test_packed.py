@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from foundry_core.packed import folder, tables
@@ -154,10 +155,7 @@ def _arrays(n: int) -> tuple[Any, Any, Any]:
 
 def _chosen(fake: Any) -> str:
     """Return the form that was loaded last."""
-    log = ctypes.create_string_buffer(b"", 1)
-    text = ctypes.cast(ctypes.addressof(ctypes.c_char.in_dll(fake, "fake_log")), ctypes.c_char_p).value
-    assert log is not None and text is not None
-    return text.decode().split("\n")[-2]
+    return str((ctypes.c_char * (1 << 16)).in_dll(fake, "fake_log").value.decode().split("\n")[-2])
 
 
 @pytest.mark.parametrize("shares", [1, 0])
@@ -341,15 +339,10 @@ def test_numbers_are_passed_as_tritons_launcher_passes_them(written: Path, devic
         got = out[8 * at : 8 * at + 8].tobytes()
         if value != value and row.layout:
             # Any NaN of the type will do.
-            assert np.isnan(np.frombuffer(got[:2], np.uint16).view(_dtype(type)).astype(np.float32)).all()
+            dtype = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}[type]
+            assert np.isnan(np.frombuffer(got[:2], np.uint16).view(dtype).astype(np.float32)).all()
         else:
             assert got == expected, (type, given)
-
-
-def _dtype(type: str) -> Any:
-    import ml_dtypes
-
-    return {"fp16": np.float16, "bf16": ml_dtypes.bfloat16}[type]
 
 
 @pytest.mark.parametrize(("at", "value"), [(1, 128), (2, -32769), (5, -1), (5, 256), (7, 2**32), (0, 2)])
@@ -422,9 +415,7 @@ def test_arrays_that_a_kernel_would_misread_are_refused(written: Path, device: A
 
 def test_strides_that_overflow_are_out_of_bounds(device: Any, tmp_path: Path) -> None:
     variant = _add("strided", n=Parameter("i64"))
-    variant.reach = (
-        "struct span reached = span_at(0);\nspan_along(&reached, 0, 5, argument[3]);\nwrites(2, reached, 1);"
-    )
+    variant.reach = "struct span span = span_at(0);\nspan_along(&span, 0, 5, argument[3]);\nwrites(2, span, 1);"
     packed = _load(_write(tmp_path / "sums", _add_kernel(variant)))
     x, y, out = _arrays(256)
     # The last element would be number 2^64, which is 0 in 64 bits.

@@ -517,7 +517,7 @@ static foundry_status set_arguments(struct road_device *device, struct road_kern
                                                                 : clSetKernelArg(kernel->kernel, at, (size_t)argument->bytes, &argument->bits);
         if (code != CL_SUCCESS) {
             foundry_status status = failed("to pass an argument", code);
-            return *why ? packed_failed(FOUNDRY_ARGUMENT, why, "pass a copy", "argument %u of %s cannot be passed", i, launch->variant->symbol) : status;
+            return *why ? packed_failed(FOUNDRY_ARGUMENT, why, "pass a copy", "%s of %s cannot be passed", argument->name, launch->variant->symbol) : status;
         }
     }
     for (int axis = 0; axis < 3; axis++, at++) {

@@ -446,36 +446,32 @@ foundry_status foundry_array_shape(foundry_array *array, uint32_t rank, const ui
     return leave(array->pack, FOUNDRY_OK);
 }
 
-foundry_status foundry_array_write(foundry_array *array, uint64_t first, uint64_t count, const void *from)
+/* Copy elements to an array, or from it. */
+static foundry_status transfer(const foundry_array *array, uint64_t first, uint64_t count, const void *from, void *to, const char *function)
 {
-    if (!array || (count && !from))
-        return null("foundry_array_write");
+    if (!array || (count && !from && !to))
+        return null(function);
     foundry_status status = outside(array, first, count);
     if (status || !count || (status = enter(array->pack)))
         return status;
     const uint64_t bytes = count * packed_bytes(array->type), at = (array->first + first) * packed_bytes(array->type);
-    struct memory *memory = array->memory;
+    const struct memory *memory = array->memory;
     if (memory->host)
-        memmove(memory->host + at, from, (size_t)bytes);
+        memmove(from ? memory->host + at : to, from ? from : memory->host + at, (size_t)bytes);
     else
-        status = road(array->pack)->write(array->pack->device, memory->road, at, bytes, from);
+        status = from ? road(array->pack)->write(array->pack->device, memory->road, at, bytes, from)
+                      : road(array->pack)->read(array->pack->device, memory->road, at, bytes, to);
     return leave(array->pack, status);
+}
+
+foundry_status foundry_array_write(foundry_array *array, uint64_t first, uint64_t count, const void *from)
+{
+    return transfer(array, first, count, from, NULL, "foundry_array_write");
 }
 
 foundry_status foundry_array_read(const foundry_array *array, uint64_t first, uint64_t count, void *to)
 {
-    if (!array || (count && !to))
-        return null("foundry_array_read");
-    foundry_status status = outside(array, first, count);
-    if (status || !count || (status = enter(array->pack)))
-        return status;
-    const uint64_t bytes = count * packed_bytes(array->type), at = (array->first + first) * packed_bytes(array->type);
-    struct memory *memory = array->memory;
-    if (memory->host)
-        memmove(to, memory->host + at, (size_t)bytes);
-    else
-        status = road(array->pack)->read(array->pack->device, memory->road, at, bytes, to);
-    return leave(array->pack, status);
+    return transfer(array, first, count, NULL, to, "foundry_array_read");
 }
 
 void foundry_array_release(foundry_array *array)
@@ -857,7 +853,7 @@ static void collect(struct collected *found, const struct road_launch *launch, c
                 launch->variant->reach(&found->reach, numbers, at, grid);
 }
 
-static foundry_status check_lengths(foundry_pack *pack, const struct packed_kernel *kernel, const struct road_launch *launch, const uint32_t *positions)
+static foundry_status check_lengths(foundry_pack *pack, const struct packed_kernel *kernel, const struct road_launch *launch)
 {
     const struct packed_variant *variant = launch->variant;
     const uint32_t count = launch->count;
@@ -896,12 +892,11 @@ static foundry_status check_lengths(foundry_pack *pack, const struct packed_kern
         const int64_t bytes = packed_bytes(argument->parameter->type), has = (int64_t)argument->bytes / bytes;
         if (low >= -((int64_t)argument->first / bytes) && high < has)
             continue;
-        const char *name = kernel->names[positions[i]].name;
         char why[256];
         snprintf(why, sizeof why, "with these numbers and a grid of %u x %u x %u programs, it reaches elements %" PRId64 " to %" PRId64,
             launch->grid[0], launch->grid[1], launch->grid[2], low, high);
         return packed_failed(FOUNDRY_ARGUMENT, why, "pass a longer array, or check the numbers and the grid",
-            "%s is too short for %s: it has %" PRId64 " elements", name, kernel->name, has);
+            "%s is too short for %s: it has %" PRId64 " elements", argument->name, kernel->name, has);
     }
     return FOUNDRY_OK;
 }
@@ -1015,18 +1010,14 @@ static foundry_status launch(foundry_pack *pack, const struct packed_kernel *ker
         return status;
     const uint32_t count = kernel->name_count;
     struct road_argument *passed = calloc(count + 1, sizeof *passed);
-    uint32_t *positions = calloc(count + 1, sizeof *positions);
-    if (!passed || !positions) {
-        free(passed);
-        free(positions);
+    if (!passed)
         return no_memory(count * sizeof *passed);
-    }
     for (uint32_t i = 0; i < count; i++) {
         const struct packed_parameter *parameter = &launch.variant->parameters[i];
         if (parameter->how == PACKED_CONSTANT)
             continue;
-        positions[launch.count] = i;
         struct road_argument *to = &passed[launch.count++];
+        to->name = kernel->names[i].name;
         to->parameter = parameter;
         if (parameter->how == PACKED_NUMBER) {
             set_number(to, &arguments[i]);
@@ -1044,7 +1035,7 @@ static foundry_status launch(foundry_pack *pack, const struct packed_kernel *ker
     launch.arguments = passed;
     struct road_kernel *loaded;
     if (grid[0] && grid[1] && grid[2]) {
-        status = check_lengths(pack, kernel, &launch, positions);
+        status = check_lengths(pack, kernel, &launch);
         if (!status)
             status = check_copies(pack, kernel, launch.variant, arguments);
         if (!status)
@@ -1057,7 +1048,6 @@ static foundry_status launch(foundry_pack *pack, const struct packed_kernel *ker
             status = copy_arrays(pack, kernel, launch.variant, arguments, 1);
     }
     free(passed);
-    free(positions);
     return status;
 }
 

@@ -102,6 +102,7 @@ struct road_file {
 
 /* A passed argument of a launch, in the order of the kernel's: constants are not among them. */
 struct road_argument {
+    const char *name;
     const struct packed_parameter *parameter;
     struct road_memory *memory; /* of a pointer; NULL for an array without elements */
     uint64_t first;             /* of a pointer: the byte in `memory` that it points to */
