@@ -13,7 +13,7 @@ import pytest
 from foundry_core.packed import __main__ as script
 from foundry_core.packed import forms
 from foundry_core.packed.forms import Kernel, Parameter, Variant
-from foundry_core.packed.recording import Launch, Recorder
+from foundry_core.packed.recording import ArrayUse, Choice, Launch, Recorder
 from foundry_core.packed.roads import Form, OpenCLRoad, PackError
 
 
@@ -158,3 +158,15 @@ def test_a_script_runs_with_a_cache_of_its_own(
 )
 def test_kernels_are_named_after_a_colon(word: str, path: str, kernels: list[str]) -> None:
     assert script.split(word) == (path, kernels)
+
+
+@pytest.mark.parametrize(
+    ("type", "name"), [("*u1", "*i1"), ("u1", "i1"), ("*kfp32", "*fp32"), ("*i64", "*i64"), ("bf16", "bf16")]
+)
+def test_types_have_one_name_in_tables_and_keys(monkeypatch: pytest.MonkeyPatch, type: str, name: str) -> None:
+    assert forms.packed_type(type) == name
+    if type.startswith("*"):
+        launch = _launch(3, "a")
+        launch.values["x"] = ArrayUse(0, 0, 4, (1,), type)
+        ((key, _),) = forms._choices([Choice(launch, ["n"], {"BLOCK": 64})], ["x", "n", "BLOCK"])
+        assert key == {"x": name, "n": "3"}

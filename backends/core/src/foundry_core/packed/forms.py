@@ -84,6 +84,12 @@ def constant_text(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
+def packed_type(type: str) -> str:
+    """Return the tables' name of one of Triton's types: Booleans have one, and a tl.const is as any pointer."""
+    row = pointer_element(type) if type.startswith("*") else passed(type)
+    return "*" * type.startswith("*") + ("i1" if row.name == "u1" else row.name)
+
+
 def compile_kernels(found: Sequence[Launch], choices: Sequence[Choice], road: Road, device: Any = None) -> list[Kernel]:
     """Compile all forms of the recorded launches, for the device of each, or for another one (a GPUTarget).
 
@@ -177,10 +183,9 @@ def _compiled(source: Any, launch: Launch, road: Road, device: Any) -> Variant:
             parameters[name] = Parameter(constant=constant_text(value), one=one)
             continue
         type_ = taken.types[number]
-        row = pointer_element(type_) if type_.startswith("*") else passed(type_)
         divides = any(how[0] == "tt.divisibility" for how in source.attrs.get((position,), ()))
         parameters[name] = Parameter(
-            type="*" * type_.startswith("*") + ("i1" if row.name == "u1" else row.name),
+            type=packed_type(type_),
             divisor=DIVISOR if divides else 1,
             is_written=number in outputs,
         )
@@ -222,7 +227,7 @@ def _choices(choices: Sequence[Choice], names: Sequence[str]) -> list[tuple[dict
         key = {}
         for name, value in choice.launch.values.items():
             if isinstance(value, ArrayUse):
-                key[name] = value.type.replace("*k", "*")
+                key[name] = packed_type(value.type)
             elif name in choice.key:
                 key[name] = constant_text(value)
         constants = {name: constant_text(value) for name, value in choice.constants.items() if name in names}

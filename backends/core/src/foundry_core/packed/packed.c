@@ -494,38 +494,30 @@ void foundry_array_release(foundry_array *array)
 
 /* ---- The choice of a form */
 
-/* Write what an argument is in Triton's eyes: the type of a number or of elements, or the text of a constant. */
-static void describe(const foundry_argument *argument, int is_constant, char *text, size_t size)
+/* Triton's type of a number that is no constant; NULL for other arguments. */
+static const char *number_type(const foundry_argument *argument)
 {
+    const int64_t integer = argument->value.integer;
     switch (argument->kind) {
-    case FOUNDRY_ARRAY:
-        if (argument->value.array)
-            snprintf(text, size, "*%s", packed_type(argument->value.array->type));
-        else
-            snprintf(text, size, "None");
-        break;
-    case FOUNDRY_INTEGER:
-        if (is_constant)
-            snprintf(text, size, "%" PRId64, argument->value.integer);
-        else
-            snprintf(text, size, "%s", argument->value.integer >= INT32_MIN && argument->value.integer <= INT32_MAX ? "i32" : "i64");
-        break;
-    case FOUNDRY_UNSIGNED:
-        if (is_constant)
-            snprintf(text, size, "%" PRIu64, argument->value.bits);
-        else
-            snprintf(text, size, "u64");
-        break;
-    case FOUNDRY_BOOLEAN:
-        snprintf(text, size, "%s", !is_constant ? "i1" : argument->value.boolean ? "True" : "False");
-        break;
-    case FOUNDRY_FLOAT:
-        if (is_constant)
-            snprintf(text, size, "%.17g", argument->value.number);
-        else
-            snprintf(text, size, "fp32");
-        break;
-    case FOUNDRY_TEXT: snprintf(text, size, "%.200s", argument->value.text ? argument->value.text : "None"); break;
+    case FOUNDRY_INTEGER: return integer >= INT32_MIN && integer <= INT32_MAX ? "i32" : "i64";
+    case FOUNDRY_UNSIGNED: return "u64";
+    case FOUNDRY_BOOLEAN: return "i1";
+    case FOUNDRY_FLOAT: return "fp32";
+    default: return NULL;
+    }
+}
+
+/* Write an argument: a value, or the type of an array. */
+static void describe(const foundry_argument *argument, char *text, size_t size)
+{
+    const foundry_array *array = argument->kind == FOUNDRY_ARRAY ? argument->value.array : NULL;
+    switch (argument->kind) {
+    case FOUNDRY_ARRAY: snprintf(text, size, "%s%s", array ? "*" : "None", array ? packed_type(array->type) : ""); break;
+    case FOUNDRY_INTEGER: snprintf(text, size, "%" PRId64, argument->value.integer); break;
+    case FOUNDRY_UNSIGNED: snprintf(text, size, "%" PRIu64, argument->value.bits); break;
+    case FOUNDRY_BOOLEAN: snprintf(text, size, "%s", argument->value.boolean ? "True" : "False"); break;
+    case FOUNDRY_FLOAT: snprintf(text, size, "%.17g", argument->value.number); break;
+    case FOUNDRY_TEXT: snprintf(text, size, "%.100s", argument->value.text ? argument->value.text : "None"); break;
     case FOUNDRY_CHOSEN: snprintf(text, size, "what triton.autotune chose"); break;
     default: snprintf(text, size, "an argument of kind %d, which there is not", (int)argument->kind);
     }
@@ -535,7 +527,6 @@ static void describe(const foundry_argument *argument, int is_constant, char *te
 static foundry_argument read_constant(const char *text)
 {
     char *end;
-    foundry_argument found = {.kind = FOUNDRY_TEXT, .value.text = text};
     if (!strcmp(text, "None"))
         return (foundry_argument){.kind = FOUNDRY_ARRAY};
     if (!strcmp(text, "True") || !strcmp(text, "False"))
@@ -545,7 +536,8 @@ static foundry_argument read_constant(const char *text)
         locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* the program's may have a decimal comma */
         double number = strtod_l(text, &end, plain);
         freelocale(plain);
-        return *end || end == text ? found : (foundry_argument){.kind = FOUNDRY_FLOAT, .value.number = number};
+        if (end != text && !*end)
+            return (foundry_argument){.kind = FOUNDRY_FLOAT, .value.number = number};
     }
     errno = 0;
     long long integer = strtoll(text, &end, 10);
@@ -555,7 +547,7 @@ static foundry_argument read_constant(const char *text)
     unsigned long long bits = strtoull(text, &end, 10);
     if (!errno && end != text && !*end && *text != '-')
         return (foundry_argument){.kind = FOUNDRY_UNSIGNED, .value.bits = bits};
-    return found;
+    return (foundry_argument){.kind = FOUNDRY_TEXT, .value.text = text};
 }
 
 static int is_constant_equal(const foundry_argument *argument, const char *text)
@@ -575,7 +567,13 @@ static int is_constant_equal(const foundry_argument *argument, const char *text)
     }
 }
 
-/* The integer that an argument is, if it is one of a type with `bytes` bytes. */
+/* The bits of an argument that is an integer or a Boolean. */
+static uint64_t integer_bits(const foundry_argument *argument)
+{
+    return argument->kind == FOUNDRY_BOOLEAN ? argument->value.boolean != 0 : argument->value.bits;
+}
+
+/* Return whether an integer is in the range of a type. */
 static int fits(const foundry_argument *argument, uint32_t type)
 {
     if (argument->kind == FOUNDRY_BOOLEAN)
@@ -600,51 +598,36 @@ static uint64_t address(const foundry_pack *pack, const foundry_array *array)
 /* Return whether a form of a kernel takes an argument; if not, why is in `why`. */
 static int takes(const foundry_pack *pack, const struct packed_name *name, const struct packed_parameter *parameter, const foundry_argument *argument, char *why, size_t size)
 {
+    const char *type = number_type(argument), *packed = packed_type(parameter->type);
+    const int is_integer = type && argument->kind != FOUNDRY_FLOAT;
     char is[256];
-    describe(argument, name->constant || argument->kind == FOUNDRY_TEXT, is, sizeof is);
-    const int is_integer = argument->kind == FOUNDRY_INTEGER || argument->kind == FOUNDRY_UNSIGNED;
+    describe(argument, is, sizeof is);
     switch (parameter->how) {
     case PACKED_CONSTANT:
-        if (parameter->one) {
-            if (argument->kind == FOUNDRY_INTEGER && argument->value.integer == 1)
-                return 1;
-            snprintf(why, size, "%s is not 1", name->name);
-        } else {
-            if (is_constant_equal(argument, parameter->text))
-                return 1;
-            snprintf(why, size, "%s is %s, and compiled in is %.200s", name->name, is, parameter->text);
-        }
+        if (is_constant_equal(argument, parameter->text))
+            return 1;
+        snprintf(why, size, "%s is %s, and compiled in is %.200s", name->name, is, parameter->text);
         return 0;
     case PACKED_POINTER:
-        if (argument->kind != FOUNDRY_ARRAY || !argument->value.array || argument->value.array->type != parameter->type) {
-            snprintf(why, size, "%s is %s, and packed is *%s", name->name, is, packed_type(parameter->type));
-            return 0;
-        }
-        if (address(pack, argument->value.array) % parameter->divisor == 0)
+        if (argument->kind != FOUNDRY_ARRAY || !argument->value.array || argument->value.array->type != parameter->type)
+            snprintf(why, size, "%s is %s, and packed is *%s", name->name, type ? type : is, packed);
+        else if (address(pack, argument->value.array) % parameter->divisor == 0)
             return 1;
-        snprintf(why, size, "%s starts at an address that is not divisible by %d", name->name, parameter->divisor);
+        else
+            snprintf(why, size, "%s starts at an address that is not divisible by %d", name->name, parameter->divisor);
         return 0;
     default:
-        if (types[parameter->type].is_float) {
-            if (argument->kind == FOUNDRY_FLOAT ? name->declared || parameter->type == FOUNDRY_FP32 : name->declared && (is_integer || argument->kind == FOUNDRY_BOOLEAN))
-                return 1;
-        } else if ((is_integer || argument->kind == FOUNDRY_BOOLEAN) && (name->declared || !strcmp(is, packed_type(parameter->type)))) {
-            if (!fits(argument, parameter->type)) {
-                describe(argument, 1, is, sizeof is);
-                snprintf(why, size, "%s is %s, which is not in the range of %s", name->name, is, packed_type(parameter->type));
-                return 0;
-            }
-            uint64_t value = argument->kind == FOUNDRY_BOOLEAN ? argument->value.boolean != 0
-                : argument->kind == FOUNDRY_UNSIGNED           ? argument->value.bits
-                                                               : (uint64_t)argument->value.integer;
-            if (value % parameter->divisor == 0)
-                return 1;
+        if (!type || (types[parameter->type].is_float ? !name->declared && (is_integer || parameter->type != FOUNDRY_FP32)
+                                                      : !is_integer || (!name->declared && strcmp(type, packed))))
+            snprintf(why, size, "%.100s is %.100s%s%s, and packed is %s", name->name, is, type ? ", to Triton " : "", type ? type : "", packed);
+        else if (types[parameter->type].is_float)
+            return 1;
+        else if (!fits(argument, parameter->type))
+            snprintf(why, size, "%s is %s, which is not in the range of %s", name->name, is, packed);
+        else if (integer_bits(argument) % parameter->divisor == 0)
+            return 1;
+        else
             snprintf(why, size, "%s is not divisible by %d", name->name, parameter->divisor);
-            return 0;
-        }
-        char value[256];
-        describe(argument, 1, value, sizeof value);
-        snprintf(why, size, "%.100s is %.100s, to Triton %.100s, and packed is %s", name->name, value, is, packed_type(parameter->type));
         return 0;
     }
 }
@@ -743,7 +726,7 @@ static foundry_status choose_variant(const foundry_pack *pack, const struct pack
         if (misfits(pack, kernel, &kernel->variants[v], arguments, &where, why) != fewest || where != at)
             continue;
         if (taken->how == PACKED_CONSTANT)
-            snprintf(is, sizeof is, " %.200s", taken->one ? "1" : taken->text);
+            snprintf(is, sizeof is, " %.200s", taken->text);
         else
             snprintf(is, sizeof is, " %s%s", taken->how == PACKED_POINTER ? "*" : "", packed_type(taken->type));
         if (taken->divisor > 1)
@@ -993,9 +976,7 @@ static void set_number(struct road_argument *to, const foundry_argument *from)
         memcpy(&to->bits, type == FOUNDRY_FP64 ? (void *)&number : type == FOUNDRY_FP32 ? (void *)&single : (void *)&half, to->bytes);
         return;
     }
-    uint64_t value = from->kind == FOUNDRY_UNSIGNED ? from->value.bits
-        : from->kind == FOUNDRY_BOOLEAN             ? from->value.boolean != 0
-                                                    : (uint64_t)from->value.integer;
+    const uint64_t value = integer_bits(from);
     memcpy(&to->bits, &value, to->bytes);
     const int unused = 64 - 8 * (int)to->bytes;
     /* As the analysis of addresses reads it: the sign is that of the number's own highest bit. */

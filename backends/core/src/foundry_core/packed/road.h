@@ -34,8 +34,7 @@ enum packed_how {
 struct packed_parameter {
     uint8_t how, type;
     uint8_t divisor;  /* 16: only addresses, or numbers, that are divisible by it; else 1 */
-    uint8_t one;      /* compiled in because it was 1, so that a number is compared */
-    uint8_t is_read, is_written;
+    uint8_t is_written;
     uint32_t offset;  /* where it is in the block of arguments, for roads that have one */
     const char *text; /* the constant, as Python's repr writes it */
 };

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..scalars import pointer_element
 from ..strings import c_string
-from .forms import Kernel, Parameter, Variant, constant_text
+from .forms import Kernel, Parameter, Variant, constant_text, packed_type
 from .recording import ArrayUse, Launch
 from .roads import PackError, Road
 
@@ -172,10 +172,10 @@ def _kernel(number: int, kernel: Kernel, reaches: dict[str, str]) -> str:
 
 def _parameter(parameter: Parameter, offset: int) -> str:
     if not parameter.type:
-        return f"{{PACKED_CONSTANT, 0, 1, {int(parameter.one)}, 0, 0, 0, {c_string(parameter.constant)}}}"
+        return f"{{PACKED_CONSTANT, 0, 1, 0, 0, {c_string(parameter.constant)}}}"
     how = "PACKED_POINTER" if parameter.type.startswith("*") else "PACKED_NUMBER"
     type = parameter.type.removeprefix("*").upper()
-    return f"{{{how}, FOUNDRY_{type}, {parameter.divisor}, 0, 1, {int(parameter.is_written)}, {offset}, NULL}}"
+    return f"{{{how}, FOUNDRY_{type}, {parameter.divisor}, {int(parameter.is_written)}, {offset}, NULL}}"
 
 
 def _variant(variant: Variant, label: str, reach: str) -> str:
@@ -259,7 +259,7 @@ def _described(kernel: Kernel) -> list[str]:
             if parameter.type:
                 shown.append(f"{name}: {parameter.type}" + " / 16" * (parameter.divisor > 1))
             else:
-                shown.append(f"{name} = {'1' if parameter.one else parameter.constant}")
+                shown.append(f"{name} = {parameter.constant}")
         lines.append(f"  {', '.join(shown)}")
     return lines
 
@@ -307,8 +307,7 @@ def example(name: str, kernels: Sequence[Kernel]) -> tuple[str, dict[str, bytes]
 
 def _element(type: str) -> tuple[str, int]:
     """Return the elements' type in C, and their bytes, of a pointer's type."""
-    row = pointer_element(type)
-    return "FOUNDRY_I1" if row.name == "u1" else f"FOUNDRY_{row.name.upper()}", row.bytes
+    return f"FOUNDRY_{packed_type(type)[1:].upper()}", pointer_element(type).bytes
 
 
 def _example(number: int, kernel: Kernel, launch: Launch, recorded: dict[str, bytes]) -> str:
