@@ -298,33 +298,11 @@ def test_wrong_calls_of_the_loader_are_errors(written: Path, device: Any) -> Non
         packed.add[(65536, 65536)](x, y, out.copy(), 256, BLOCK=256)
 
 
-_VALUES = [
-    0.0,
-    -0.0,
-    1.0,
-    0.1,
-    -65519.9,
-    65520.0,
-    5.96e-8,
-    2.98e-8,
-    2.99e-8,
-    6.1e-5,
-    1e-45,
-    3.4e38,
-    3.39e38,
-    1e39,
-    1e300,
-]
-_VALUES += [
-    float("inf"),
-    float("-inf"),
-    float("nan"),
-    1 + 2**-11,
-    1 + 2**-11 + 2**-40,
-    1 + 2**-8,
-    1 + 2**-8 + 2**-40,
-    5e-324,
-]
+_TEXTS = (
+    "0 -0.0 1 0.1 -65519.9 65520 5.96e-8 2.98e-8 2.99e-8 6.1e-5 1e-45 3.4e38 3.39e38 1e39 1e300 5e-324 inf -inf nan"
+)
+_VALUES = [*map(float, _TEXTS.split())]
+_VALUES += [1 + 2**-11, 1 + 2**-11 + 2**-40, 1 + 2**-8, 1 + 2**-8 + 2**-40]
 
 
 @pytest.mark.parametrize("value", [*_VALUES, *np.random.default_rng(5).standard_normal(20).tolist()])
@@ -472,10 +450,24 @@ def test_threads_and_wrong_calls_break_nothing(written: Path, tmp_path: Path, sa
         assert done.returncode == 0 and "calls were launched" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("standard", ["c++11", "c++20"])
-def test_the_header_is_one_of_cpp_too(written: Path, standard: str) -> None:
-    words = ["c++", f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-x", "c++"]
-    subprocess.run([*words, str(written / "include" / "sums.h")], check=True)
+def test_headers_and_examples_are_strict_c_and_cpp(tmp_path: Path) -> None:
+    """The constants are those that an argument of any kind may have, and the names are hard ones."""
+    values = [1, True, 0.5, -0.0, float("inf"), 'a\n"*/', (1 << 64) - 1, -(1 << 63), None]
+    names = {"int64_t": Name(), "foundry_pack": Name(declared=True), "new": Name(), "v": Name(constant=1)}
+    variants, launches = [], []
+    for value in values:
+        text = constant_text(value)
+        parameters = {"int64_t": Parameter("*i1"), "foundry_pack": Parameter("u64"), "new": Parameter(constant="None")}
+        variants.append(Variant({**parameters, "v": Parameter(constant=text)}, Form("f", {"spv": text.encode()}), None))
+        for use in (ArrayUse(-1, 0, 0, (0,), "*u1"), ArrayUse(0, 4, 12, (3, 4), "*ku1")):
+            given = {"int64_t": use, "foundry_pack": (1 << 64) - 1, "new": None, "v": value}
+            launches.append(Launch(None, None, (1, 1, 1), given, [Memory(bytes(16), bytes(16))] * (use.memory == 0)))
+    nothing = Kernel("nothing", {}, [Variant({}, Form("g", {"spv": b""}), None)], [], [])
+    place = _write(tmp_path / "sums", Kernel("hard", names, variants, [], launches), nothing, _tuned_kernel())
+    strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", f"-I{place}/include"]
+    subprocess.run(["cc", "-std=c99", *strict, str(place / "example.c")], check=True)
+    for standard in ("c++11", "c++20"):
+        subprocess.run(["c++", f"-std={standard}", *strict, "-x", "c++", str(place / "include/sums.h")], check=True)
 
 
 def _folder_error(place: Path) -> str:
