@@ -257,9 +257,10 @@ def _image(what: str, store: Store, *, signed: bool) -> Checked:
     name = f"{_TAG}{what}:latest" if what in locked else what
     docker = client.connect()
     if docker.image(name) is None:
-        build = (
-            f"./foundry build {locked[what].name}{platforms.option(locked[what].platform)}" if what in locked else ""
-        )
+        build = ""
+        if what in locked:
+            target = locked[what]
+            build = f"./foundry build {target.name}" + platforms.option(target.platform)
         raise UsageError(f"there is no target, image or file {what}", next=build)
     with layer.saved(docker, name) as archive:
         return _archive(archive, name, store, signed=signed)
