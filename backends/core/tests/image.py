@@ -18,3 +18,10 @@ def python(*arguments: str | os.PathLike[str], **variables: str) -> subprocess.C
     """Run Python with these arguments and more variables, with the modules of this process, and return its output."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))} | variables
     return subprocess.run([sys.executable, *arguments], env=env, capture_output=True, text=True, check=False)
+
+
+def printed(*arguments: str | os.PathLike[str], **variables: str) -> str:
+    """Run Python as `python` does, which must succeed, and return what it printed."""
+    done = python(*arguments, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,13 +18,6 @@ def nothing_compiled_before() -> Iterator[None]:
     """Forget all compiled code before each test of a file that imports this."""
     torch._dynamo.reset()
     yield
-
-
-def script(text: str) -> str:
-    """Run Python code in a process of its own, and return what it prints."""
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def whole(*shape: int) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from image import printed
 
 SCRIPT = """
 import numpy as np
@@ -83,16 +82,8 @@ print(packed.device())
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("packed")
     (work / "script.py").write_text(SCRIPT)
-    python("-m", "foundry_core.packed", "--name=scaled", work / "script.py", work / "scaled")
+    printed("-m", "foundry_core.packed", "--name=scaled", work / "script.py", work / "scaled")
     return work / "scaled"
-
-
-def python(*words: str | Path, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_example_computes_what_was_recorded(folder: Path) -> None:
@@ -103,6 +94,6 @@ def test_example_computes_what_was_recorded(folder: Path) -> None:
 
 @pytest.mark.parametrize("dpus", ["", "1", "3"])
 def test_other_sizes_and_numbers_of_dpus_agree_with_numpy(folder: Path, dpus: str) -> None:
-    said = python("-c", USE, PYTHONPATH=str(folder / "python"), FOUNDRY_SCALED_DEVICE=dpus)
+    said = printed("-c", USE, PYTHONPATH=str(folder / "python"), FOUNDRY_SCALED_DEVICE=dpus)
     assert "is too short for scaled: it has 10 elements" in said
     assert said.endswith("emulated DPUs, one for 11 programs\n" if not dpus else f"{dpus} emulated DPUs\n")

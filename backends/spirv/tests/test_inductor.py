@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from image import printed
 from inductor_cases import (
     check_in_place,
     in_place,
     nothing_compiled_before,  # noqa: F401 - a fixture of each test
     products,
-    script,
     torch,
     whole,
 )
@@ -145,25 +145,31 @@ def test_other_backends_of_torch_compile_are_left_as_they_are() -> None:
 
 def test_it_can_be_the_default() -> None:
     assert (
-        script("""
+        printed(
+            "-c",
+            """
 import torch
 from torch._inductor.utils import run_and_get_code
 from triton_spirv_backend import inductor
 inductor.make_default()
 result, code = run_and_get_code(torch.compile(lambda x: x + 1), torch.zeros(3))
 print(result.tolist(), "@triton.jit" in code[0])
-""")
+""",
+        )
         == "[1.0, 1.0, 1.0] True\n"
     )
 
 
 def test_another_release_of_torch_is_refused() -> None:
-    output = script("""
+    output = printed(
+        "-c",
+        """
 import torch
 torch.__version__ = "2.99.0"
 try:
     torch.compile(lambda x: x + 1, backend="spirv")(torch.zeros(3))
 except Exception as error:
     print(error)
-""")
+""",
+    )
     assert "does not support torch 2.99.0" in output and "run with 2.6" in output

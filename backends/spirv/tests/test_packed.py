@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from image import printed, python
 
 _KINDS = """
 import numpy as np
@@ -88,31 +87,22 @@ for n in (100, 1 << 16):
 """
 
 
-def _python(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=500)
-
-
 def _pack(tmp_path: Path, text: str, name: str, *kernels: str) -> Path:
     script, folder = tmp_path / "script.py", tmp_path / name
     script.write_text(text)
     words = ("-m", "foundry_core.packed", f"--name={name}", f"{script}:{','.join(kernels)}", str(folder))
-    done = _python(*words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    printed(*words)
     return folder
 
 
 def _replayed(folder: Path) -> str:
     program = str(folder / "bin" / f"{json.loads((folder / 'foundry.json').read_text())['name']}_example")
-    done = _python("-m", "foundry_core.packed.replay", program, str(folder))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return printed("-m", "foundry_core.packed.replay", program, str(folder))
 
 
 def _loaded(folder: Path, code: str) -> str:
     head = "from foundry_core.runtime.pocl import choose_library; choose_library()\nimport sys, numpy as np\n"
-    done = _python("-c", f"{head}sys.path.insert(0, {str(folder / 'python')!r})\n{code}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return printed("-c", f"{head}sys.path.insert(0, {str(folder / 'python')!r})\n{code}")
 
 
 def test_kernels_with_all_kinds_of_arguments_run_as_recorded_and_are_the_same_bytes(tmp_path: Path) -> None:
@@ -178,7 +168,7 @@ def test_kernels_that_cannot_leave_are_refused_with_the_reason(tmp_path: Path, b
         "import numpy as np, triton, triton.language as tl\n@triton.jit\ndef kernel(x):\n"
         f"    {body}\nkernel[(1,)](np.zeros(4, np.int64))\n"
     )
-    done = _python("-m", "foundry_core.packed", f"{script}:kernel", str(tmp_path / "out"))
+    done = python("-m", "foundry_core.packed", f"{script}:kernel", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "the kernel kernel cannot be packed" in done.stderr
     assert message in done.stderr

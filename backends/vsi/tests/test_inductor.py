@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from foundry_core.log import DeviceAssertionError
+from image import printed
 from inductor_cases import (
     check_in_place,
     in_place,
     nothing_compiled_before,  # noqa: F401 - a fixture of each test
     products,
-    script,
     torch,
     whole,
 )
@@ -42,13 +42,13 @@ ORDERS = {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_device_is_registered_in_whatever_order_is_imported(order: str) -> None:
-    assert script(ORDERS[order] + REGISTERED) == "True True vsi True\n"
+    assert printed("-c", ORDERS[order] + REGISTERED) == "True True vsi True\n"
 
 
 @pytest.mark.parametrize("order", ["import vpex", "import torch._dynamo.device_interface, vpex"])
 def test_triton_is_found_before_the_compiler_is_imported(order: str) -> None:
     asked = "from torch.utils._triton import has_triton; print(has_triton(), f'{inductor}.compile_fx' in sys.modules)"
-    assert script(f"import sys, torch, triton; inductor = 'torch._inductor'; {order}; {asked}") == "True False\n"
+    assert printed("-c", f"import sys, torch, triton; inductor = 'torch._inductor'; {order}; {asked}") == "True False\n"
 
 
 def test_tensors_are_on_the_device_that_the_driver_names() -> None:
@@ -71,14 +71,14 @@ def test_an_expanded_tensor_is_not_written_to() -> None:
 
 
 def test_a_torch_without_the_device_is_left_as_it_is() -> None:
-    assert script("import torch, triton_vsi_backend" + REGISTERED) == "False False cuda False\n"
+    assert printed("-c", "import torch, triton_vsi_backend" + REGISTERED) == "False False cuda False\n"
 
 
 def test_importing_torch_imports_neither_triton_nor_its_compiler() -> None:
     imported = (
         "print(*(name in sys.modules for name in ('triton_vsi_backend', 'triton', 'torch._inductor.compile_fx')))"
     )
-    assert script(f"import sys, torch, vpex; {imported}") == "True False False\n"
+    assert printed("-c", f"import sys, torch, vpex; {imported}") == "True False False\n"
 
 
 def test_registering_again_does_nothing() -> None:
@@ -89,7 +89,9 @@ def test_registering_again_does_nothing() -> None:
 
 
 def test_another_release_of_torch_is_refused_when_it_compiles_for_vsi() -> None:
-    output = script("""
+    output = printed(
+        "-c",
+        """
 import torch, vpex
 torch.__version__ = "2.99.0"
 import torch._inductor.compile_fx
@@ -97,7 +99,8 @@ try:
     torch.compile(lambda x: x + 1)(torch.zeros(3, device="vsi"))
 except Exception as error:
     print(error)
-""")
+""",
+    )
     assert "does not support torch 2.99.0" in output and "run with torch 2.6 with Triton 3.2" in output
 
 
@@ -153,13 +156,16 @@ def test_operator_that_inductor_cannot_compile_runs_on_the_device(function: Any,
 
 def test_products_of_a_device_that_has_them_are_left_to_it() -> None:
     """The reference has no products, so the test registers one that returns zeros."""
-    output = script("""
+    output = printed(
+        "-c",
+        """
 import torch, vpex
 library = torch.library.Library("aten", "IMPL")
 library.impl("mm.out", lambda a, b, *, out: out.zero_(), "PrivateUse1")
 a = torch.ones(4, 4, device="vsi")
 print(torch.compile(lambda a: a @ a)(a).sum().item())
-""")
+""",
+    )
     assert output == "0.0\n"
 
 

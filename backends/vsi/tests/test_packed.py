@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-import triton
+from image import RELEASE, printed, python
 
-PACKS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 6)
+PACKS = RELEASE >= (3, 6)
 SCRIPT = """
 import ml_dtypes
 import numpy as np
@@ -55,19 +52,11 @@ except product.PackedError as error:
 """
 
 
-def python(words: Sequence[str | Path], environment: Mapping[str, str], status: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 @pytest.mark.skipif(PACKS, reason="this release of Triton packs")
 def test_a_release_whose_kernels_do_not_pack_is_named(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    words: list[str | Path] = ["-m", "foundry_core.packed", f"{tmp_path}/script.py:product", tmp_path / "product"]
-    assert "Triton 3.2 compiled it; pack it with 3.6 or a later release" in python(words, {}, status=1)
+    done = python("-m", "foundry_core.packed", f"{tmp_path}/script.py:product", tmp_path / "product")
+    assert done.returncode == 1 and "Triton 3.2 compiled it; pack it with 3.6 or a later release" in done.stderr
     assert not (tmp_path / "product").exists()
 
 
@@ -78,9 +67,8 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     work = tmp_path_factory.mktemp("packed")
     (work / "script.py").write_text(SCRIPT)
     switches = {"tensor core": {"VSI_ENABLE_TC": "1"}, "threads": {"VSI_ENABLE_MULTI_THREADS": "1"}}
-    words = ["-m", "foundry_core.packed", f"{work}/script.py:product", f"{work}/product"]
-    said = python(words, switches.get(request.param, {}))
-    assert "product: " in said
+    words = ("-m", "foundry_core.packed", f"{work}/script.py:product", f"{work}/product")
+    assert "product: " in printed(*words, **switches.get(request.param, {}))
     return work / "product"
 
 
@@ -98,4 +86,4 @@ def test_example_computes_what_was_recorded(folder: Path) -> None:
 
 
 def test_other_sizes_agree_with_numpy_and_short_arrays_are_refused(folder: Path) -> None:
-    assert "is too short for product" in python(["-c", USE], {"PYTHONPATH": str(folder / "python")})
+    assert "is too short for product" in printed("-c", USE, PYTHONPATH=str(folder / "python"))

@@ -42,20 +42,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(source: Path, report: Path, tests: list[str]) -> list[str]:
     """Return the words for pytest that run tests of this folder, of those that are quick, with another foundry_core."""
     file, *chosen = tests
-    paths = f"pythonpath={source} {_LANGUAGE}"
-    silent = ["-p", "no:terminal", "-p", "no:cacheprovider", "-n0", "--maxfail=1", f"--junitxml={report}"]
-    return [
-        *silent,
-        "-o",
-        "addopts=",
-        "-o",
-        paths,
-        "-m",
-        "not slow",
-        *chosen,
-        f"--rootdir={_CORE.parents[1]}",
-        str(_CORE / file),
-    ]
+    settings = ["-o", "addopts=", "-o", f"pythonpath={source} {_LANGUAGE}", f"--rootdir={_CORE.parents[1]}", "-n0"]
+    silent = ["-p", "no:terminal", "-p", "no:cacheprovider", "--maxfail=1", f"--junitxml={report}"]
+    return [*settings, *silent, "-m", "not slow", *chosen, str(_CORE / file)]
 
 
 @pytest.mark.slow
