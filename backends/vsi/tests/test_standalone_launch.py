@@ -168,7 +168,7 @@ def test_a_matmul_on_the_tensor_core_computes_by_its_commands(dumped: Dumped, tm
     assert np.array_equal(built.output(2), a)
     # The reference's kernel writes NaN for an invalid command.
     source = built.folder / "matmul_2d_standalone.cpp"
-    spoilt = source.read_text().replace("        return made;", "        made[0] ^= 1;\n        return made;")
+    spoilt = source.read_text().replace("        return made;\n", "        made[0] ^= 1;\n        return made;\n")
     assert spoilt != source.read_text()
     source.write_text(spoilt)
     built.build("libstdc++")

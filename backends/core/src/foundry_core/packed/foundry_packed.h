@@ -119,9 +119,9 @@ typedef struct {
     } value;
 } foundry_argument;
 
-/* Make one: foundry_pass_int(256). */
+/* Make one: foundry_pass_int(256). A program may have this text in its own file, and need only some of them. */
 #define FOUNDRY_PASS(name, type, of_kind, member) \
-    static inline foundry_argument foundry_pass_##name(type given) \
+    static inline __attribute__((unused)) foundry_argument foundry_pass_##name(type given) \
     { \
         foundry_argument made; \
         made.kind = of_kind; \
