@@ -52,25 +52,19 @@ COMMAND_BYTES = 256
 def in_modes(cases: Iterable[Case]) -> Iterator[Case]:
     """Yield the cases in each of the modes.
 
-    The effect of TC and multi-threads on a kernel does not depend on Triton's release, which only writes the TTIR. So
-    every release runs one case of each type, and one release runs all cases. An addition has nothing for the tensor
-    core, so TC runs one case of each of its types.
+    An addition has nothing for the tensor core, so TC runs only those of its cases that every release of Triton runs.
     """
     cases = list(cases)
     for mode, variables in MODES.items():
-        types: set[tuple[str, str]] = set()
         for case in cases:
-            type = (case.suite, type_of(case))
-            if mode == "TC" and case.suite == "vec_add" and type in types:
+            if mode == "TC" and case.suite == "vec_add" and case.anywhere:
                 continue
             yield dataclasses.replace(
                 case,
                 name=f"{case.name} {mode}".rstrip(),
                 run=lambda case=case: run_and_confirm_mode(case),  # type: ignore[misc]
                 variables=variables,
-                anywhere=mode != "" and type in types,
             )
-            types.add(type)
 
 
 def type_of(case: Case) -> str:

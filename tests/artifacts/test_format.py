@@ -19,8 +19,8 @@ import pytest
 from toolchains.archives import docker_archive, folders, prefix, wheel_file
 from toolchains.artifacts import triton_wheel
 from toolchains.contents import component as contents
-from toolchains.contents import documents
 from toolchains.contents.component import Component, Licence
+from toolchains.contents.packages import wheel_documents
 from toolchains.fetch.store import Store
 
 FILES = {"bin/tool": b"#!/bin/sh\n", "lib/data": b"\0" * 600, "lib/empty": b""}
@@ -91,7 +91,7 @@ def written(what: str, work: Path) -> bytes:
                 "wheel", "tiny", "1.0", Licence("MIT AND LicenseRef-a", "a", texts=(("LicenseRef-a", "a", "b"),))
             )
             subject = replace(each, parts=(replace(each, version="2"),), ancestors=(each,), properties=(("a", "b"),))
-            return b"".join(documents.wheel_documents(subject, "tiny-1.0.dist-info").values())
+            return b"".join(wheel_documents(subject, "tiny-1.0.dist-info").values())
         case "wheel_file":
             writer = wheel_file.WheelWriter(target, "tiny-1.0.dist-info")
             for name, content in FILES.items():

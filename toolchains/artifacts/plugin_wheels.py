@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from toolchains.archives import folders, wheel_file
 from toolchains.archives.tar_file import EPOCH
 from toolchains.contents import component as contents
-from toolchains.contents import documents, packages
+from toolchains.contents import packages
 from toolchains.contents.component import Component, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import digest
@@ -77,7 +77,7 @@ def wheel(name: str, store: Store) -> PluginWheel:
             )
             (wheel,) = built.glob("*.whl")
             info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
-            files = wheel_file.read_files(wheel) | documents.wheel_documents(_component(wheel, inputs), info)
+            files = wheel_file.read_files(wheel) | packages.wheel_documents(_component(wheel, inputs), info)
             wheel_file.write_files(folder / wheel.name, info, files, wheel_file.executables(wheel))
 
         (result,) = store.part("plugin", inputs, build).glob("*.whl")

@@ -32,7 +32,7 @@ from typing import IO
 from toolchains.archives import wheel_file
 from toolchains.config import platforms
 from toolchains.contents import component as contents
-from toolchains.contents import documents, licences, packages
+from toolchains.contents import licences, packages
 from toolchains.contents.component import Component, patches, properties, purl
 from toolchains.fetch.store import Store
 from toolchains.lockfile.lock import LockedTriton
@@ -249,7 +249,7 @@ def rewrite(
                 raise PatchTargetError(f"a patch of Triton {old} adds {path}, which is in no wheel")
             if inner not in present:
                 writer.add(inner, text.encode(), executable=False)
-        for inner, document in documents.wheel_documents(described, new_info.rstrip("/")).items():
+        for inner, document in packages.wheel_documents(described, new_info.rstrip("/")).items():
             writer.add(inner, document)
         writer.close()
 

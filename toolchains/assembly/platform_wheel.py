@@ -17,8 +17,8 @@ from auditwheel.libc import Libc
 from auditwheel.wheel_abi import WheelAbIInfo, analyze_wheel_abi
 
 from toolchains.archives import wheel_file
-from toolchains.contents import documents
 from toolchains.contents.component import Component
+from toolchains.contents.packages import wheel_documents
 from toolchains.sdk import elf
 from toolchains.system import paths
 from toolchains.system.errors import UsageError
@@ -119,6 +119,6 @@ def _write(
     head, empty, text = content[f"{info}/METADATA"].partition(b"\n\n")
     head += b"".join(f"\nRequires-Dist: {requirement}".encode() for requirement in requires)
     content |= {f"{info}/WHEEL": marks, f"{info}/METADATA": head + empty + text}
-    content |= documents.wheel_documents(described, info)
+    content |= wheel_documents(described, info)
     wheel_file.write_files(target, info, {**content, **libraries}, wheel_file.executables(wheel))
     return target

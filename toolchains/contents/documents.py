@@ -199,12 +199,3 @@ def _word(text: str) -> str:
 # The ends of the documents' names, by format.
 ENDINGS = {"cyclonedx": ".cdx.json", "spdx": ".spdx.json"}
 WRITERS = {"cyclonedx": write_cyclonedx, "spdx": write_spdx}
-
-
-def wheel_documents(subject: Component, info: str) -> dict[str, bytes]:
-    """Return the documents about a wheel by their names in it, where PEP 770 has them: NAME.dist-info/sboms.
-
-    Args:
-        info: the name of its .dist-info folder.
-    """
-    return {f"{info}/sboms/{subject.name}{ENDINGS[form]}": write(subject) for form, write in WRITERS.items()}

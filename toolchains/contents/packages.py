@@ -174,3 +174,15 @@ def _distribution(metadata: bytes, files: Mapping[str, bytes]) -> Component:
     fields = email.message_from_bytes(metadata)
     name, version = canonicalize_name(str(fields["Name"])), str(fields["Version"])
     return Component("wheel", name, version, licences.of_distribution(name, fields, files), purl("pypi", name, version))
+
+
+def wheel_documents(subject: Component, info: str) -> dict[str, bytes]:
+    """Return the documents about a wheel by their names in it, where PEP 770 has them: NAME.dist-info/sboms.
+
+    Args:
+        info: the name of its .dist-info folder.
+    """
+    # Its libraries take a third of a second to import, and few commands write a document.
+    from toolchains.contents.documents import ENDINGS, WRITERS
+
+    return {f"{info}/sboms/{subject.name}{ENDINGS[form]}": write(subject) for form, write in WRITERS.items()}
