@@ -455,3 +455,11 @@ def test_wheel_with_a_missing_requirement_is_refused_by_name(tmp_path: Path) -> 
     done = foundry("run", "spirv", f"--wheels={tmp_path / 'wheels'}", tmp_path / "x.py")
     assert done.returncode != 0
     assert "no-such-thing" in done.stderr and "pip download" in done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("target", ["spirv-torch", "vsi-torch"])
+def test_wheel_that_requires_torch_is_installed_next_to_the_images_torch(tmp_path: Path, target: str) -> None:
+    gift(tmp_path / "wheels", "torch")
+    done = foundry("run", target, f"--wheels={tmp_path / 'wheels'}", "-c", "import gift, torch; print(gift.WORD)")
+    assert (done.returncode, done.stdout) == (0, "unwrapped\n"), done.stderr
