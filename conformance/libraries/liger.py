@@ -367,7 +367,7 @@ def cases() -> Iterator[Case]:
         multi_token_attention,
         normal((2, 3, 17, 17), (4, 3, 3, 3), (4,)),
     )
-    yield Case("PolyNorm", liger.liger_poly_norm, poly_norm, normal(square, (3,), (1,)))
+    yield Case("PolyNorm", liger.liger_poly_norm, poly_norm, normal(square, (3,), ()))
     yield Case(
         "Qwen2VLMRope",
         lambda q, k, cos, sin: liger.liger_qwen2vl_mrope(q, k, cos, sin, SECTIONS),
