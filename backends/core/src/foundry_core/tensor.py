@@ -149,11 +149,14 @@ class Tensor:
     Args:
         dtype: Triton's or ml_dtypes' name of the fp8 type that an array of uint8 has: `fp8e4nv` or `float8_e4m3fn`.
 
+    Attributes:
+        dtype: the element type: NumPy's dtype, or the name of an fp8 type.
+
     Raises:
         TypeError: not an array, or an array of a type that Triton does not have.
     """
 
-    __slots__ = ("_address", "_array", "_kind")
+    __slots__ = ("_address", "_array", "_kind", "dtype")
 
     def __init__(self, array: npt.NDArray[Any], dtype: str = "") -> None:
         if not isinstance(array, np.ndarray):
@@ -167,6 +170,8 @@ class Tensor:
             raise TypeError(_refusal(array))
         self._kind = _kind(array, dtype) if dtype else array.dtype.name if array.dtype.name in _FP8 else ""
         self._array = array
+        # Triton distinguishes types by their hash, and ml_dtypes' dtypes of several fp8 types have the same one.
+        self.dtype: Any = self._kind or array.dtype
         self._address = int(array.__array_interface__["data"][0])
 
     def data_ptr(self) -> int:
@@ -186,14 +191,6 @@ class Tensor:
         elif self._array.size:
             low, high = np.lib.array_utils.byte_bounds(self._array)
             note_address(self.untyped_storage().owner, low, high - low)
-
-    @property
-    def dtype(self) -> Any:
-        """Element type: NumPy's dtype, or the name of an fp8 type.
-
-        Triton distinguishes types by their hash, and ml_dtypes' dtypes of several fp8 types have the same one.
-        """
-        return self._kind or self._array.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from foundry_core.runtime import launches
 from foundry_core.runtime.device_report import DeviceReport
 from foundry_core.runtime.launches import MOST_PROGRAMS, Grid, GridError, SynchronousLauncher
 from foundry_core.vulkan.array import DeviceTensor
-from foundry_core.vulkan.device import Pipeline, opened
+from foundry_core.vulkan.device import Direct, Pipeline, opened
 from foundry_core.vulkan.launcher import PipelineLauncher, logging
 from foundry_core.vulkan.library import VulkanError
 from foundry_core.vulkan.timing import VulkanInterface
@@ -37,51 +36,26 @@ class VulkanLauncher(SynchronousLauncher[tuple[bytes, str]]):
         # A kernel that makes pointers of numbers may get those that CUDA gave, which mean nothing to Vulkan.
         self.parameters.adopt = None if self.addresses else DeviceTensor.over
         self._positions = self.parameters.positions() if self.log is None else None
-        # The grid that was last found to be one.
-        self._grid: tuple[Any, Any, Any] | None = None
+        self._direct: Direct | None = None
 
-    def __call__(
-        self,
-        x: int,
-        y: int,
-        z: int,
-        stream: int,
-        function: tuple[bytes, str],
-        packed_metadata: Any,
-        launch_metadata: Any,
-        enter_hook: Callable[[Any], None] | None,
-        exit_hook: Callable[[Any], None] | None,
-        *arguments: Any,
-    ) -> None:
+    def __call__(self, *arguments: Any) -> None:
         # The way of most launches: no hooks, no profile, arrays of the device only. All else takes the common way.
         if (
-            self._launcher is not None
-            and self._positions is not None
-            and launches.observer is None
-            # Triton passes a chain, which calls nothing in most launches.
-            and (enter_hook is None or not getattr(enter_hook, "calls", True))
-            and (exit_hook is None or not getattr(exit_hook, "calls", True))
-            and ((grid := (x, y, z)) == self._grid or self._fits(grid))
-            and self._launcher.launch_on_device(grid, [arguments[at] for at in self._positions])
+            self._launcher is None
+            or self._direct is None
+            or launches.observer is not None
+            or not self._device.launch_directly(self._launcher.pipeline, self._direct, arguments)
         ):
-            return
-        around = packed_metadata, launch_metadata, enter_hook, exit_hook
-        super().__call__(x, y, z, stream, function, *around, *arguments)
-
-    def _fits(self, grid: tuple[Any, Any, Any]) -> bool:
-        """Return whether it is a grid that the device takes."""
-        sides = zip(grid, self._most, strict=True)
-        if all(type(side) is int and 0 < side <= most for side, most in sides) and math.prod(grid) <= self._most[0]:
-            self._grid = grid
-        return grid is self._grid
+            super().__call__(*arguments)
 
     def prepare(self, function: tuple[bytes, str]) -> None:
         if self._launcher is None:
             known, (binary, name) = self._metadata, function
-            here = opened()
+            self._device = here = opened()
             pipeline = Pipeline(here, binary, name, known.argument_bytes, here.properties.subgroup, self._place)
             types = [*self.parameters.types, *["u64"] * (self.log is not None)]
             self._launcher = PipelineLauncher(here, pipeline, types, known.argument_offsets, self.parameters.outputs)
+            self._direct = None if self._positions is None else self._launcher.direct(self._positions)
             self._most = (MOST_PROGRAMS, *here.properties.grid[1:])
 
     def launch(self, grid: Grid, function: tuple[bytes, str], arguments: Sequence[Any]) -> None:

@@ -37,7 +37,9 @@ def _replace_launch() -> None:
     jit = sys.modules["triton.runtime.jit"]
 
     def launcher(self: Any, grid: Any) -> Callable[..., Any]:
-        checked = (lambda meta: _grid(self, grid(meta))) if callable(grid) else _grid(self, grid)
+        checked = grid
+        if type(grid) is not tuple or not 1 <= len(grid) <= 3:
+            checked = (lambda meta: _grid(self, grid(meta))) if callable(grid) else _grid(self, grid)
 
         def launched(*arguments: Any, **named: Any) -> Any:
             found: ArgumentError | FunctionError | None

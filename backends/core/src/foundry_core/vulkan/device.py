@@ -21,7 +21,7 @@ import math
 import os
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from enum import IntEnum
@@ -68,6 +68,8 @@ _NEEDED = {
 # What library().launch takes in front of the arguments, for `struct`: a Pipeline's handle, and the grid.
 LAUNCH = "QIII4x"
 _said: list[str] = []
+# What PipelineLauncher.direct returns.
+Direct = Callable[..., int | None]
 
 
 class HostArrays(StrEnum):
@@ -353,6 +355,26 @@ class VulkanDevice:
         if self.shared:
             self.shared.after()
 
+    def launch_directly(self, pipeline: Pipeline, direct: Direct, arguments: tuple[Any, ...]) -> bool:
+        """Launch as `launch` does, where a function of launch.c can; return whether it did.
+
+        Args:
+            arguments: those of Triton's call of a launcher; the first three are the grid.
+        """
+        if self.shared:
+            return False
+        if self._runs_here:
+            x, y, z, *_ = arguments
+            crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, (x, y, z)))
+        number = direct(*arguments)
+        if number is None:
+            if self._runs_here:
+                crash.unfinished.pop()
+            return False
+        if not number or _said:
+            self.check(number, "a launch failed")
+        return True
+
     def wait(self, number: int = 0) -> None:
         """Wait for the batch with this number and all before it; 0 for everything that was launched.
 
@@ -361,7 +383,8 @@ class VulkanDevice:
         """
         while (found := library().wait(self.handle, number, _WAIT)) < 0:
             pass
-        self.check(found, "the device cannot be waited for")
+        if not found or _said:
+            self.check(found, "the device cannot be waited for")
         if not number:
             self.abandoned.clear()
             crash.unfinished.clear()

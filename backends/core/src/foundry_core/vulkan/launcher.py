@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from ..log import FIRST_FAILURE, Log
+from ..runtime.launches import MOST_PROGRAMS
 from ..scalars import passed
 from ..spans import memory_spans, merged
 from .array import DeviceTensor
-from .device import LAUNCH, HostArrays, Pipeline, VulkanDevice
-from .library import VulkanError
+from .device import LAUNCH, Direct, HostArrays, Pipeline, VulkanDevice
+from .library import VulkanError, library
 from .memory import DeviceBuffer, ImportedMemory
 
+# Where the kernel's arguments begin in Triton's call, and the attributes that launch.c reads.
+_BEFORE = 9
+_ATTRIBUTES = tuple(map(sys.intern, ("address", "dense", "calls")))
 # A range of the host's memory, and the address of its first byte as the device sees it.
 Range = tuple[int, int, int]
 
@@ -43,14 +48,13 @@ class PipelineLauncher:
         self._device, self.pipeline = device, pipeline
         self._pointers = [number for number, type in enumerate(types) if type.startswith("*")]
         self._outputs = [number for number in self._pointers if number in outputs]
-        rows = {number: passed(type) for number, type in enumerate(types) if number not in self._pointers}
-        self._convert = {number: row.convert for number, row in rows.items()}
-        # `struct` converts the others as these do, or raises an error.
-        self._converted = [number for number, row in rows.items() if row.bits == 1 or row.carrier != row.dtype]
+        self._rows = {number: passed(type) for number, type in enumerate(types) if number not in self._pointers}
+        self._convert = {number: row.convert for number, row in self._rows.items()}
         letters = ["Q" if type.startswith("*") else passed(type).code for type in types]
         self._in_parts = device.splits_grids
         self._spare = (device.spare.address,) * (len(offsets) - len(types) - 1 - 4 * self._in_parts)
         code, at = f"<{LAUNCH}", 0
+        self._places = [struct.calcsize(code) + offset for offset in offsets]
         letters += ["Q"] * len(self._spare) + ["I"] * (1 + 4 * self._in_parts)
         for letter, offset in zip(letters, offsets, strict=True):
             code += "x" * (offset - at) + letter
@@ -62,25 +66,42 @@ class PipelineLauncher:
             return self._pack(self.pipeline.handle, *grid, *values, *self._spare, 0, *grid, 0)
         return self._pack(self.pipeline.handle, *grid, *values, *self._spare, 0)
 
-    def launch_on_device(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> bool:
-        """Launch if all arrays are of the device, and no written one overlaps itself; return whether they are."""
-        values = list(arguments)
-        for number in self._pointers:
-            tensor = values[number]
-            if type(tensor) is not DeviceTensor:
-                return False
-            values[number] = tensor.address
-        for number in self._outputs:
-            if not arguments[number].dense:
-                return False
-        try:
-            for number in self._converted:
-                values[number] = self._convert[number](values[number])
-            packed = self._packed(grid, values)
-        except (struct.error, TypeError, OverflowError):
-            return False  # the other way says which number cannot be passed
-        self._device.launch(self.pipeline, grid, packed)
-        return True
+    def direct(self, positions: Sequence[int]) -> Direct | None:
+        """Return a function of launch.c that takes Triton's call of a launcher, for arrays that are all of the device.
+
+        It returns the number of the batch; 0 after an error; or None if it launched nothing, because an argument is
+        something else. None instead of a function: Python must round a number to a 16-bit float, or there are too many
+        arguments.
+
+        Args:
+            positions: where the kernel's arguments are in those of the launch.
+        """
+        rounds = any(row.bits == 16 and row.carrier != row.dtype for row in self._rows.values())
+        if rounds or not hasattr(ctypes.pythonapi, "PyCFunction_NewEx"):
+            return None
+        block = self._packed((1, 1, 1), [0] * len(positions))
+        parts = [("g", 4, side, at) for side, at in enumerate((8, 12, 16))]
+        if self._in_parts:
+            parts += [("g", 4, side, at) for side, at in enumerate(self._places[-4:-1])]
+        for number, (position, at) in enumerate(zip(positions, self._places, strict=False)):
+            kind, size = ("o" if number in self._outputs else "p"), 8
+            if row := self._rows.get(number):
+                codes = {"f": "f", "d": "f", row.code.upper(): "u"}
+                kind, size = "?" if row.bits == 1 else codes.get(row.code, "i"), row.bytes
+            parts.append((kind, size, _BEFORE + position, at))
+        plan = struct.pack(
+            "<6Q4I",
+            self._device.handle,
+            *map(id, (DeviceTensor, *_ATTRIBUTES)),
+            MOST_PROGRAMS,
+            _BEFORE + max(positions, default=-1) + 1,
+            len(parts),
+            len(block),
+            0,
+        )
+        packed = [struct.pack("<cBHI", kind.encode(), *rest) for kind, *rest in parts]
+        found: Direct | None = library().launcher(b"".join([plan, *packed, block]))
+        return found
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
         """Run the kernel for every program of the grid, whose extents are at least 1.

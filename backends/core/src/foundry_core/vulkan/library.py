@@ -1,4 +1,4 @@
-"""The C library of vulkan.c, as Python calls it.
+"""The C library of launch.c, which has vulkan.c in it, as Python calls it.
 
 We write our own C instead of using a binding from PyPI: a launch is six calls of Vulkan, and through `vulkan` (cffi,
 which makes a structure for each call in Python) they take some 40 us. In C they are one call of under 3 us.
@@ -55,6 +55,8 @@ class Library:
             function = getattr(loaded, f"{_PREFIX}{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
+        # It calls Python's functions, so that it keeps Python's lock.
+        self.launcher = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)((f"{_PREFIX}launcher", loaded))
 
     def __getattr__(self, name: str) -> ctypes._FuncPointer:
         raise AttributeError(name)

@@ -705,12 +705,12 @@ static int shut(Device *d) {
 static uint64_t recorded(Device *d) {
     uint64_t number = d->closed + 1;
     uint32_t count = ++d->batches[number % SLOTS].count;
-    int fine = 1;
+    int fine = 1, begins = count == 1;
     if (!d->threaded || count == MOST_COMMANDS || (count == 1 && d->rests && !d->held))
-        fine = shut(d);
-    else if (count == 1)
-        pthread_cond_broadcast(&d->changed);
+        begins = 0, fine = shut(d);
     pthread_mutex_unlock(&d->lock);
+    /* Not before: our thread would wake up to wait for the lock. */
+    if (begins) pthread_cond_broadcast(&d->changed);
     return fine ? number : 0;
 }
 

@@ -1,0 +1,1 @@
+../../../../backends/core/src/foundry_core/vulkan/launch.c
