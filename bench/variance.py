@@ -25,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="processes of each setting")
     parser.add_argument("--settings", default=",".join(SETTINGS), help="some of those below")
     parser.add_argument("--tiny", action="store_true", help="sizes for a CPU device")
+    parser.add_argument("--budget", type=float, default=540, help="seconds after which no further process starts")
     parser.add_argument("--json", type=Path, help="write what each process measured to this file, too")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(words)
@@ -73,16 +75,18 @@ def main(words: list[str]) -> int:
         parser.error(f"no setting {', '.join(unknown)}; known: {', '.join(SETTINGS)}")
     found: list[dict[str, Any]] = []
     failed: dict[str, str] = {}
-    for _ in range(options.repeats):
-        for setting in [each for each in settings if each not in failed]:
-            result = _run(setting, options.tiny)
-            if isinstance(result, str):
-                failed[setting] = result
-            else:
-                found.append(result)
-                print(f"{setting}: {', '.join(f'{k} {_us(v)}' for k, v in _medians(result).items())}", file=sys.stderr)
-    if options.json:
-        options.json.write_text(json.dumps({"processes": found, "failed": failed}, indent=1) + "\n")
+    end = time.monotonic() + options.budget
+    for setting in settings * options.repeats:
+        if setting in failed or time.monotonic() > end:
+            continue
+        result = _run(setting, options.tiny)
+        if isinstance(result, str):
+            failed[setting] = result
+        else:
+            found.append(result)
+            print(f"{setting}: {', '.join(f'{k} {_us(v)}' for k, v in _medians(result).items())}", file=sys.stderr)
+        if options.json:
+            options.json.write_text(json.dumps({"processes": found, "failed": failed}, indent=1) + "\n")
     print(table(found, failed))
     return int(not found)
 
@@ -94,7 +98,10 @@ def _run(setting: str, tiny: bool) -> dict[str, Any] | str:
         # Triton's cache also keeps what the driver compiled; NVIDIA's and Mesa's drivers have caches of their own.
         caches = {"TRITON_CACHE_DIR": empty, "__GL_SHADER_DISK_CACHE": "0", "MESA_SHADER_CACHE_DISABLE": "true"}
         cache = caches if setting == "compiled" else {}
-        done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, timeout=300)
+        try:
+            done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired as error:
+            return str(error)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

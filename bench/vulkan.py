@@ -117,11 +117,18 @@ def _by_hand(problem: Problem, ours: Triton) -> Candidates:
 
 
 def launch() -> list[Measurement]:
-    """Time launches of a kernel that does nothing, by the host's clock until the last has finished."""
+    """Time launches of kernels that do next to nothing, by the host's clock until the last has finished."""
+    return [
+        _launches("launch of an empty kernel", kernels.nothing),
+        _launches("launch of a kernel with eight arguments", kernels.nothing_of_eight, 1, 2, 3, 2.5),
+    ]
+
+
+def _launches(title: str, kernel: Any, *numbers: float) -> Measurement:
     candidates = {}
     for device in devices():
-        array = device.put(np.zeros(16, np.float32))
-        call = partial(device.jit(kernels.nothing)[(1,)], array, num_warps=4)
+        arrays = [device.put(np.zeros(16, np.float32)) for _ in range(len(numbers) or 1)]
+        call = partial(device.jit(kernel)[(1,)], *arrays, *numbers, num_warps=4)
         candidates[device.name] = Candidate(call, ByHostClock(device))
     times = take_turns(candidates, _plan())
     (ours, taken), *peers = times.items()
@@ -129,8 +136,7 @@ def launch() -> list[Measurement]:
     for name, theirs in peers:
         compared |= ratios(f"{ours} over {name}", taken, theirs)
     rows = [Row(name, each, 1e-3 / each.median) for name, each in times.items()]
-    title, aims = "launch of an empty kernel", {CUDA: (0.3, 1.0)}
-    return [Measurement(title, rows, "launches/ms", compared, on=_on(), aims=aims)]
+    return Measurement(title, rows, "launches/ms", compared, on=_on(), aims={CUDA: (0.3, 1.0)})
 
 
 def _spread(rows: int, count: int = 64) -> Any:

@@ -17,6 +17,11 @@ def nothing(x_ptr):
 
 
 @triton.jit
+def nothing_of_eight(a, b, c, d, n, m, k, s):
+    tl.store(d + n, s)
+
+
+@triton.jit
 def softmax(x_ptr, y_ptr, columns, BLOCK: constexpr):
     """The kernel of Triton's second tutorial, for one row a program."""
     row = tl.program_id(0)
