@@ -9,7 +9,7 @@ FROM ${BASE} AS install
 # the functions that LLVM names, each of which ends the process, takes its place. An assembler makes it, because the
 # compiler itself does not start without it. Second: the two programs of libMLIR, where that is. Third, where PoCL is: what
 # makes it start faster.
-COPY mlir.c pocl.c /
+COPY mlir.c pocl.cpp /
 RUN nm --dynamic --undefined-only --format=posix /usr/lib/x86_64-linux-gnu/libLLVM*.so* \
     | grep --only-matching '^Z3_[^ @]*' | sort --unique | sed 's/.*/.globl &\n.type &, @function\n&: ud2/' | as -o /z3.o - \
     && ld -shared --strip-all -z noexecstack -soname libz3.so.4 -o /usr/lib/x86_64-linux-gnu/libz3.so.4 /z3.o \
@@ -20,7 +20,8 @@ RUN nm --dynamic --undefined-only --format=posix /usr/lib/x86_64-linux-gnu/libLL
     fi \
     && mkdir --parents /opt/foundry/lib && echo 'LLVM_18.1 {};' >/pocl.versions \
     && if [ -e /usr/lib/x86_64-linux-gnu/libpocl.so.2 ]; then \
-        /usr/lib/llvm-18/bin/clang -O2 -s -fPIC -shared -Wl,--version-script=/pocl.versions -o /opt/foundry/lib/pocl.so /pocl.c; \
+        /usr/lib/llvm-18/bin/clang -O2 -s -fPIC -fno-exceptions -shared -Wl,--version-script=/pocl.versions \
+            -o /opt/foundry/lib/pocl.so /pocl.cpp; \
     fi
 
 # An environment of its own, because Debian's Python lets no installer into its folders. Taken out of it again is what no

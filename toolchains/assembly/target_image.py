@@ -47,7 +47,7 @@ _BUILDAH = "io.buildah.version"
 # None of the vendor backends inside Triton's wheel: a target has its own.
 VENDOR_BACKENDS: tuple[str, ...] = ()
 # What python.Dockerfile compiles.
-PYTHON_FILES = (DOCKER / "mlir.c", DOCKER / "pocl.c")
+PYTHON_FILES = (DOCKER / "mlir.c", DOCKER / "pocl.cpp")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-# Compiled from docker/pocl.c, which says how it works.
+# Compiled from docker/pocl.cpp, which says how it works.
 _LAZY_READER = Path(sys.prefix, "lib", "pocl.so")
 _LIBRARIES = "kernel-*-{}.bc"
 # PoCL's own table, the best kind last; the names of the features are those of /proc/cpuinfo.
