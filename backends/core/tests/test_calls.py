@@ -149,6 +149,24 @@ def test_a_kernel_for_any_width_of_vectors_is_right_on_this_processor(device: Op
     np.testing.assert_allclose(x, expected, rtol=4 * 2.0**-24)  # 3 ulp by OpenCL C, and rounding
 
 
+@triton.jit
+def increased(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) + 1)
+
+
+@pytest.mark.skipif(ON_VSI, reason="zen-compiler gets no request for Float64")
+def test_an_element_wider_than_a_device_s_registers_is_processed_alone(device: OpenCLDevice) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, -0.0, 5e-324, 1.7e308, 2.0**53, -1])
+    out = np.full_like(x, -77)
+    types = dict.fromkeys(("x", "out"), "*fp64")
+    # What PoCL 6 reports if it does not know the processor: vectors of one f32.
+    spirv = to_spirv(to_llvm(to_mlir(structured(increased, types, {"BLOCK": 8}), WorkItemTarget(vector_bytes=4))))
+    launcher = device.launcher(device.build(spirv), increased.__name__, list(types.values()))
+    launcher((1, 1, 1), [Tensor(x), Tensor(out)])
+    check_same(out, x + 1)
+
+
 def test_imported_llvm_fma_is_right_on_a_processor_without_fma(
     device: OpenCLDevice,
 ) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,23 @@ def test_a_device_with_an_address_space_of_its_own_refuses_kernels_that_make_poi
     device.cl, device.shares = FakeDevice("Own Memory", "SPIR-V_1.2"), False
     with pytest.raises(opencl.DeviceError, match="kernel k makes pointers of numbers, which Own Memory cannot follow"):
         device.launcher(None, "k", ["*fp32"], addresses=True)
+
+
+@pytest.mark.parametrize(
+    ("platform", "version", "reported", "used"),
+    [
+        ("Portable Computing Language", "OpenCL 3.0 PoCL HSTR: cpu-aarch64-unknown-linux-gnu-(null)", 1, 16),
+        ("Portable Computing Language", "OpenCL 3.0 PoCL HSTR: cpu-x86_64-pc-linux-gnu-sandybridge", 16, 32),
+        ("Some Platform", "OpenCL 3.0", 1, 4),
+    ],
+)
+def test_vectors_are_those_of_the_processor_that_pocl_does_not_know(
+    platform: str, version: str, reported: int, used: int
+) -> None:
+    device: Any = FakeDevice("cpu", "SPIR-V_1.2")
+    device.platform = SimpleNamespace(name=platform)
+    device.version, device.native_vector_width_float, device.single_fp_config = version, reported, 0
+    assert opencl.work_item_target(device).vector_bytes == used
 
 
 def test_drivers_that_end_or_hold_the_process_that_asks_them_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,10 @@ _POCL = "Portable Computing Language"
 
 
 class Processor(NamedTuple):
-    """Vector registers: the bytes of one, and their number; and whether it has F16C. The default is any x86-64."""
+    """Vector registers: the bytes of one, and their number; and whether it has F16C.
+
+    The default is any x86-64. An AArch64 has 32 registers of the same width.
+    """
 
     vector_bytes: int = 16
     registers: int = 16
@@ -282,9 +285,10 @@ def work_item_target(device: cl.Device) -> WorkItemTarget:
     vector_bytes = 4 * device.native_vector_width_float
     known = Processor()
     if is_pocl(device):
-        # PoCL reports the vectors of the machine even if it compiles kernels for a lesser processor.
+        # PoCL reports the vectors of the machine even if it compiles kernels for a lesser one. If it does not know
+        # the machine, it reports none; each x86-64 and each AArch64 has the default's.
         known = processor(device)
-        vector_bytes = min(vector_bytes, known.vector_bytes)
+        vector_bytes = max(min(vector_bytes, known.vector_bytes), Processor().vector_bytes)
     # Without the FMA instruction, LLVM calls C's fma: the result is right, but this is slow.
     intrinsics = is_pocl(device) and has_fma(device)
     return WorkItemTarget(

@@ -345,7 +345,8 @@ class Tiles:
         vector_bytes = self.target.vector_bytes
         if tile.only_writes(op) and self.plan.streams(value):
             vector_bytes = min(vector_bytes, self.target.streaming_bytes)
-        return min(_MOST_LANES, vector_bytes * 8 // width, shape[lane]) if shape else 1
+        # A device without vectors may have registers that are narrower than an element.
+        return min(_MOST_LANES, max(1, vector_bytes * 8 // width), shape[lane]) if shape else 1
 
     def best_lane(self, value: SSAValue, access: tile.Access | None = None) -> int:
         """Return the dimension along which most of an expression is contiguous in memory; the last one in a tie."""
