@@ -365,11 +365,14 @@ class VulkanDevice:
             return False
         if self._runs_here:
             x, y, z, *_ = arguments
-            crash.unfinished.append(crash.PendingLaunch(pipeline.name, pipeline.place, (x, y, z)))
+            noted = crash.PendingLaunch(pipeline.name, pipeline.place, (x, y, z))
+            crash.unfinished.append(noted)
         number = direct(*arguments)
         if number is None:
             if self._runs_here:
-                crash.unfinished.pop()
+                # Another thread may have added its launch meanwhile, or have waited for all.
+                with suppress(ValueError):
+                    crash.unfinished.remove(noted)
             return False
         if not number or _said:
             self.check(number, "a launch failed")
