@@ -285,6 +285,7 @@ def test_one_measurement_keeps_the_others_and_is_the_one_reported(start: Start, 
         ("vsi", "3.6.0", "", False),
         ("vsi", "3.6.0", "TC", True),
         ("vsi-torch", "", "", False),
+        ("spirv-vulkan", "", "", True),
     ],
 )
 def test_cases_equal_in_every_triton_run_with_the_default_release_or_on_request(

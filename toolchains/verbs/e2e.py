@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolchains.assembly.request import Request
+from toolchains.config import components
 from toolchains.system import document
 from toolchains.system.console import Console
 from toolchains.system.errors import ProofError, UsageError
@@ -36,7 +37,7 @@ def e2e(request: Request, *, only: str = "") -> Path:
     Args:
         request: the image.
         only: run the cases whose name contains this. If empty, run all; but cases whose result is the same with every
-            release of Triton run only with the target's default release.
+            release of Triton run only with the target's default release, and not in a variant on the same device.
 
     Returns:
         The folder with junit.xml and results.json.
@@ -47,8 +48,9 @@ def e2e(request: Request, *, only: str = "") -> Path:
     """
     command = ["python", "e2e", "--records", "--only", only]
     target = request.target
-    # If cases are selected by name, they run with any release.
-    if not only and (target.variant or request.release.version != target.default_triton):
+    # If cases are selected by name, they run with any release. A variant for GPUs has a mapping of its own.
+    same_device = target.variant and not components.target(target.name).gpus
+    if not only and (same_device or request.release.version != target.default_triton):
         command.append("--not-anywhere")
     results = proof.results_folder(request, only=only)
     verdict = proof.run(
