@@ -40,7 +40,8 @@ class Case:
             with their table, and as "failure" what was not measured. Raises AssertionError with an explanation if the
             result is wrong.
         variables: environment variables that the case needs; such a case runs in another process, at the same time.
-        anywhere: the case gives the same result with every release of Triton; --not-anywhere leaves it out.
+        anywhere: the case gives the same result with every release of Triton, and in each image with the same
+            mapping and device; --not-anywhere leaves it out.
     """
 
     suite: str

@@ -316,7 +316,7 @@ def main(title: str, *, exact: bool = False, limit: int = LIMIT, workers: int = 
             os._exit(130)
     report.end(first.hello["ran"]["kind"])
     if left:
-        report.say(f"{left} that say the same with every release of Triton were left to another one")
+        report.say(f"{left} that say the same with every release of Triton were left to another image")
     return 1 if report.failed else 0
 
 

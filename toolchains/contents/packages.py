@@ -1,7 +1,7 @@
 """Describe the files that the lock names, as components: Debian packages, wheels, source distributions.
 
 Licences and source packages are read from the files themselves, which are in the store. What is read of a Debian
-package is kept as a part, because it takes decompressing the package.
+package is kept as a part, because it takes decompressing the package. What is written into our own wheels is here, too.
 """
 
 from __future__ import annotations
